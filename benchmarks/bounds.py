@@ -199,7 +199,7 @@ TOOL_BOUNDS = {
     "capacity_check": Bound(60, 60, 1_300),
     "dump_check": Bound(60, 60, 1_300),
     "scale_down_explain": Bound(60, 15, 700),
-    "failure_simulate": Bound(60, 60, 1_500),
+    "failure_simulate": Bound(60, 60, 1_000),
 }
 """Those that differ from the others'."""
 LONG = TOOLS.keys() - {"clusters_list"}

@@ -211,9 +211,7 @@ def hosts_of_probes(pod: Judged, _: Edition) -> Violation | None:
 
 def privileged(pod: Judged, _: Edition) -> Violation | None:
     bad = [container.name for container in pod.containers if container.context.privileged]
-    if not bad:
-        return None
-    return Violation(reason="privileged", detail=f"{_containers(bad)} must not set securityContext.privileged=true")
+    return _must_not("privileged", [_containers(bad)] if bad else [], "set securityContext.privileged=true")
 
 
 def baseline_proc_mount(pod: Judged, edition: Edition) -> Violation | None:
@@ -237,25 +235,15 @@ def se_linux(pod: Judged, edition: Edition) -> Violation | None:
             _is_new(_SE_LINUX_TYPES, options.type, edition) or options.user or options.role
         )
 
-    of_pod = pod.context.se_linux_options
-    bad = [container for container in pod.containers if is_bad(container.context.se_linux_options)]
-    setters = [
-        *(["pod"] if is_bad(of_pod) else []),
-        *([_containers([container.name for container in bad])] if bad else []),
-    ]
+    setters = _setters(pod, lambda context: is_bad(context.se_linux_options))
     if not setters:
         return None
-    every = [
-        linux_options
-        for linux_options in (of_pod, *(container.context.se_linux_options for container in bad))
-        if linux_options is not None
-    ]
-    types = sorted(
-        {linux_options.type for linux_options in every if _is_new(_SE_LINUX_TYPES, linux_options.type, edition)}
-    )
+    contexts = (pod.context, *(container.context for container in pod.containers))
+    bad = [options for context in contexts if (options := context.se_linux_options) is not None and is_bad(options)]
+    types = sorted({options.type for options in bad if _is_new(_SE_LINUX_TYPES, options.type, edition)})
     data = [f"{_plural('type', types)} {_names(types)}"] if types else []
-    data += ["user may not be set"] if any(linux_options.user for linux_options in every) else []
-    data += ["role may not be set"] if any(linux_options.role for linux_options in every) else []
+    data += ["user may not be set"] if any(options.user for options in bad) else []
+    data += ["role may not be set"] if any(options.role for options in bad) else []
     detail = f"{' and '.join(setters)} set forbidden securityContext.seLinuxOptions: {'; '.join(data)}"
     return Violation(reason="seLinuxOptions", detail=detail)
 
@@ -272,19 +260,10 @@ def sysctls(pod: Judged, edition: Edition) -> Violation | None:
 
 
 def windows_host_process(pod: Judged, _: Edition) -> Violation | None:
-    of_pod = pod.context.windows_options
-    bad = [
-        container.name
-        for container in pod.containers
-        if container.context.windows_options and container.context.windows_options.host_process
-    ]
-    setters = [*(["pod"] if of_pod and of_pod.host_process else []), *([_containers(bad)] if bad else [])]
-    if not setters:
-        return None
-    return Violation(
-        reason="hostProcess",
-        detail=f"{' and '.join(setters)} must not set securityContext.windowsOptions.hostProcess=true",
-    )
+    def is_bad(context: SharedContext) -> bool:
+        return context.windows_options is not None and bool(context.windows_options.host_process)
+
+    return _must_not("hostProcess", _setters(pod, is_bad), "set securityContext.windowsOptions.hostProcess=true")
 
 
 # --- restricted
@@ -332,27 +311,19 @@ def run_as_non_root(pod: Judged, edition: Edition) -> Violation | None:
     if edition.lets_pass(pod):
         return None
     reason, of_pod = "runAsNonRoot != true", pod.context.run_as_non_root
-    bad = [container.name for container in pod.containers if container.context.run_as_non_root is False]
-    setters = [*(["pod"] if of_pod is False else []), *([_containers(bad)] if bad else [])]
-    if setters:
-        detail = f"{' and '.join(setters)} must not set securityContext.runAsNonRoot=false"
-        return Violation(reason=reason, detail=detail)
+    setters = _setters(pod, lambda context: context.run_as_non_root is False)
     silent = [
         container.name for container in pod.containers if container.context.run_as_non_root is None and not of_pod
     ]
-    if not silent:
-        return None
+    if setters or not silent:
+        return _must_not(reason, setters, "set securityContext.runAsNonRoot=false")
     return Violation(reason=reason, detail=f"pod or {_containers(silent)} must set securityContext.runAsNonRoot=true")
 
 
 def run_as_user(pod: Judged, edition: Edition) -> Violation | None:
     if edition.lets_pass(pod):
         return None
-    bad = [container.name for container in pod.containers if container.context.run_as_user == 0]
-    setters = [*(["pod"] if pod.context.run_as_user == 0 else []), *([_containers(bad)] if bad else [])]
-    if not setters:
-        return None
-    return Violation(reason="runAsUser=0", detail=f"{' and '.join(setters)} must not set runAsUser=0")
+    return _must_not("runAsUser=0", _setters(pod, lambda context: context.run_as_user == 0), "set runAsUser=0")
 
 
 def restricted_seccomp(pod: Judged, edition: Edition) -> Violation | None:
@@ -374,25 +345,29 @@ def restricted_seccomp(pod: Judged, edition: Edition) -> Violation | None:
 
 def _bad_seccomp(pod: Judged) -> Violation | None:
     types, setters = _forbidden_types(pod, lambda context: context.seccomp_profile)
-    if not setters:
-        return None
-    detail = f"{' and '.join(setters)} must not set securityContext.seccompProfile.type to {_names(types)}"
-    return Violation(reason="seccompProfile", detail=detail)
+    return _must_not("seccompProfile", setters, f"set securityContext.seccompProfile.type to {_names(types)}")
 
 
 def _forbidden_types(pod: Judged, profile_of: Callable[[SharedContext], Profile | None]) -> tuple[list[str], list[str]]:
     """Return the types of profiles that are not allowed, and what sets them: the pod, and containers."""
-    profile = profile_of(pod.context)
-    types = set() if profile is None or profile.type in PROFILE_TYPES else {profile.type}
-    setters = ["pod"] if types else []
-    bad = [
-        (container.name, own.type)
-        for container in pod.containers
-        if (own := profile_of(container.context)) is not None and own.type not in PROFILE_TYPES
-    ]
-    if bad:
-        setters.append(_containers([name for name, _ in bad]))
-    return sorted(types | {own for _, own in bad}), setters
+
+    def is_bad(context: SharedContext) -> bool:
+        profile = profile_of(context)
+        return profile is not None and profile.type not in PROFILE_TYPES
+
+    profiles = map(profile_of, (pod.context, *(container.context for container in pod.containers)))
+    types = {profile.type for profile in profiles if profile is not None} - {*PROFILE_TYPES}
+    return sorted(types), _setters(pod, is_bad)
+
+
+def _setters(pod: Judged, is_bad: Callable[[SharedContext], bool]) -> list[str]:
+    """Return what sets something that is not allowed: the pod, and containers."""
+    bad = [container.name for container in pod.containers if is_bad(container.context)]
+    return [*(["pod"] if is_bad(pod.context) else []), *([_containers(bad)] if bad else [])]
+
+
+def _must_not(reason: str, setters: Sequence[str], what: str) -> Violation | None:
+    return Violation(reason=reason, detail=f"{' and '.join(setters)} must not {what}") if setters else None
 
 
 def _seccomp_annotations(pod: Judged) -> Violation | None:

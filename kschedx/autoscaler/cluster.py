@@ -90,6 +90,8 @@ class PodScaling(Struct, frozen=True, kw_only=True):
 class Autoscaler:
     """cluster-autoscaler on a snapshot with its status ConfigMap."""
 
+    name = "cluster-autoscaler"
+
     def __init__(
         self, snapshot: Snapshot, status: AutoscalerStatus, options: AutoscalerOptions, release: Release
     ) -> None:

@@ -92,20 +92,16 @@ class Flags(Struct, frozen=True, kw_only=True):
         for name, (field, parse) in _FLAGS.items():
             if name in written:
                 read[field] = parsed_flag(name, written[name], parse)
-        if not behaviour.fast_path:
-            read.pop("fast_path", None)
-        if not behaviour.skipped_groups_can_be_checked:
-            read.pop("check_skipped_groups", None)
-        if not behaviour.startup_taint_prefixes:
-            read.pop("startup_taint_prefixes", None)
-        if not behaviour.cordoned_templates_can_be_opened:
-            read.pop("scale_from_unschedulable", None)
-        if not behaviour.startup_taints_are_named:
-            read.pop("status_taints", None)
-        if not behaviour.schedulers_can_be_bypassed:
-            read.pop("bypassed_schedulers", None)
-        if not behaviour.schedulers_can_be_allowed:
-            read.pop("allowed_schedulers", None)
+        is_known = {
+            "fast_path": behaviour.fast_path,
+            "check_skipped_groups": behaviour.skipped_groups_can_be_checked,
+            "startup_taint_prefixes": behaviour.startup_taint_prefixes,
+            "scale_from_unschedulable": behaviour.cordoned_templates_can_be_opened,
+            "status_taints": behaviour.startup_taints_are_named,
+            "bypassed_schedulers": behaviour.schedulers_can_be_bypassed,
+            "allowed_schedulers": behaviour.schedulers_can_be_allowed,
+        }
+        read = {field: value for field, value in read.items() if is_known.get(field, True)}
         named = ("startup-taint", "ignore-taint") if behaviour.startup_taints_are_named else ("ignore-taint",)
         read["startup_taints"] = tuple(key for name in named for key in _texts(written.get(name, ())))
         return replace(cls(expanders=(behaviour.default_expander,)), **read, limits=limits_of(written))

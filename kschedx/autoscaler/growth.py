@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.pods import PodOutcome
+from kschedx.autoscaler.remedies import NodeRemedy
 from kschedx.autoscaler.sizes import not_triggered
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult
 from kschedx.autoscaler.status import NodeGroupStatus, ScaleUp
@@ -45,6 +46,11 @@ class AutoscalerGrowth(Struct, frozen=True, kw_only=True):
     """The loop that added no node."""
     by_chance: bool
     """Whether several options were equally good somewhere; the first was chosen."""
+
+    @property
+    def document(self) -> AutoscalerGrowthDocument:
+        groups = {step.group: step for step in self.groups}
+        return part_of(AutoscalerGrowthDocument, self, groups=groups, result=self.last.result)
 
 
 def grow_by_autoscaler(autoscaler: Autoscaler) -> AutoscalerGrowth:
@@ -176,9 +182,7 @@ class ScalingDocument(
     fixes: tuple[GroupRemedyDocument, ...] = ()
 
 
-def scaling_document(
-    autoscaler: Autoscaler, scaling: PodScaling, fixes: tuple[GroupRemedyDocument, ...]
-) -> ScalingDocument:
+def scaling_document(autoscaler: Autoscaler, scaling: PodScaling, remedies: Iterable[NodeRemedy]) -> ScalingDocument:
     pod, choice = scaling.pod, scaling.choice
     is_there = pod.outcome is PodOutcome.SCHEDULABLE
     return part_of(
@@ -196,7 +200,7 @@ def scaling_document(
         is_upcoming=pod.is_on_upcoming if is_there else None,
         unknown_status=tuple(autoscaler.status.unknown),
         scheduler_config_file=autoscaler.config_not_here,
-        fixes=fixes,
+        fixes=tuple(GroupRemedyDocument(remedy.step.title, remedy.place, remedy.nodes) for remedy in remedies),
     )
 
 
@@ -220,8 +224,3 @@ class AutoscalerGrowthDocument(Document, frozen=True, tag_field="kind", tag="clu
     helped: int
     result: LoopOutcome
     by_chance: bool
-
-
-def autoscaler_growth_document(growth: AutoscalerGrowth) -> AutoscalerGrowthDocument:
-    groups = {step.group: step for step in growth.groups}
-    return part_of(AutoscalerGrowthDocument, growth, groups=groups, result=growth.last.result)

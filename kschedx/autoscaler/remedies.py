@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 from msgspec import Struct
 
+from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Node, Pod, Taint
 
@@ -24,31 +25,56 @@ class StepKind(Enum):
     OTHER = auto()
 
 
-class RemedyStep(Struct, frozen=True, kw_only=True):
+class RemedyStep(Struct, frozen=True):
     title: str
     """`raise the maximum of node group workers from 3 to 4`."""
     kind: StepKind = StepKind.OTHER
 
 
 def tolerate(taints: Iterable[Taint]) -> RemedyStep:
-    return RemedyStep(title=f"tolerate {' and '.join(map(str, taints))}", kind=StepKind.OF_POD)
+    return RemedyStep(f"tolerate {' and '.join(map(str, taints))}", StepKind.OF_POD)
+
+
+LEAST_SHARE = 2
+"""A request is never lowered to less than half."""
+_STEP = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}
+
+
+def rounded_request(resource: str, amount: int) -> int:
+    """Round a plugin's integer down to an amount that people write."""
+    step = _STEP[Unit.of(resource)]
+    return amount // step * step
 
 
 def request_at_most(amounts: Iterable[tuple[str, int]]) -> RemedyStep:
     """Build the step for resources with amounts in plugins' integers."""
     told = (f"{format_quantity(amount, Unit.of(name))} {name}" for name, amount in amounts)
-    return RemedyStep(title=f"lower the request to {' and '.join(told)}", kind=StepKind.OF_POD)
+    return RemedyStep(f"lower the request to {' and '.join(told)}", StepKind.OF_POD)
 
 
-class AutoscalerRemedy(Struct, frozen=True, kw_only=True):
+class NodeRemedy(Struct, frozen=True, kw_only=True):
     """A change and the autoscaler's reaction to it."""
 
     step: RemedyStep
-    group: str
-    nodes: int
-    """The number of nodes added to the group; 0 if the pod fits the group, but nodes for other pods come first."""
+    place: str
+    """The node group or NodePool that gets nodes."""
     pod: Pod
     node: Node | None
-    """The template of the group's new nodes."""
+    """The template of a group's new nodes, or what a NodePool gives a new node for the pod; its size is open."""
+    nodes: int = 1
+    """The number of nodes added to the group; 0 if the pod fits the group, but nodes for other pods come first."""
+    types: tuple[str, ...] = ()
+    """Possible instance types of a NodePool's node; empty if unknown."""
+    changed: NodePool | None = None
     helps: frozenset[str] = frozenset()
     """The pending pods, `namespace/name`, for which the nodes are added."""
+
+    @property
+    def is_of_pod(self) -> bool:
+        return self.step.kind in (StepKind.OF_POD, StepKind.CORRECTION)
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether it comes before other changes of the pod: a larger or reshaped group or NodePool, or a correction of
+        the pod."""
+        return self.step.kind in (StepKind.ROOM, StepKind.RESHAPED, StepKind.CORRECTION)

@@ -9,8 +9,9 @@ Upstream: cel-go's common/types, and apiserver/pkg/cel for Kubernetes' own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
+from operator import attrgetter
 from typing import Final, TypeGuard
 
 from kschedx.cel import types
@@ -353,6 +354,15 @@ def _expanded(digits: str, power: int) -> str:
 # Equality and order of values. Upstream: Equal and Compare in cel-go's common/types.
 
 _SAME_KIND_EQUAL = (str, bytes, Duration, Timestamp, Null, Type)
+_IDENTITIES: Mapping[type, Callable[[object], object]] = {
+    Quantity: attrgetter("nano"),
+    Semver: attrgetter("order"),
+    Ip: attrgetter("address"),
+    Cidr: attrgetter("prefix"),
+    Url: attrgetter("text"),
+    Format: attrgetter("name"),
+}
+"""Type of Kubernetes' own to what two equal values share."""
 
 
 def equal(one: Value, other: Value, budget: Budget) -> bool | Fault:
@@ -387,19 +397,8 @@ def equal(one: Value, other: Value, budget: Budget) -> bool | Fault:
         if one.value is None or other.value is None:
             return one.value is other.value
         return equal(one.value, other.value, budget)
-    if isinstance(one, Quantity) and isinstance(other, Quantity):
-        return one.nano == other.nano
-    if isinstance(one, Semver) and isinstance(other, Semver):
-        return one.order == other.order
-    if isinstance(one, Ip) and isinstance(other, Ip):
-        return one.address == other.address
-    if isinstance(one, Cidr) and isinstance(other, Cidr):
-        return one.prefix == other.prefix
-    if isinstance(one, Url) and isinstance(other, Url):
-        return one.text == other.text
-    if isinstance(one, Format) and isinstance(other, Format):
-        return one.name == other.name
-    return False
+    identity = _IDENTITIES.get(kind)
+    return identity is not None and identity(one) == identity(other)
 
 
 COMPARABLE = (bool, int, Uint, float, str, bytes, Duration, Timestamp)

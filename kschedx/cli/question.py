@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.export.slim import Slim
     from kschedx.framework.extenders import Ask
+    from kschedx.inquiry.autoscalers import AutoscalingOptions
     from kschedx.inquiry.profile_difference import Shard
     from kschedx.karpenter.cluster import KarpenterOptions
     from kschedx.simulate.changes import Change
@@ -96,8 +97,14 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         return tuple(name.strip() for names in self.enable_admission_plugins for name in names.split(","))
 
     @cached_property
-    def autoscaling(self) -> AutoscalerOptions | None:
-        """The options about the cluster's autoscaler. Raises `InputError`, and `ConfigError` for a flag's value."""
+    def autoscaling(self) -> AutoscalingOptions:
+        """The options about the cluster's autoscalers. Raises `InputError`, and `ConfigError` for a flag's value."""
+        from kschedx.inquiry.autoscalers import AutoscalingOptions
+
+        return AutoscalingOptions(groups=self._groups, pools=self._pools)
+
+    @property
+    def _groups(self) -> AutoscalerOptions | None:
         told = [*((self.node_groups,) if self.node_groups is not None else ()), *self._told_by_autoscaler]
         if not (self.autoscaler_flag or self.node_group_label or told):
             return None
@@ -129,9 +136,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         told = self._told_by_autoscaler
         return [path for path in self.snapshot if path not in told] if told else self.snapshot
 
-    @cached_property
-    def provisioning(self) -> KarpenterOptions | None:
-        """The options about the cluster's Karpenter. Raises `InputError`."""
+    @property
+    def _pools(self) -> KarpenterOptions | None:
         if self.instance_types is None and not self.karpenter_flag:
             return None
         from kschedx.cli.instance_types import read

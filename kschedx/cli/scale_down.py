@@ -73,11 +73,11 @@ def scale_down(
         from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
         from kschedx.karpenter.consolidation import Consolidator
 
-        karpenter = Karpenter.of(snapshot, question.provisioning or KarpenterOptions())
+        karpenter = Karpenter.of(snapshot, question.autoscaling.pools or KarpenterOptions())
         consolidation = None if karpenter is None else Consolidator(karpenter, names if nodes else None).run()
     down, removals = None, []
     if others and (nodes or not kept):
-        down = ScaleDown.of(snapshot, question.autoscaling or AutoscalerOptions(), setup.scheduler_on(snapshot))
+        down = ScaleDown.of(snapshot, question.autoscaling.groups or AutoscalerOptions(), setup.scheduler_on(snapshot))
         each = counted(others, Phase.DECIDING, len(others), "nodes")
         removals = [down.about(name, is_one_of_many=not nodes) for name in each]
     together = _together(snapshot, setup, question, [removal.node for removal in removals if removal.is_removable])

@@ -12,18 +12,15 @@ from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, tell_open_counts
 from kschedx.errors import InputError
-from kschedx.kube.documents import part_of, to_json
 from kschedx.render.states import decision_name, row_named
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from kschedx.autoscaler.growth import AutoscalerGrowth
-    from kschedx.karpenter.growth import KarpenterGrowth as Provisioned
+    from kschedx.inquiry.autoscalers import Growth
     from kschedx.render.page.model import Page
     from kschedx.simulate.simulation import Simulation
     from kschedx.simulate.simulator import SimulationOptions
-    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Place all pending pods, one after the other, after changes that you name.
 
@@ -114,19 +111,15 @@ def simulate(
     wanted = None if goal is None else parse_goal(goal, objects_of)
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    growth: AutoscalerGrowth | None = None
-    provisioned: Provisioned | None = None
+    growths: tuple[Growth, ...] = ()
     if autoscale:
-        from kschedx.autoscaler.cluster import Autoscaler
-        from kschedx.autoscaler.cluster import AutoscalerOptions as Autoscaling
-        from kschedx.autoscaler.growth import grow_by_autoscaler
+        from kschedx.inquiry.autoscalers import growths_of
 
-        autoscaler = Autoscaler.of(snapshot, question.autoscaling or Autoscaling(), setup.scheduler)
-        if autoscaler is not None:
-            growth = grow_by_autoscaler(autoscaler)
-            snapshot = growth.snapshot
-        provisioned = _provisioned(snapshot, question, is_alone=growth is None)
-        snapshot = snapshot if provisioned is None else provisioned.snapshot
+        growths = tuple(growths_of(snapshot, question.autoscaling, setup.scheduler))
+        if not growths:
+            hint = "cluster-autoscaler writes ConfigMap kube-system/cluster-autoscaler-status; Karpenter has NodePools"
+            raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
+        snapshot = growths[-1].snapshot
     options = SimulationOptions(
         recreate=not no_recreate,
         seed=seed,
@@ -150,21 +143,8 @@ def simulate(
     told = None if other is None else ties_text(other, simulation.choices)
     if out is not None:
         write_snapshot(out, simulation.after)
-    made = report(simulation, steps=steps, ties=told, growth=growth, provisioned=provisioned)
+    made = report(simulation, steps=steps, ties=told, growths=growths)
     return Answer(made, row_named(decision_name(simulation.overall)).exit_code)
-
-
-def _provisioned(snapshot: Snapshot, question: Question, *, is_alone: bool) -> Provisioned | None:
-    """Return what Karpenter adds. Raises `InputError` if the cluster has neither Karpenter nor cluster-autoscaler."""
-    from kschedx.karpenter.cluster import Karpenter
-    from kschedx.karpenter.cluster import KarpenterOptions as Provisioning
-    from kschedx.karpenter.growth import grow_by_karpenter
-
-    karpenter = Karpenter.of(snapshot, question.provisioning or Provisioning())
-    if karpenter is None and is_alone:
-        hint = "cluster-autoscaler writes ConfigMap kube-system/cluster-autoscaler-status; Karpenter has NodePools"
-        raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
-    return None if karpenter is None else grow_by_karpenter(karpenter)
 
 
 def report(
@@ -172,32 +152,24 @@ def report(
     *,
     steps: bool = False,
     ties: str | None = None,
-    growth: AutoscalerGrowth | None = None,
-    provisioned: Provisioned | None = None,
+    growths: Sequence[Growth] = (),
 ) -> Report:
-    """Return a simulation in every format; `growth` is what cluster-autoscaler added first, `provisioned` what
-    Karpenter added."""
+    """Return a simulation in every format; `growths` are what the autoscalers added first."""
 
+    from kschedx.inquiry.autoscalers import autoscaler_document
     from kschedx.inquiry.pending_pods import SharedFixes
-    from kschedx.render.autoscaler import growth_lines
     from kschedx.render.simulation import simulation_lines
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
         lines = simulation_lines(simulation, width=width, steps=steps, wide=wide, ties=ties)
-        return [*growth_lines(growth, provisioned, width), *lines]
+        if growths:
+            from kschedx.render.autoscaler import growth_lines
+
+            lines = [*growth_lines(growths, width), *lines]
+        return lines
 
     def document() -> Mapping[str, object]:
-        grown: Mapping[str, object] = {}
-        if growth is not None:
-            from kschedx.autoscaler.growth import autoscaler_growth_document
-
-            grown = to_json(autoscaler_growth_document(growth))
-        if provisioned is not None:
-            from kschedx.inquiry.explanation import KARPENTER
-            from kschedx.karpenter.growth import KarpenterGrowthDocument
-
-            of_karpenter = to_json(part_of(KarpenterGrowthDocument, provisioned))
-            grown = of_karpenter if growth is None else {**grown, KARPENTER: of_karpenter}
+        grown = autoscaler_document(growth.document for growth in growths)
         more = {"ties": ties, "autoscaler": grown or None}
         fixes = {"fixes": SharedFixes(simulation).to_list(MOST_FIXED)}
         return simulation.to_dict() | fixes | {key: value for key, value in more.items() if value is not None}

@@ -61,7 +61,16 @@ class _Output(io.RawIOBase):
         return self._descriptor
 
     def isatty(self) -> bool:
-        return not self._is_closed and os.isatty(self._descriptor)
+        """Ends the process if this is a terminal that is gone."""
+        if self._is_closed:
+            return False
+        try:
+            os.get_terminal_size(self._descriptor)
+        except OSError as error:
+            if error.errno == errno.EIO:
+                sys.exit(HUNG_UP)
+            return False
+        return True
 
     def write(self, data: ReadableBuffer, /) -> int:
         view = memoryview(data)

@@ -61,12 +61,11 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from kschedx.autoscaler.cluster import Autoscaler
     from kschedx.cli.connection import Reached
     from kschedx.explain.subject import Subject
+    from kschedx.inquiry.autoscalers import NodeAutoscaler
     from kschedx.inquiry.pending_pods import SharedFix
     from kschedx.inquiry.workload_pods import ReplicaGroup, Together
-    from kschedx.karpenter.cluster import Karpenter
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.render.view import Fix
@@ -624,7 +623,8 @@ def _refused_replicas(inquiry: Inquiry, written_pod: Written, others: Item, pods
 
 def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Answer | int:
     """Explain the pods with a row for each cause, or with every document."""
-    from kschedx.inquiry.pod import autoscaler_of, explain, karpenter_of, lacking_group, objection
+    from kschedx.inquiry.autoscalers import autoscalers_of
+    from kschedx.inquiry.pod import explain, lacking_group, objection
     from kschedx.inquiry.workload_pods import QueueOutcome
 
     snapshot = reached.snapshot
@@ -637,9 +637,8 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
         show_undecided(snapshot, rows)
     waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
-    autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
-    karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
-    in_turn = QueueOutcome.of(snapshot, setup, autoscaler, karpenter) if waits else None
+    autoscalers, unread = autoscalers_of(snapshot, question.autoscaling, setup.scheduler) if rows else ((), ())
+    in_turn = QueueOutcome.of(snapshot, setup, autoscalers) if waits else None
     kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
 
     def item(row: int) -> Item:
@@ -649,7 +648,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             owner=owner,
             priority=int(snapshot.pods.priorities[row]),
             command=command_of(wanted, pod.metadata.namespace, owner, pod.metadata.name),
-            explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler, karpenter),
+            explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscalers),
             like=kinds.get(row),
         )
         state = pod_lifecycle(snapshot, pod) or scheduler_down(snapshot, pod) or lacking_group(snapshot, pod, setup)
@@ -662,17 +661,17 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             return replace(alone, like=(kinds[row], said, "disputed") if row in kinds else None)
         return replace(
             alone,
-            explain=lambda: replace(in_turn.explanation(pod.key), autoscaler=autoscaler, karpenter=karpenter),
+            explain=lambda: replace(in_turn.explanation(pod.key), autoscalers=autoscalers),
             node="" if preempts else place,
             taken=in_turn.taken(pod.key),
             waits=in_turn.message(pod.key),
             like=(kinds[row], in_turn.message(pod.key)) if row in kinds and not preempts else None,
         )
 
-    notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *(note.text for note in (*said, *unread)))
+    notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *(note.text for note in unread))
     items = [item(row) for row in rows]
     if part is None:  # added nodes, and workloads without pods, are in no part
-        notes = (*notes, *_growth(autoscaler, karpenter))
+        notes = (*notes, *_growth(autoscalers))
         items += _without_created_pods(question, wanted, reached, setup)
     pods = ManyPods(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), snapshot=snapshot)
     pods.shared_fix = None if in_turn is None else in_turn.mended
@@ -721,18 +720,13 @@ def _namespace(question: Question, wanted: Wanted, reached: Reached) -> str | No
     )
 
 
-def _growth(autoscaler: Autoscaler | None, karpenter: Karpenter | None) -> Iterator[str]:
-    """Yield what is added for all pending pods."""
-    if autoscaler is None and karpenter is None:
-        return
-    from kschedx.autoscaler.growth import grow_by_autoscaler
-    from kschedx.karpenter.growth import grow_by_karpenter as provisioned
-    from kschedx.render.autoscaler import growth_texts
+def _growth(autoscalers: Sequence[NodeAutoscaler]) -> Iterator[str]:
+    """Yield what each autoscaler adds for all pending pods."""
+    for autoscaler in autoscalers:
+        from kschedx.inquiry.autoscalers import growth_of
+        from kschedx.render.autoscaler import growth_text
 
-    yield from growth_texts(
-        None if autoscaler is None else grow_by_autoscaler(autoscaler),
-        None if karpenter is None else provisioned(karpenter),
-    )
+        yield growth_text(growth_of(autoscaler))
 
 
 def _nothing(wanted: Wanted) -> str:

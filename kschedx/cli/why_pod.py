@@ -184,7 +184,6 @@ def inquiry_of(question: Question, wanted: Wanted, clusters: Clusters, setup: Se
         clusters=clusters,
         setup=setup,
         autoscaling=question.autoscaling,
-        provisioning=question.provisioning,
         is_alone=wanted.alone,
         is_written=bool(wanted.tries or wanted.dry_run),
     )
@@ -346,7 +345,7 @@ def typed_change(question: Question, setup: Setup) -> Try:
         manifest = trying.with_change(trying.as_manifest(before.cycle.pod), change)
         _refuse_faults(manifest, change)
         pod = trying.as_pod(manifest)
-        return explain(stored(before.cycle.snapshot, pod), setup, question.autoscaling, question.provisioning)
+        return explain(stored(before.cycle.snapshot, pod), setup, question.autoscaling)
 
     return tried
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import multiprocessing
 import os
@@ -131,6 +132,7 @@ def _serve(answer: Callable[[Q], Answer | int], pipe: Pipe, folder: str | None, 
             except (EOFError, KeyboardInterrupt):
                 return
             pipe.send(captured(partial(answer, question)))
+            gc.collect()  # answers have cycles, and large ones would pile up
 
 
 class Remembered:

@@ -318,11 +318,11 @@ class Manager:
 
     def create_rest(self, workload: Workload, count: int) -> None:
         """Create pods that the workload's controller creates only once others are ready."""
-        managed, snapshot = self._managed[workload], self._cluster.snapshot
-        manifest = workloads.manifest_of(snapshot, workload)
+        manifest = workloads.manifest_of(snapshot := self._cluster.snapshot, workload)
         if manifest is None:
             return
         made: Sequence[Pod]
+        managed = self._manage(workload, None)  # a ReplicaSet of a Deployment was left to that
         if workload.kind == "StatefulSet":
             pods = self._ordinals(managed)
             spec = stateful_set_spec(manifest, managed.before)

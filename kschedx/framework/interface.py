@@ -126,9 +126,10 @@ class Handle(Protocol):
         nodes."""
         ...
 
-    def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
+    def room(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows | None = None) -> Room | None:
         """Return, as bounds on sums, how the pods of a node determine whether `pod` passes there; None if it cannot be
-        expressed so."""
+        expressed so. With `change`, only these pods are removed and added; nodes that other plugins reject do not
+        count."""
         ...
 
     def passes_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
@@ -310,6 +311,11 @@ class FilterPlugin(Plugin):
     def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
         """Return the whole rule as bounds on sums, if it has that form. It only makes preemption faster."""
         return None
+
+    def reads_any(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> bool:
+        """Return whether `filter` can change on a node if some of these pods are removed from it or added to it. It
+        only makes preemption faster."""
+        return True
 
 
 class PostFilterPlugin(Plugin):

@@ -588,10 +588,14 @@ class Trial(Struct, frozen=True, kw_only=True):
     potential: PotentialVictims
     bounds: Bounds | None = None
 
+    @property
+    def everyone(self) -> PodRows:
+        """The potential victims."""
+        return self.potential.placed(np.arange(len(self.potential.pods)), self.nodes)
+
     def without_anybody(self, world: NodeTable) -> NodeTable:
         """Return `world`, a part of the nodes, without any potential victims. Raises `NotPreparedError`."""
-        everyone = self.potential.placed(np.arange(len(self.potential.pods)), self.nodes)
-        return self.handle.remove_pods(self.state, self.pod, world, everyone)
+        return self.handle.remove_pods(self.state, self.pod, world, self.everyone)
 
     def reprieve(self, world: NodeTable, fits: TableRows) -> Evicted:
         """Return the victims on the nodes `fits`, rows of `nodes`; `world` has these nodes without any potential
@@ -657,7 +661,7 @@ def _tried(trial: Trial, nobody: Callable[[str], Status]) -> _Tried:
         passed = passed & np.array([refused.get(node) is None for node in each_cluster_row(world.rows)], dtype=np.bool_)
     fits = TableRows(able[passed])
     left = world.take(rows_where(passed))
-    room = handle.room(state, pod, left) if trial.bounds is None else None
+    room = handle.room(state, pod, left, trial.everyone) if trial.bounds is None else None
     if room is not None:
         evicted = Evicted.where(_reprieve_by_room(room, fits, potential))
     else:

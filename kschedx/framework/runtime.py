@@ -178,17 +178,19 @@ class Framework:
             len(nodes),
         )
 
-    def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
+    def room(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows | None = None) -> Room | None:
         """Return, as bounds on sums, how the pods of a node determine whether `pod` passes there; None if it cannot be
-        expressed so."""
+        expressed so. With `change`, only these pods are removed and added; nodes that other plugins reject do not
+        count."""
         rooms: list[Room] = []
         for plugin in self.plugins("filter", FilterPlugin):
             if plugin.name in state.skip_filter or plugin.touches(pod) is Touch.NOTHING:
                 continue
             room = plugin.room(state, pod, nodes)
-            if room is None:
+            if room is not None:
+                rooms.append(room)
+            elif change is None or plugin.reads_any(state, pod, nodes, change):
                 return None
-            rooms.append(room)
         return rooms[0] if len(rooms) == 1 and not self.nominated else None
 
     def passes_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:

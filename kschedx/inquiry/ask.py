@@ -58,9 +58,8 @@ from kschedx.render.states import (
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.autoscaler.cluster import AutoscalerOptions
+    from kschedx.inquiry.autoscalers import AutoscalingOptions
     from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, ReplicaGroup
-    from kschedx.karpenter.cluster import KarpenterOptions
 
 Found = Pod | Written
 
@@ -81,8 +80,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
 
     clusters: Clusters
     setup: Setup
-    autoscaling: AutoscalerOptions | None = None
-    provisioning: KarpenterOptions | None = None
+    autoscaling: AutoscalingOptions | None = None
     is_alone: bool = False
     """Whether each pod is evaluated as if it were next in the queue, whatever other pods request."""
     is_written: bool = False
@@ -132,7 +130,6 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             snapshot=self.clusters.applied,
             setup=self.setup,
             autoscaling=self.autoscaling,
-            provisioning=self.provisioning,
         )
 
     def explain(self, found: Found, admit: Admit, queue: Sequence[Found]) -> Explanation:
@@ -142,13 +139,13 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         workload = None if isinstance(found, Pod) else found.workload
         is_alone = self.is_alone or len(queue) == 1
         if self.is_alone or (is_alone and workload is None):
-            return explain(admit(clusters.applied), setup, self.autoscaling, self.provisioning)
+            return explain(admit(clusters.applied), setup, self.autoscaling)
         from kschedx.controllers.workloads import has_new_spec, has_replicas
         from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions  # a single pod needs no queue
 
         is_counted = not isinstance(found, Pod) and found.count is not None
         if is_alone and workload is not None and not has_replicas(workload) and not is_counted:
-            return explain(admit(clusters.applied), setup, self.autoscaling, self.provisioning)
+            return explain(admit(clusters.applied), setup, self.autoscaling)
         is_changed = False
         if not isinstance(found, Pod) and found.document is None and workload is not None:
             is_changed = has_new_spec(clusters.read, workload)
@@ -158,13 +155,13 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             return own.explanation
         state = gathering.state(own)
         if not is_alone or not state.is_only(own.subject.pod.key) or own.undecided:
-            return gathering.place().explain(own, self.autoscaling, self.provisioning)
+            return gathering.place().explain(own, self.autoscaling)
         if state.pods and state.pods[0] in clusters.applied.pods.rows:
-            return explain(stored(clusters.applied, state.pods[0]), setup, self.autoscaling, self.provisioning)
+            return explain(stored(clusters.applied, state.pods[0]), setup, self.autoscaling)
         subject = own.subject
         if not isinstance(found, Pod) and found.document is None and workload is not None and not state.pods:
             subject = replace(subject, notes=(*all_replicas(clusters.applied, workload), *subject.notes))
-        explanation = explain(subject, setup, self.autoscaling, self.provisioning)
+        explanation = explain(subject, setup, self.autoscaling)
         if state.pods or explanation.becomes is Outcome.SCHEDULED or own.workload is None:
             return explanation
         return replace(explanation, replicas=state.as_replicas(own.workload))

@@ -17,6 +17,7 @@ from kschedx.explain.cycle_notes import notes as notes_of_cycle
 from kschedx.explain.notes import Note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
+from kschedx.inquiry.autoscalers import autoscaler_document, scalings_of
 from kschedx.inquiry.document import Covered
 from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER, NODE_POOL
 from kschedx.kube.documents import Document, part_of, to_json
@@ -34,8 +35,6 @@ from kschedx.render.states import (
 from kschedx.results import Shown
 
 if TYPE_CHECKING:
-    from kschedx.autoscaler.cluster import Autoscaler, PodScaling
-    from kschedx.autoscaler.remedies import AutoscalerRemedy
     from kschedx.explain.setup import Setup
     from kschedx.fixes.owners import Owner
     from kschedx.fixes.ranking import ClusterTest
@@ -43,9 +42,8 @@ if TYPE_CHECKING:
     from kschedx.fixes.steps import AddNode
     from kschedx.holding import Holding
     from kschedx.holding.model import GangStatus
+    from kschedx.inquiry.autoscalers import NodeAutoscaler, NodeScaling
     from kschedx.inquiry.fix import Fix
-    from kschedx.karpenter.cluster import Karpenter, PodProvisioning
-    from kschedx.karpenter.cluster import KarpenterRemedy as PoolRemedy
     from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -80,20 +78,11 @@ class ReplicasDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     """As the event about the first of `refused` reports it."""
 
 
-class Replicas(Struct, frozen=True, kw_only=True):
+class Replicas(ReplicasDocument, frozen=True, kw_only=True):
     """The outcome of all replicas, in addition to the explanation of one of them: the first without a node, else the
     first that evicts others, else the first."""
 
-    workload: str
-    wanted: int
-    running: int
-    placed: Mapping[str, str]
-    pending: tuple[str, ...]
     evicted: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    refusal: str = ""
-    kubelet: str = ""
-    undecided: str = ""
     replaced: int = 0
     outdated: int = 0
     """The number of replaced pods that still exist."""
@@ -115,8 +104,6 @@ _OVERALL = {
     ExitCode.UNSCHEDULABLE: Outcome.UNSCHEDULABLE,
     ExitCode.UNDECIDED: Outcome.UNDECIDED,
 }
-KARPENTER = "karpenter"
-"""The key of Karpenter's decision in clusters that also have cluster-autoscaler."""
 
 
 class Explanation(Shown, Struct, frozen=True, dict=True):
@@ -127,14 +114,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     scheduler: Scheduler
     first_notes: tuple[Note, ...] = ()
     """How the question was understood, and how the API server would change the pod's manifest."""
-    autoscaler: Autoscaler | None = None
-    """None if it is unknown or has no decision to make."""
+    autoscalers: tuple[NodeAutoscaler, ...] = ()
+    """Those of the cluster that are known and have a decision to make."""
     replicas: Replicas | None = None
     """The outcome of the workload's other replicas, if there were several in question."""
     covering: Callable[[Explanation, Fix], Covered | None] | None = None
     """Tries a fix of this pod for the other pending replicas; None for a single pod."""
-    karpenter: Karpenter | None = None
-    """None if there are no NodePools or it has no decision to make."""
     lifecycle: Lifecycle | None = None
     """Why no decision of kube-scheduler answers the question. If a cycle was run, it shows what kube-scheduler would
     decide."""
@@ -195,21 +180,16 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @property
     def is_scaled_up(self) -> bool:
         """Whether an autoscaler adds a node for the pod."""
-        by_autoscaler = self.scaling is not None and (
-            self.scaling.choice is not None or self.scaling.pod.is_on_upcoming
-        )
-        by_karpenter = self.provisioning is not None and bool(self.provisioning.pool)
-        return (by_autoscaler or by_karpenter) and self.autoscaler_down is None
+        return any(scaling.adds_node for scaling in self.scalings) and self.autoscaler_down is None
 
     @cached_property
     def autoscaler_down(self) -> ComponentDown | None:
         """The autoscaler that would help, if the cluster shows its pods but none of them runs."""
         from kschedx.inquiry.pod_lifecycle import autoscaler_down
 
-        if self.scaling is None and self.provisioning is None:
+        if not self.scalings:
             return None
-        name = "Karpenter" if self.scaling is None else "cluster-autoscaler"
-        return autoscaler_down(self.cycle.snapshot, self.cycle.pod.key, name)
+        return autoscaler_down(self.cycle.snapshot, self.cycle.pod.key, self.scalings[0].autoscaler.name)
 
     def __repr__(self) -> str:
         return f"<Explanation of {self.cycle.pod.key}: {self.outcome.value}>"
@@ -497,42 +477,29 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         that change the pod."""
         snapshot, key = self.cycle.snapshot, self.cycle.pod.key
         event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
-        if self.scaling is None and self.provisioning is None and event is None and karpenter_event is None:
+        if not self.scalings and event is None and karpenter_event is None:
             return ()
-        from kschedx.inquiry.scaling_fixes import (
-            NodeTrial,
-            autoscaler_fixes,
-            autoscaler_repair,
-            karpenter_fixes,
-            makes_room,
-            reported_by_karpenter,
-            reported_fixes,
-        )
+        from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_repair, reported_by_karpenter, reported_fixes
 
         if self.autoscaler_down is not None:
             return (autoscaler_repair(self.autoscaler_down),)
-        if self.scaling is None and self.provisioning is None:
-            by_karpenter = () if karpenter_event is None else reported_by_karpenter(karpenter_event.message)
-            return (*(() if event is None else reported_fixes(event)), *by_karpenter)
-        of_groups = [remedy for remedy in self.scaling_remedies if with_changes_of_pod or makes_room(remedy)]
-        of_pools = [remedy for remedy in self.provisioning_remedies if with_changes_of_pod or makes_room(remedy)]
+        reported = () if event is None else tuple(reported_fixes(event))
+        if not self.scalings:
+            return (*reported, *(() if karpenter_event is None else reported_by_karpenter(karpenter_event.message)))
         trial = NodeTrial(
             scheduler=self.scheduler,
             cycle=self.cycle,
             owner=owner,
             is_stored=self.cycle.pod.key in self.cycle.snapshot.pods.rows,
-            autoscaler="cluster-autoscaler",
+            autoscaler="",
+            event=event,
             explain=lambda cycle, scheduler: Explanation(cycle, scheduler, self.first_notes),
         )
-        by_autoscaler: Iterable[Fix] = ()
-        if self.autoscaler is not None and self.scaling is not None:
-            by_autoscaler = autoscaler_fixes(trial, self.autoscaler, self.scaling, of_groups, event)
-        by_karpenter = ()
-        if self.karpenter is not None and self.provisioning is not None:
-            trial = replace(trial, autoscaler="Karpenter")
-            by_karpenter = karpenter_fixes(trial, self.karpenter, self.provisioning, of_pools)
-        known = (*by_autoscaler, *by_karpenter)
-        return known or (() if event is None else tuple(reported_fixes(event)))
+        known: list[Fix] = []
+        for scaling in self.scalings:
+            trial = replace(trial, autoscaler=scaling.autoscaler.name)
+            known += scaling.fixes(trial, with_changes_of_pod=with_changes_of_pod)
+        return tuple(known) or reported
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
         """Return a test for problems of a fix on the whole cluster. A gang is not tested, because its fix changes all
@@ -612,33 +579,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return None if self.covering is None else self.covering(self, fix)
 
     @cached_property
-    def scaling(self) -> PodScaling | None:
-        """cluster-autoscaler's decision about a pod that fits no node; None if there is no autoscaler, or the pod
-        fits."""
-        return None if self.autoscaler is None else self.autoscaler.about(self.cycle.pod)
-
-    @cached_property
-    def scaling_remedies(self) -> tuple[AutoscalerRemedy, ...]:
-        """Changes after which cluster-autoscaler would add a node for the pod, as far as they were tried."""
-        if self.autoscaler is None or self.scaling is None:
-            return ()
-        from kschedx.inquiry.autoscaler_remedies import remedies
-
-        return remedies(self.autoscaler, self.scaling, self.cycle.pod)
-
-    @cached_property
-    def provisioning(self) -> PodProvisioning | None:
-        """Karpenter's decision about a pod that fits no node; None if there is no Karpenter, or the pod fits."""
-        return None if self.karpenter is None else self.karpenter.about(self.cycle.pod)
-
-    @cached_property
-    def provisioning_remedies(self) -> tuple[PoolRemedy, ...]:
-        """Changes after which Karpenter would add a node for the pod, as far as they were tried."""
-        if self.karpenter is None or self.provisioning is None:
-            return ()
-        from kschedx.inquiry.karpenter_remedies import remedies
-
-        return remedies(self.karpenter, self.provisioning, self.cycle.pod)
+    def scalings(self) -> tuple[NodeScaling, ...]:
+        """The decision of each autoscaler about a pod that fits no node; none if the pod fits."""
+        return tuple(scalings_of(self.autoscalers, self.cycle.pod))
 
     @cached_property
     def no_fix(self) -> str:
@@ -683,7 +626,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         snapshot = proposal.cluster(before)
         scheduler = self.scheduler if snapshot is before else self.scheduler.on(snapshot)
         cycle = scheduler.schedule(proposal.pod, self.cycle.profile)
-        return Explanation(cycle, scheduler, self.first_notes, autoscaler=self.autoscaler, karpenter=self.karpenter)
+        return Explanation(cycle, scheduler, self.first_notes, autoscalers=self.autoscalers)
 
     def records(self) -> list[dict[str, object]]:
         """Return a row for each node that reached Filter, with its total if the pod fits."""
@@ -713,13 +656,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         hopeless = (Note(id="no-fix", text=self.no_fix),) if self.no_fix else ()
         fixes = [fix.document(self.covered(fix) if self.covering is not None else None) for fix in self.fixes]
         made = explanation_document(self.cycle, fixes, [item.document for item in (*self.notes, *hopeless)])
-        if self.autoscaler is not None and self.scaling is not None:
-            from kschedx.autoscaler.growth import GroupRemedyDocument, scaling_document
-
-            remedies = tuple(
-                GroupRemedyDocument(remedy.step.title, remedy.group, remedy.nodes) for remedy in self.scaling_remedies
-            )
-            made["autoscaler"] = to_json(scaling_document(self.autoscaler, self.scaling, remedies))
+        scaled = autoscaler_document(scaling.document for scaling in self.scalings)
+        if scaled.get("kind") == "cluster-autoscaler":  # it stands before the state, Karpenter's behind
+            made["autoscaler"] = scaled
         if (bound := bound_by_hand(self.cycle)) is not None:
             made["kubelet"] = to_json(part_of(KubeletDocument, bound))
         made["state"] = self.state_document
@@ -727,10 +666,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             made["overall"] = self.overall.value
         if self.replicas is not None:
             made["replicas"] = to_json(part_of(ReplicasDocument, self.replicas))
-        if self.karpenter is not None and self.provisioning is not None:
-            of_karpenter = self._of_karpenter(self.karpenter, self.provisioning)
-            both = made.get("autoscaler")
-            made["autoscaler"] = {**both, KARPENTER: of_karpenter} if isinstance(both, dict) else of_karpenter
+        if scaled:
+            made["autoscaler"] = scaled
         if self.holding:
             from kschedx.inquiry.document import holding_document
 
@@ -740,14 +677,6 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @property
     def state_document(self) -> dict[str, object]:
         return {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
-
-    def _of_karpenter(self, karpenter: Karpenter, provisioning: PodProvisioning) -> dict[str, object]:
-        from kschedx.karpenter.growth import PoolRemedyDocument, provisioning_document
-
-        remedies = tuple(
-            PoolRemedyDocument(remedy.step.title, remedy.pool, remedy.types) for remedy in self.provisioning_remedies
-        )
-        return to_json(provisioning_document(karpenter, provisioning, remedies))
 
 
 def _is_without_karpenter(fix: Fix) -> bool:

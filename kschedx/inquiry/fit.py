@@ -16,8 +16,8 @@ from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome, Stake, Unevaluated, UnevaluatedDocument
 from kschedx.framework.runtime import request_options
+from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.pod import autoscaler_of, karpenter_of
 from kschedx.kube.documents import Document, document
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.resources import ResourceQuota, node_allocatable, pod_request
@@ -252,10 +252,9 @@ def _explained(simulator: Simulator, setup: Setup, row: int) -> Explanation:
     then = simulator.run.cluster.frozen()
     scheduler = simulator.run.scheduler.on(then)
     pod, before = then.pods[row], with_only_pods(then, np.arange(row))
-    autoscaler, said = autoscaler_of(before, None, scheduler)
-    karpenter, more = karpenter_of(before, None)
-    cycle, notes = scheduler.schedule(pod, setup.profile_of(pod)), (*setup.notes, *said, *more)
-    return Explanation(cycle, scheduler, notes, autoscaler=autoscaler, karpenter=karpenter)
+    autoscalers, said = autoscalers_of(before, None, scheduler)
+    cycle = scheduler.schedule(pod, setup.profile_of(pod))
+    return Explanation(cycle, scheduler, (*setup.notes, *said), autoscalers=autoscalers)
 
 
 def _most_pods(snapshot: Snapshot, pod: Pod, setup: Setup) -> int:

@@ -27,7 +27,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod_lifecycle import is_node_lost, pod_lifecycle
-from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, set_field
+from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, merged_fields, set_field
 from kschedx.inquiry.workload_lifecycle import replica_sets_of
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.documents import Target
@@ -119,7 +119,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 spec: Mapping[str, object] = {"suspend": False}
                 if "runPolicy" in field:
                     spec = {"runPolicy": spec}
-                yield self._of_maker(f"resume the {kind}", [set_field(f"/{field.replace('.', '/')}", False)], spec)
+                yield self._of_maker(f"resume the {kind}", spec)
             case Suspended():
                 yield self._queued(lifecycle)
             case Paused():
@@ -214,9 +214,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             return None
         name = field.rpartition(".")[2]
         kind = str(self.maker.get("kind")).lower()
-        patch = [set_field(f"/{field.replace('.', '/')}", 1)]
         if name == "parallelism":
-            return self._of_maker("set parallelism to 1", patch, {"parallelism": 1})
+            return self._of_maker("set parallelism to 1", {"parallelism": 1})
+        patch = [set_field(f"/{field.replace('.', '/')}", 1)]
         command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, self._maker_name, self._namespace)
         return self._tried("scale to 1 replica", (self._maker_change(patch),), commands=(command,))
 
@@ -232,10 +232,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             if kind == "ScaledObject":
                 fields = ("idleReplicaCount", "minReplicaCount") if "idle" in why else ("minReplicaCount",)
             values = {field: None if field.startswith("idle") else 1 for field in fields}
-            patch = [
-                {"op": "remove", "path": f"/spec/{field}"} if value is None else set_field(f"/spec/{field}", value)
-                for field, value in values.items()
-            ]
+            patch = [*merged_fields("/spec", values)]
             title = f"set {fields[-1]} of {autoscaler} to 1"
             command = self._merge_command("{} {}", kind.lower(), name, spec=values)
         version = "keda.sh/v1alpha1" if kind == "ScaledObject" else "autoscaling/v2"
@@ -251,8 +248,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 "delete its pods one after the other, each once the one before is ready", commands=(*commands,)
             )
         spec = {"updateStrategy": {"rollingUpdate": {"partition": 0}}}
-        patch = [set_field("/spec/updateStrategy/rollingUpdate/partition", 0)]
-        return self._of_maker("set partition to 0, so that all pods get the new template", patch, spec)
+        return self._of_maker("set partition to 0, so that all pods get the new template", spec)
 
     def _scaled_further(self, autoscaler: str, most: int) -> Fix | None:
         kind, _, name = autoscaler.partition(" ")
@@ -337,12 +333,12 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             command = shell_command("kubectl rollout undo deployment/{} -n {}", self._maker_name, self._namespace)
             yield Fix.untried("go back to the former pod template, if the new one is at fault", commands=(command,))
 
-    def _of_maker(self, title: str, patch: Patch, spec: Mapping[str, object]) -> Fix | None:
+    def _of_maker(self, title: str, spec: Mapping[str, object]) -> Fix | None:
         if self.maker is None:
             return None
         kind = str(self.maker.get("kind")).lower()
         command = self._merge_command("{}/{}", kind, self._maker_name, spec=spec)
-        return self._tried(title, (self._maker_change(patch),), commands=(command,))
+        return self._tried(title, (self._maker_change([*merged_fields("/spec", spec)]),), commands=(command,))
 
     def _lost(self, node: str) -> Iterator[tuple[str, Change, str]]:
         """Yield the two fixes for a pod on a lost node: title, change, and command."""

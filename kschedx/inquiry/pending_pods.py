@@ -37,8 +37,7 @@ from kschedx.snapshot.edits import with_changed_pods
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.autoscaler.cluster import Autoscaler
-    from kschedx.karpenter.cluster import Karpenter
+    from kschedx.inquiry.autoscalers import NodeAutoscaler
 
 MOST_SHARED_FIXES = 4
 """Fixes of one pod that are tried for the others."""
@@ -101,14 +100,13 @@ class SharedFixes:
         simulation: Simulation,
         scene: Snapshot | None = None,
         *,
-        autoscaler: Autoscaler | None = None,
-        karpenter: Karpenter | None = None,
+        autoscalers: tuple[NodeAutoscaler, ...] = (),
     ) -> None:
         """`scene` is the cluster after a drain, used instead of the one at the end. The autoscalers decide about the
         cluster in which the pods are pending."""
         self._simulation = simulation
         self._scene = scene
-        self._autoscaler, self._karpenter = autoscaler, karpenter
+        self._autoscalers = autoscalers
         self._drained = {drain_result.node for drain_result in simulation.drained}
         self._known: dict[bytes, PendingStory | None] = {}
 
@@ -182,7 +180,7 @@ class SharedFixes:
             return None
         if explanation is None:
             return None
-        explanation = replace(explanation, autoscaler=self._autoscaler, karpenter=self._karpenter)
+        explanation = replace(explanation, autoscalers=self._autoscalers)
         best: SharedFix | None = None
         fixes = [fix for fix in explanation.fixes if not self._takes_back(fix)]
         most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(rows), MOST_PODS_TRIED // len(rows))

@@ -18,7 +18,7 @@ from kschedx.explain.admission import has_siblings, security_warning, warned
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
 from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes, require_nodes_and_pods
-from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, note
+from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note
 from kschedx.explain.ranking import on_its_node
 from kschedx.explain.root_causes import provisioning_reports
 from kschedx.explain.setup import Setup
@@ -27,16 +27,16 @@ from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
+from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written
 from kschedx.inquiry.pod_lifecycle import component_down, namespace_lifecycle, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import new_pod
 from kschedx.inquiry.workload_lifecycle import next_rejected, refused, state_of, unready_reason
-from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import AUTOSCALER_STATUS, ObjectMeta, Pod
+from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.render.states import (
     ComponentDown,
     Contradicted,
@@ -55,10 +55,9 @@ from kschedx.snapshot.events import FailedScheduling
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
     from kschedx.framework.extenders import Ask
+    from kschedx.inquiry.autoscalers import NodeAutoscaler
     from kschedx.inquiry.fix import Fix
-    from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 
 
 Admit = Callable[[Snapshot], Subject]
@@ -101,11 +100,10 @@ def explain_pod(
 def explain(
     subject: Subject,
     setup: Setup,
-    autoscaling: AutoscalerOptions | Autoscaler | None = None,
-    provisioning: KarpenterOptions | Karpenter | None = None,
+    autoscaling: AutoscalingOptions | tuple[NodeAutoscaler, ...] | None = None,
 ) -> Explanation:
     """Return the scheduling cycle of one pod and its state. `autoscaling` has the user's options for the cluster's
-    autoscaler, or is the autoscaler itself; `provisioning` does the same for Karpenter.
+    autoscalers, or the autoscalers themselves.
 
     Raises `ConfigError` if the pod has no profile, and `UndecidableError` if a kind that may not be listed could change
     the result.
@@ -122,7 +120,7 @@ def explain(
     if lifecycle is not None and not subject.pod.spec.node_name:
         return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
     try:
-        explanation = _explained(subject, setup, autoscaling, provisioning)
+        explanation = _explained(subject, setup, autoscaling)
     except UndecidableError as error:
         if lifecycle is not None:
             return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
@@ -196,8 +194,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     """The cluster before the manifest is applied."""
     snapshot: Snapshot
     setup: Setup
-    autoscaling: AutoscalerOptions | None = None
-    provisioning: KarpenterOptions | None = None
+    autoscaling: AutoscalingOptions | None = None
 
     def stopped(self, admit: Admit) -> Explanation | None:
         """Return the answer about a workload that creates no pods; None if it creates pods."""
@@ -210,7 +207,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         if not lifecycle.is_open:
             return unscheduled(self._unadmitted, self.setup, lifecycle, fixes)
         try:
-            answer = explain(admit(self.snapshot), self.setup, self.autoscaling, self.provisioning)
+            answer = explain(admit(self.snapshot), self.setup, self.autoscaling)
         except (NotAdmittedError, UndecidableError):
             return unscheduled(self._unadmitted, self.setup, lifecycle, fixes)
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
@@ -281,10 +278,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
 
 
 def _explained(
-    subject: Subject,
-    setup: Setup,
-    autoscaling: AutoscalerOptions | Autoscaler | None,
-    provisioning: KarpenterOptions | Karpenter | None,
+    subject: Subject, setup: Setup, autoscaling: AutoscalingOptions | tuple[NodeAutoscaler, ...] | None
 ) -> Explanation:
     require_nodes(subject.snapshot, subject.pod)
     profile = setup.profile_of(subject.pod)
@@ -306,11 +300,11 @@ def _explained(
         )
         why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"
         notes = (on_its_node(cycle, node, why), *notes)
-    autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
-    karpenter, more = _karpenter(cycle, subject.snapshot, provisioning)
-    return Explanation(
-        cycle, scheduler, (*setup.notes, *notes, *said, *more), autoscaler=autoscaler, karpenter=karpenter, setup=setup
-    )
+    autoscalers: tuple[NodeAutoscaler, ...] = ()
+    if cycle.outcome is Outcome.UNSCHEDULABLE:
+        autoscalers, said = autoscalers_of(subject.snapshot, autoscaling, scheduler)
+        notes = (*notes, *said)
+    return Explanation(cycle, scheduler, (*setup.notes, *notes), autoscalers=autoscalers, setup=setup)
 
 
 def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
@@ -327,58 +321,6 @@ def decided(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     if cycle.outcome is Outcome.UNDECIDED:
         raise UndecidableError(could_reject(cycle.unheard))
     return cycle
-
-
-def _autoscaler(
-    cycle: Cycle, snapshot: Snapshot, options: AutoscalerOptions | Autoscaler | None, scheduler: Scheduler
-) -> tuple[Autoscaler | None, tuple[Note, ...]]:
-    """Return the cluster's autoscaler for a pod that fits no node, or a note that its status cannot be read."""
-    if cycle.outcome is not Outcome.UNSCHEDULABLE or AUTOSCALER_STATUS not in snapshot.config_maps:
-        return None, ()
-    from kschedx.autoscaler.cluster import Autoscaler
-
-    if isinstance(options, Autoscaler):
-        return options, ()
-    return autoscaler_of(snapshot, options, scheduler)
-
-
-def autoscaler_of(
-    snapshot: Snapshot, options: AutoscalerOptions | None, scheduler: Scheduler
-) -> tuple[Autoscaler | None, tuple[Note, ...]]:
-    """Return the cluster's autoscaler, or a note that its status cannot be read."""
-    if AUTOSCALER_STATUS not in snapshot.config_maps:
-        return None, ()
-    from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions  # most clusters have none
-
-    try:
-        return Autoscaler.of(snapshot, options or AutoscalerOptions(), scheduler), ()
-    except InputError as error:
-        return None, (note("autoscaler-unreadable", f"cluster-autoscaler is not evaluated: {error}"),)
-
-
-def _karpenter(
-    cycle: Cycle, snapshot: Snapshot, options: KarpenterOptions | Karpenter | None
-) -> tuple[Karpenter | None, tuple[Note, ...]]:
-    """Return the cluster's Karpenter for a pod that fits no node, or a note that a NodePool cannot be read."""
-    if cycle.outcome is not Outcome.UNSCHEDULABLE or not snapshot.of(NodePool):
-        return None, ()
-    from kschedx.karpenter.cluster import Karpenter
-
-    if isinstance(options, Karpenter):
-        return (options if options.snapshot is snapshot else Karpenter(snapshot, options.options)), ()
-    return karpenter_of(snapshot, options)
-
-
-def karpenter_of(snapshot: Snapshot, options: KarpenterOptions | None) -> tuple[Karpenter | None, tuple[Note, ...]]:
-    """Return the cluster's Karpenter, or a note that a NodePool cannot be read."""
-    if not snapshot.of(NodePool):
-        return None, ()
-    from kschedx.karpenter.cluster import Karpenter, KarpenterOptions  # most clusters have none
-
-    try:
-        return Karpenter.of(snapshot, options or KarpenterOptions()), ()
-    except InputError as error:
-        return None, (note("karpenter-unreadable", f"Karpenter is not evaluated: {error}"),)
 
 
 def is_of_another(subject: Subject, setup: Setup) -> bool:

@@ -11,22 +11,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.pod_security import PREFIX
+from kschedx.apiserver.admission import PodSecurity
+from kschedx.apiserver.defaulting import default_pod
+from kschedx.apiserver.pod_security import PREFIX, Level, LevelVersion
+from kschedx.apiserver.security_context import KubeletFields, KubeletSpec, judged
 from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
+from kschedx.explain.admission import enforced
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.changes import apply_patch, pointer
 from kschedx.fixes.owners import owner_change, template_owner
+from kschedx.fixes.pod_security import ENFORCE, relabelled, secured
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod_lifecycle import is_ready
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Quantity, parse_quantity
@@ -72,6 +78,10 @@ _OF_CLASS = {
     " Overhead ": "overhead",
 }
 """Words in refusals about fields that a priority class or RuntimeClass sets, and the field to remove."""
+
+
+_VIOLATED = re.compile(r'violates PodSecurity "(?P<level>[a-z]+):(?P<version>[^"]+)"')
+_SHOWN_NAMES = 3
 
 
 class Refusal(Struct, frozen=True, kw_only=True, dict=True):
@@ -263,24 +273,74 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield self._patched(f"remove priorityClassName {name}", [_removal("/spec/priorityClassName")])
 
     def _secured(self, message: str) -> Iterator[Fix]:
-        from kschedx.inquiry.pod_security import pod_security_fixes
-
-        fixes = pod_security_fixes(
-            self.snapshot, self.manifest, self.setup, message, explain=self.explain, maker=self.maker, made=self.made
-        )
-        if fixes is None:
-            template = f"kubectl label namespace {{}} {PREFIX}enforce=privileged --overwrite"
-            yield Fix.untried("meet the Pod Security Standard of the namespace in the pod template")
-            yield Fix.untried(
-                f"enforce a lower Pod Security level in namespace {self._namespace}, for all its pods",
-                commands=(shell_command(template, self._namespace),),
-            )
+        """Yield fixes for a violation of the namespace's Pod Security Standard: the change of the pod, if that is
+        enough, and a lower level."""
+        violated = _VIOLATED.search(message)
+        pod = default_pod(decode(encoded(self.manifest, "pod"), Pod))
+        namespace, snapshot = pod.metadata.namespace, self.snapshot
+        if violated and not any(label.startswith(PREFIX) for label in snapshot.namespaces.get(namespace, {})):
+            # the event shows the enforced level, which the dump lacks
+            labels = {ENFORCE: violated["level"], f"{ENFORCE}-version": violated["version"]}
+            snapshot = replace(snapshot, namespaces={**snapshot.namespaces, namespace: labels})
+        standard = enforced(snapshot, namespace, self.setup.release, self.maker) if violated else None
+        if isinstance(standard, PodSecurity) and standard.refusal(pod, _kubelet(self.manifest)) is not None:
+            refused = replace(self, pod=pod, snapshot=snapshot)
+            yield from refused._with_context(standard)
+            yield from refused._at_lower_level(standard)
             return
-        for one in fixes:
-            fix = made_fix(one.title, one.changes, one.then, commands=one.commands)
-            if one.then is None:
-                fix = Fix.untried(one.title, one.changes, commands=one.commands)
-            yield replace(fix, costs=one.costs)
+        template = f"kubectl label namespace {{}} {PREFIX}enforce=privileged --overwrite"
+        yield Fix.untried("meet the Pod Security Standard of the namespace in the pod template")
+        yield Fix.untried(
+            f"enforce a lower Pod Security level in namespace {self._namespace}, for all its pods",
+            commands=(shell_command(template, self._namespace),),
+        )
+
+    def _with_context(self, standard: PodSecurity) -> Iterator[Fix]:
+        """Yield the fix that sets in the pod what the namespace requires, unless the pod sets what the namespace
+        forbids."""
+        said = secured(self.manifest)
+        manifest = None if said is None else apply_patch(dict(self.manifest), said.change.patch)
+        if said is None or manifest is None or standard.violations(self.pod, _kubelet(manifest)):
+            return
+        owner = template_owner(self.snapshot, self.pod)
+        change = said.change if owner is None else owner_change(said.change, owner, self.pod)
+        costs = self._without_user if any(setting.field == "runAsNonRoot" for setting in said.settings) else ()
+        where = "pod" if self.maker is None else "pod template"
+        title = f"set the securityContext that {standard.wanted.level} requires in the {where}"
+        yield replace(self._secured_by(title, change, self.snapshot, manifest), costs=costs)
+
+    @property
+    def _without_user(self) -> tuple[str, ...]:
+        """What the images of containers that may run as root must do."""
+        found = judged(self.pod, _kubelet(self.manifest))
+        names = [
+            container.name
+            for container in found.containers
+            if not (container.context.run_as_user or found.context.run_as_user)
+        ]
+        image = f"the image{'s' if len(names) > 1 else ''} of {listed(names, _SHOWN_NAMES)}"
+        return (f"{image} must set a non-root user, or set runAsUser",) if names else ()
+
+    def _at_lower_level(self, standard: PodSecurity) -> Iterator[Fix]:
+        """Yield the fix to enforce in the namespace the strictest level that admits the pod."""
+        namespace, kubelet = self._namespace, _kubelet(self.manifest)
+        for level in sorted(Level, reverse=True):
+            lower = replace(standard, wanted=LevelVersion(level, standard.wanted.minor))
+            if level < standard.wanted.level and lower.refusal(self.pod, kubelet) is None:
+                labels = {**self.snapshot.namespaces.get(namespace, {}), ENFORCE: str(level)}
+                snapshot = replace(self.snapshot, namespaces={**self.snapshot.namespaces, namespace: labels})
+                title = f"enforce {level} in namespace {namespace}, for all its pods"
+                command = shell_command(f"kubectl label namespace {{}} {ENFORCE}={level} --overwrite", namespace)
+                yield self._secured_by(title, relabelled(namespace, level), snapshot, self.manifest, command)
+                return
+
+    def _secured_by(self, title: str, change: Change, snapshot: Snapshot, manifest: Manifest, *commands: str) -> Fix:
+        """Return the fix; untried if something else refuses the pod then."""
+        try:
+            subject = admitted(snapshot, manifest, self.setup, made=self.made, maker=self.maker)
+            return made_fix(title, (change,), self.explain(subject, self.setup), commands=commands)
+        except (InputError, UndecidableError) as error:
+            return Fix.untried(f"{title}; what refuses the pod then: {error}", (change,), commands=commands)
 
     def _near(self, known: Mapping[str, object]) -> str:
         name = self.pod.spec.runtime_class_name or ""
@@ -357,9 +417,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         template = "kubectl patch resourcequota {} -n {} --type merge -p {}"
         command = shell_command(template, name, self._namespace, {"spec": {"hard": hard}})
         target = Target(api_version="v1", kind="ResourceQuota", namespace=self.pod.metadata.namespace, name=name)
-        changes = (
-            Change(target=target, patch=tuple(set_field(f"/spec/hard/{pointer(key)}", hard[key]) for key in hard)),
-        )
+        changes = (Change(target=target, patch=tuple(merged_fields("/spec/hard", hard))),)
         snapshot = self.snapshot
         if own is not None:
             larger = replace(
@@ -567,6 +625,16 @@ def _removal(path: str) -> dict[str, object]:
     return {"op": "remove", "path": path}
 
 
+def merged_fields(path: str, merge: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    """Yield the operations of a JSON merge patch (RFC 7386), whose values are scalars; None removes a field."""
+    for key, value in merge.items():
+        at = f"{path}/{pointer(key)}"
+        if isinstance(value, Mapping):
+            yield from merged_fields(at, value)
+        else:
+            yield _removal(at) if value is None else set_field(at, value)
+
+
 def _amounts(text: str) -> dict[str, str]:
     """Parse `pods=1,requests.cpu=500m`."""
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
@@ -578,3 +646,7 @@ def _sum(used: str, each: str, count: int) -> str:
     return _like(
         quantity if quantity.mantissa else other, quantity.scaled_value(_MILLI) + count * other.scaled_value(_MILLI)
     )
+
+
+def _kubelet(manifest: Manifest) -> KubeletSpec:
+    return decode(msgspec.json.encode(manifest), KubeletFields).spec

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -48,10 +49,7 @@ from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.autoscaler.cluster import Autoscaler
-    from kschedx.autoscaler.cluster import AutoscalerOptions as Autoscaling
-    from kschedx.karpenter.cluster import Karpenter
-    from kschedx.karpenter.cluster import KarpenterOptions as Provisioning
+    from kschedx.inquiry.autoscalers import AutoscalingOptions, NodeAutoscaler
 
 Explain = Callable[[Subject], Explanation]
 
@@ -101,17 +99,13 @@ def admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> 
 class QueueOutcome:
     """The outcome of a queue, by pod (`namespace/name`)."""
 
-    def __init__(
-        self, simulation: Simulation, autoscaler: Autoscaler | None = None, karpenter: Karpenter | None = None
-    ) -> None:
+    def __init__(self, simulation: Simulation, autoscalers: tuple[NodeAutoscaler, ...] = ()) -> None:
         self._simulation = simulation
-        self._autoscaler, self._karpenter = autoscaler, karpenter
+        self._autoscalers = autoscalers
 
     @classmethod
-    def of(
-        cls, snapshot: Snapshot, setup: Setup, autoscaler: Autoscaler | None = None, karpenter: Karpenter | None = None
-    ) -> QueueOutcome:
-        return cls(simulate(snapshot, setup), autoscaler, karpenter)
+    def of(cls, snapshot: Snapshot, setup: Setup, autoscalers: tuple[NodeAutoscaler, ...] = ()) -> QueueOutcome:
+        return cls(simulate(snapshot, setup), autoscalers)
 
     def is_queued(self, pod: str) -> bool:
         return pod in self._simulation.placed or pod in self._simulation.messages
@@ -160,8 +154,15 @@ class QueueOutcome:
             return None
         names = [run.cluster.node_names[row] for row in decision.choice.tolist()]
         node = min(names)
-        before = tuple(other for other, place in self._simulation.placed.items() if place == node)
-        return Taken(node=node, by=before)
+        return Taken(node=node, by=tuple(self._pods_by_node.get(node, ())))
+
+    @cached_property
+    def _pods_by_node(self) -> Mapping[str, Sequence[str]]:
+        """Each node with its pods at the end."""
+        pods: defaultdict[str, list[str]] = defaultdict(list)
+        for pod, node in self._simulation.placed.items():
+            pods[node].append(pod)
+        return pods
 
     def mended(self, pods: Sequence[str]) -> SharedFix | None:
         """Return a fix for pending pods, tried for all of them; None if none is known."""
@@ -174,7 +175,7 @@ class QueueOutcome:
 
     @cached_property
     def _mending(self) -> SharedFixes:
-        return SharedFixes(self._simulation, autoscaler=self._autoscaler, karpenter=self._karpenter)
+        return SharedFixes(self._simulation, autoscalers=self._autoscalers)
 
     @property
     def evicted(self) -> tuple[str, ...]:
@@ -386,15 +387,13 @@ class Together:
             undecided=group.undecided,
         )
 
-    def explain(
-        self, group: ReplicaGroup, autoscaling: Autoscaling | None = None, provisioning: Provisioning | None = None
-    ) -> Explanation:
+    def explain(self, group: ReplicaGroup, autoscaling: AutoscalingOptions | None = None) -> Explanation:
         """Return the explanation of the pod that shows most about its group, at the time of its decision.
 
         Raises `UndecidableError`, and `NotAdmittedError` if the API server admits none of the pods.
         """
         if group.workload is not None and not self.nodes(group) and not self.refusal(group):
-            explanation = explain(group.subject, self._setup, autoscaling, provisioning)
+            explanation = explain(group.subject, self._setup, autoscaling)
             return replace(explanation, replicas=self.state(group).as_replicas(group.workload))
         is_refused = not self.nodes(group) or (bool(self.refusal(group)) and not self.is_queued(group))
         if is_refused and group.workload is not None:
@@ -403,7 +402,7 @@ class Together:
             )
             raise NotAdmittedError(self.refusal(group), place=Place(object=group.workload.title), hint=hint)
         if not self.is_queued(group):
-            return explain(group.subject, self._setup, autoscaling, provisioning)
+            return explain(group.subject, self._setup, autoscaling)
         nodes = self.nodes(group)
         pending = [key for key, node in nodes.items() if not node and self._in_turn.is_queued(key)]
         evicting = self._evicting(group)
@@ -420,7 +419,7 @@ class Together:
         own = (claim_not_made(*claims[key]),) if key in claims else ()
         notes = (*group.subject.notes, *own)
         subject = replace(group.subject, snapshot=snapshot, pod=pod, first=None, notes=notes)
-        explanation = explain(subject, self._setup, autoscaling, provisioning)
+        explanation = explain(subject, self._setup, autoscaling)
         lacking = tuple(key for key, node in nodes.items() if not node)
         covering = partial(self._covered, lacking) if len(lacking) > 1 else None
         return replace(explanation, replicas=self.replicas(group), covering=covering)

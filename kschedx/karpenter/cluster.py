@@ -11,7 +11,6 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import RemedyStep
 from kschedx.errors import InputError, Place, nearest
 from kschedx.karpenter.amounts import amounts_of
 from kschedx.karpenter.catalogue import InstanceTypes
@@ -212,6 +211,8 @@ class PodProvisioning(Struct, frozen=True, kw_only=True):
 
 class Karpenter:
     """Karpenter on a snapshot that has NodePools."""
+
+    name = "Karpenter"
 
     def __init__(self, snapshot: Snapshot, options: KarpenterOptions) -> None:
         self.snapshot = snapshot
@@ -502,22 +503,3 @@ def _placeable(spec: PodSpec) -> PodSpec:
         volume for volume in spec.volumes if volume.persistent_volume_claim is None and volume.ephemeral is None
     )
     return replace(spec, node_name="", priority=LOWEST_PRIORITY, volumes=volumes)
-
-
-# Changes after which Karpenter adds a node, as facts. `render/words/karpenter.py` has their titles.
-
-
-class KarpenterRemedy(Struct, frozen=True, kw_only=True):
-    """A change and Karpenter's reaction to it."""
-
-    step: RemedyStep
-    pool: str
-    types: tuple[str, ...]
-    """Possible types of the node; empty if unknown."""
-    pod: Pod
-    node: Node | None
-    """What the pool gives a new node for the pod; its size is open."""
-    changed: NodePool | None = None
-    """The changed NodePool; None if the pod is changed."""
-    helps: frozenset[str] = frozenset()
-    """The pending pods, `namespace/name`, that get a new node."""

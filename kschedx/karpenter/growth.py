@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from kschedx.autoscaler.growth import with_new_nodes
+from kschedx.autoscaler.remedies import NodeRemedy
 from kschedx.karpenter.amounts import Amounts
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
 from kschedx.karpenter.devices import published_by
@@ -34,24 +35,33 @@ class KarpenterGrowthStep(Document, frozen=True):
     """The number of possible types of the first node."""
 
 
-class KarpenterGrowth(Struct, frozen=True, kw_only=True):
-    """What Karpenter adds for all pending pods."""
+class KarpenterGrowthDocument(Document, frozen=True, kw_only=True, tag_field="kind", tag="karpenter"):
+    """What Karpenter adds, as the value of the key `autoscaler` of a Simulation document."""
 
-    snapshot: Snapshot
-    """The cluster with the new nodes and the pods of DaemonSets on them."""
-    grown: tuple[KarpenterGrowthStep, ...]
+    follows: str
+    grown: tuple[KarpenterGrowthStep, ...] = field(name="nodes")
     helped: int
     """The number of pods that get a new node."""
     expected: int
     """The number of pods that it expects on existing or launching nodes."""
     left: int
     """The number of pods that no pool accepts, with the known types."""
-    rejected: tuple[tuple[PoolVerdict, ...], int]
-    """The pools' verdicts about most of these pods, and their number."""
-    passed_over: Mapping[PodEligibility, int]
-    by_chance: bool
     types_are_known: bool
-    follows: str
+    by_chance: bool
+
+
+class KarpenterGrowth(KarpenterGrowthDocument, frozen=True, kw_only=True):
+    """What Karpenter adds for all pending pods."""
+
+    snapshot: Snapshot
+    """The cluster with the new nodes and the pods of DaemonSets on them."""
+    rejected: tuple[tuple[PoolVerdict, ...], int]
+    """The pools' verdicts about most of the pods that are left, and their number."""
+    passed_over: Mapping[PodEligibility, int]
+
+    @property
+    def document(self) -> KarpenterGrowthDocument:
+        return part_of(KarpenterGrowthDocument, self)
 
 
 def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
@@ -179,7 +189,7 @@ class ProvisioningDocument(Document, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 def provisioning_document(
-    karpenter: Karpenter, found: PodProvisioning, fixes: tuple[PoolRemedyDocument, ...]
+    karpenter: Karpenter, found: PodProvisioning, remedies: Iterable[NodeRemedy]
 ) -> ProvisioningDocument:
     return part_of(
         ProvisioningDocument,
@@ -192,7 +202,7 @@ def provisioning_document(
         adds=LaunchDocument(found.pool, tuple(instance_type.name for instance_type in found.types))
         if found.pool
         else None,
-        fixes=fixes,
+        fixes=tuple(PoolRemedyDocument(remedy.step.title, remedy.place, remedy.types) for remedy in remedies),
     )
 
 
@@ -200,15 +210,3 @@ def _pool(verdict: PoolVerdict) -> PoolDocument:
     if verdict.rejection is None:
         return PoolDocument(verdict.certainty)
     return PoolDocument(verdict.certainty, verdict.reason, verdict.rejection.text if verdict.text_is_known else None)
-
-
-class KarpenterGrowthDocument(Document, frozen=True, tag_field="kind", tag="karpenter"):
-    """What Karpenter adds, as the value of the key `autoscaler` of a Simulation document."""
-
-    follows: str
-    grown: tuple[KarpenterGrowthStep, ...] = field(name="nodes")
-    helped: int
-    expected: int
-    left: int
-    types_are_known: bool
-    by_chance: bool

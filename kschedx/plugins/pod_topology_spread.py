@@ -706,6 +706,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         return verdicts(state[HARD], nodes)
 
+    def reads_any(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> bool:
+        return any(spread.selected.where(spread.pods, change.pods).any() for spread in state[HARD])
+
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         try:
             constraints = self._rules.of(pod, SCHEDULE_ANYWAY)

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.autoscaler.cluster import GroupVerdict
+from kschedx.autoscaler.growth import AutoscalerGrowth
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.sizes import is_same_autoscaler_event, not_triggered
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.inquiry.explanation import Explanation
-from kschedx.render.terminal import BLANK, DIM, SEPARATOR, fact_lines, labelled, paragraph, text
+from kschedx.inquiry.group_scaling import GroupScaling
+from kschedx.render.terminal import BLANK, DIM, fact_lines, labelled, paragraph, text
 from kschedx.render.view import Decider, Fix, Row
-from kschedx.render.wording import Fact, count, listed
+from kschedx.render.wording import Fact, count
 from kschedx.render.words import describe
 from kschedx.render.words.autoscaler import (
-    MOST_NAMES,
+    alike,
     autoscaler_basis,
     autoscaler_sentence,
     group_headline,
+    names_of,
     node_group_growth_text,
     on_a_new_node,
     remedy_text,
@@ -30,40 +33,53 @@ from kschedx.render.words.autoscaler import (
 from kschedx.snapshot.events import ScaleUpEvent
 
 if TYPE_CHECKING:
-    from kschedx.autoscaler.growth import AutoscalerGrowth
-    from kschedx.karpenter.growth import KarpenterGrowth as Provisioned
+    from kschedx.inquiry.autoscalers import Growth, NodeScaling
 
 
-def autoscaler_decider(explanation: Explanation) -> Decider | None:
-    """Return what cluster-autoscaler does; None if there is none, or if the pod fits a node."""
-    autoscaler, scaling = explanation.autoscaler, explanation.scaling
-    if autoscaler is None or scaling is None:
-        return None
+def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
+    """Return what an autoscaler does about the pod, and that it does not run if none of its pods runs."""
+    if isinstance(scaling, GroupScaling):
+        decider = _group_decider(scaling, explanation)
+        seen = remedy_text
+    else:
+        from kschedx.render.karpenter import pool_decider, seen
+
+        decider = pool_decider(scaling, explanation)
+    told = tuple(fix.title for fix in explanation.fixes)
+    remedies = (remedy for remedy in scaling.remedies if not any(one.startswith(remedy.step.title) for one in told))
+    sentence = decider.sentence
+    if (down := explanation.autoscaler_down) is not None:
+        pod = " ".join(filter(None, (down.pods[0], down.state or "is not ready")))
+        sentence = f"does not run: {pod}; otherwise {sentence}"
+    fixes = tuple(Fix(title=remedy.step.title, seen=seen(remedy)) for remedy in remedies)
+    return replace(decider, sentence=sentence, fixes=fixes)
+
+
+def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider:
+    autoscaler, scaling = of_groups.autoscaler, of_groups.decision
     considered = scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED
-    rows = _rows(scaling.groups) if considered else ()
+    rows = sorted(alike(scaling.groups, group_headline), key=lambda row: _nearness(row[0])) if considered else ()
     event = scaling.choice.event if scaling.choice else ""
     if not event and scaling.pod.remains and scaling.pod.is_told:
         event = not_triggered(scaling.pod.parts)
     said = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
+    label = template_label_text(autoscaler, scaling, explanation.cycle.pod)
     return Decider(
         name="autoscaler",
-        sentence=as_it_runs(explanation, autoscaler_sentence(autoscaler, scaling)),
+        sentence=autoscaler_sentence(autoscaler, scaling),
         rows=(
-            *(Row(text=one) for one in (template_label_text(autoscaler, scaling, explanation.cycle.pod),) if one),
-            *(Row(text=_row_text(row), facts=tuple(_facts(row)), is_brief=n > 0) for n, row in enumerate(rows)),
+            *((Row(text=label),) if label else ()),
+            *(_row(row, is_brief=number > 0) for number, row in enumerate(rows)),
         ),
         event=event,
         recorded=_recorded(said, event),
-        fixes=tuple(_fixes(explanation)),
         basis=tuple(autoscaler_basis(autoscaler)),
     )
 
 
-def as_it_runs(explanation: Explanation, sentence: str) -> str:
-    """Return what an autoscaler does, and that it does not run if none of its pods runs."""
-    if (down := explanation.autoscaler_down) is None:
-        return sentence
-    return f"does not run: {' '.join(filter(None, (down.pods[0], down.state or 'is not ready')))}; otherwise {sentence}"
+def _row(groups: Sequence[GroupVerdict], *, is_brief: bool) -> Row:
+    text = f"{names_of(groups, 'group')} {group_headline(groups[0])}"
+    return Row(text=text, facts=tuple(_facts(groups[0])), is_brief=is_brief)
 
 
 def _recorded(said: ScaleUpEvent | None, event: str) -> str:
@@ -72,14 +88,6 @@ def _recorded(said: ScaleUpEvent | None, event: str) -> str:
     if is_same_autoscaler_event(said.message, event):
         return "the recorded event is the same"
     return f"{said.message}  (recorded at another time, or with other flags)"
-
-
-def _fixes(explanation: Explanation) -> Iterator[Fix]:
-    told = tuple(fix.title for fix in explanation.fixes)
-    for remedy in explanation.scaling_remedies:
-        title, _, seen = remedy_text(remedy).partition(SEPARATOR)
-        if not any(one.startswith(title) for one in told):
-            yield Fix(title=title, seen=seen)
 
 
 MOST_ROWS = 5
@@ -106,37 +114,14 @@ def decider_lines(decider: Decider, width: int, limit: int | None = MOST_ROWS) -
     return [*lines, *(line for phrase in basis for line in labelled("by", phrase, width))]
 
 
-class _Row(Struct, frozen=True, kw_only=True):
-    """Groups with the same text."""
-
-    groups: tuple[GroupVerdict, ...]
-    told: str
-    nearness: tuple[float, ...]
-
-
-def _rows(groups: Sequence[GroupVerdict]) -> list[_Row]:
-    """Return the rows, nearest first: groups that the pod fits, then those with the fewest rejections."""
-    together: dict[str, list[GroupVerdict]] = {}
-    for group in groups:
-        together.setdefault(group_headline(group), []).append(group)
-    rows = [_Row(groups=tuple(some), told=phrase, nearness=_nearness(some[0])) for phrase, some in together.items()]
-    return sorted(rows, key=lambda row: row.nearness)
-
-
 def _nearness(group: GroupVerdict) -> tuple[float, ...]:
+    """Return the order of rows: groups that the pod fits, then those with the fewest rejections."""
     away = sum(finding.distance for status in group.rejections for finding in status.findings)
     return (group.template is None, len(group.rejections), away, bool(group.skipped))
 
 
-def _row_text(row: _Row) -> str:
-    names = listed([group.name for group in row.groups], MOST_NAMES)
-    many = f" ({count(len(row.groups), 'group')})" if len(row.groups) > 1 else ""
-    return f"{names}{many} {row.told}"
-
-
-def _facts(row: _Row) -> Iterator[Fact]:
+def _facts(group: GroupVerdict) -> Iterator[Fact]:
     """Yield the numbers behind the first rejection, and what runs on a new node from the start."""
-    group = row.groups[0]
     if not group.rejections or group.template is None:
         return
     findings = group.rejections[0].findings
@@ -153,15 +138,13 @@ def _facts(row: _Row) -> Iterator[Fact]:
 # What cluster-autoscaler and Karpenter add for all pending pods.
 
 
-def growth_texts(growth: AutoscalerGrowth | None, provisioned: Provisioned | None) -> Iterator[str]:
-    """Yield a sentence for each of the two that is present."""
-    if growth is not None:
-        yield node_group_growth_text(growth)
-    if provisioned is not None:
-        from kschedx.render.words.karpenter import node_claim_growth_text as provisioned_text
+def growth_text(growth: Growth) -> str:
+    if isinstance(growth, AutoscalerGrowth):
+        return node_group_growth_text(growth)
+    from kschedx.render.words.karpenter import node_claim_growth_text
 
-        yield provisioned_text(provisioned)
+    return node_claim_growth_text(growth)
 
 
-def growth_lines(growth: AutoscalerGrowth | None, provisioned: Provisioned | None, width: int) -> list[Text]:
-    return [line for phrase in growth_texts(growth, provisioned) for line in (*paragraph(phrase, width), BLANK)]
+def growth_lines(growths: Sequence[Growth], width: int) -> list[Text]:
+    return [line for growth in growths for line in (*paragraph(growth_text(growth), width), BLANK)]

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from rich.text import Text
 
+from kschedx.autoscaler.remedies import NodeRemedy
 from kschedx.inquiry.explanation import Explanation
 from kschedx.karpenter.amounts import amounts_of, subtracted
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType
-from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
+from kschedx.karpenter.cluster import LaunchCertainty
 from kschedx.karpenter.instance_types import NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import is_same_karpenter_event
 from kschedx.releases.karpenter import karpenter_title
-from kschedx.render.autoscaler import as_it_runs
 from kschedx.render.terminal import text
-from kschedx.render.view import Decider, Fix, Row
+from kschedx.render.view import Decider, Row
 from kschedx.render.wording import count, listed
+from kschedx.render.words.autoscaler import alike, names_of
 from kschedx.render.words.karpenter import (
     MOST_NAMES,
     karpenter_basis,
@@ -29,30 +30,26 @@ from kschedx.render.words.karpenter import (
     skipped_pool_text,
 )
 
+if TYPE_CHECKING:
+    from kschedx.inquiry.pool_scaling import PoolScaling
 
-def karpenter_decider(explanation: Explanation) -> Decider | None:
-    """Return what Karpenter does; None if there is none, or if the pod fits a node."""
-    karpenter, provisioning = explanation.karpenter, explanation.provisioning
-    if karpenter is None or provisioning is None:
-        return None
+
+def pool_decider(of_pools: PoolScaling, explanation: Explanation) -> Decider:
+    karpenter, provisioning = of_pools.autoscaler, of_pools.decision
     said = explanation.cycle.snapshot.karpenter_events.get(explanation.cycle.pod.key)
-    told = tuple(fix.title for fix in explanation.fixes)
     return Decider(
         name="karpenter",
-        sentence=as_it_runs(explanation, karpenter_sentence(karpenter, provisioning)),
-        rows=tuple(_pools(explanation, karpenter, provisioning)),
+        sentence=karpenter_sentence(karpenter, provisioning),
+        rows=tuple(_pools(of_pools)),
         event=provisioning.event,
         recorded="" if said is None else _recorded(said.message, provisioning.event),
-        fixes=tuple(
-            Fix(
-                title=remedy.step.title,
-                seen=f"adds a node of {remedy.pool}, {listed(remedy.types, MOST_NAMES) or 'if a type fits'}",
-            )
-            for remedy in explanation.provisioning_remedies
-            if not any(one.startswith(remedy.step.title) for one in told)
-        ),
         basis=(karpenter_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
     )
+
+
+def seen(remedy: NodeRemedy) -> str:
+    """Return the result of trying a remedy."""
+    return f"adds a node of {remedy.place}, {listed(remedy.types, MOST_NAMES) or 'if a type fits'}"
 
 
 def _recorded(said: str, event: str) -> str:
@@ -61,42 +58,28 @@ def _recorded(said: str, event: str) -> str:
     return f"{said}  (recorded at another time, or with other types and settings)" if event else said
 
 
-class _Row(Struct, frozen=True, kw_only=True):
-    """NodePools with the same text."""
-
-    pools: tuple[PoolVerdict, ...]
-    told: str
-
-
-def _pools(explanation: Explanation, karpenter: Karpenter, provisioning: PodProvisioning) -> Iterator[Row]:
+def _pools(of_pools: PoolScaling) -> Iterator[Row]:
+    """Yield the rows: NodePools that a change makes help, then the nearest, otherwise in the order in which they are
+    tried."""
+    karpenter, provisioning = of_pools.autoscaler, of_pools.decision
     if (
         provisioning.looked.outcome not in (PodEligibility.CONSIDERED, PodEligibility.NO_POOLS)
         or provisioning.pool
         or provisioning.existing
     ):
         return
-    helped = {remedy.pool for remedy in explanation.provisioning_remedies}
-    for number, row in enumerate(_rows(provisioning.pools, helped)):
-        names = listed([pool.name for pool in row.pools], MOST_NAMES)
-        many = f" ({count(len(row.pools), 'NodePool')})" if len(row.pools) > 1 else ""
-        mark = "?" if row.pools[0].certainty is LaunchCertainty.UNKNOWN else "✗"
+    helped = {remedy.place for remedy in of_pools.remedies}
+    rows = alike(provisioning.pools, pool_headline)
+    rows.sort(key=lambda row: (row[0].name not in helped, row[0].distance))
+    for number, row in enumerate(rows):
+        mark = "?" if row[0].certainty is LaunchCertainty.UNKNOWN else "✗"
         yield Row(
-            text=f"{names}{many} {mark} {row.told}",
-            facts=tuple(pool_facts(row.pools[0])),
-            is_brief=number > 0 or not isinstance(row.pools[0].rejection, NoInstanceType),
+            text=f"{names_of(row, 'NodePool')} {mark} {pool_headline(row[0])}",
+            facts=tuple(pool_facts(row[0])),
+            is_brief=number > 0 or not isinstance(row[0].rejection, NoInstanceType),
         )
     for one in karpenter.skipped:
         yield Row(text=f"{one.pool.name} ✗ {skipped_pool_text(one, karpenter)}")
-
-
-def _rows(pools: Sequence[PoolVerdict], helped: Container[str]) -> list[_Row]:
-    """Return the rows: NodePools that a change makes help, then the nearest, otherwise in the order in which they are
-    tried."""
-    together: dict[str, list[PoolVerdict]] = {}
-    for pool in pools:
-        together.setdefault(pool_headline(pool), []).append(pool)
-    rows = [_Row(pools=tuple(some), told=phrase) for phrase, some in together.items()]
-    return sorted(rows, key=lambda row: (row.pools[0].name not in helped, row.pools[0].distance))
 
 
 # The screen of a catalog of instance types.

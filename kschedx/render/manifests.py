@@ -26,17 +26,17 @@ def to_json(document: Mapping[str, object]) -> str:
 
 
 def json_parts(entries: Iterable[tuple[str, object]]) -> Iterator[str]:
-    """Yield `to_json` of a document with these keys and values, in pieces. A list given as an iterator is never in
-    memory as a whole."""
+    """Yield `to_json` of a document with these keys and values, in pieces, a list item by item. A list given as an
+    iterator is never in memory as a whole."""
     opened = "{"
     for key, value in entries:
         yield f"{opened}\n    {_json(key)}: "
-        yield from _listed(value) if isinstance(value, Iterator) else (_json(value, depth=1),)
+        yield from _listed(value) if isinstance(value, Iterator | list | tuple) else (_json(value, depth=1),)
         opened = ","
     yield "\n}"
 
 
-def _listed(items: Iterator[object]) -> Iterator[str]:
+def _listed(items: Iterable[object]) -> Iterator[str]:
     opened = "["
     for item in items:
         yield f"{opened}\n        {_json(item, depth=2)}"

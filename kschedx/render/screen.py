@@ -144,7 +144,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
             *_of_running(explanation),
         ),
         because=causes(diagnosis),
-        roots=(*roots(diagnosis), *_victims(explanation), *_refusals(explanation, deciders)),
+        roots=(*roots(diagnosis), *_victims(explanation), *(_refusals(explanation, deciders) if with_fixes else ())),
         facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *indecisive_facts(explanation)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
@@ -215,15 +215,8 @@ def nominated_text(explanation: Explanation) -> str:
 
 def _scale_up(explanation: Explanation) -> str:
     """Return `cluster-autoscaler adds a node of group blue`."""
-    if (scaling := explanation.scaling) is not None:
-        if scaling.choice is not None and scaling.choice.resizes:
-            return f"cluster-autoscaler adds a node of group {scaling.choice.resizes[0].group}"
-        if scaling.pod.is_on_upcoming:
-            from kschedx.inquiry.scaling_fixes import upcoming_group
-
-            return f"a node of group {upcoming_group(scaling)} is starting for it"
-    pool = "" if explanation.provisioning is None else explanation.provisioning.pool
-    return f"Karpenter adds a node of NodePool {pool}" if pool else "cluster-autoscaler adds a node"
+    progress = (scaling.progress for scaling in explanation.scalings)
+    return next(filter(None, progress), "cluster-autoscaler adds a node")
 
 
 def _victims(explanation: Explanation) -> tuple[str, ...]:
@@ -238,16 +231,13 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
     return tuple(phrases[:MOST_VICTIMS])
 
 
-_AUTOSCALERS = {"autoscaler": "cluster-autoscaler", "karpenter": "Karpenter"}
-
-
 def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator[str]:
     """Yield why no autoscaler adds a node for the pod: `Karpenter adds no node: general: limit reached: ...`."""
     if explanation.state.name != "Unschedulable" or explanation.autoscaler_down is not None:
         return
     event = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
-    for decider in deciders:
-        name = _AUTOSCALERS[decider.name]
+    for scaling, decider in zip(explanation.scalings, deciders, strict=True):
+        name = scaling.autoscaler.name
         if decider.rows and decider.sentence.startswith(("adds no node", "has no")):
             why = decider.rows[0].text.replace(" ✗ ", ": ", 1).replace(" ? ", ": ", 1)
             yield f"{name} adds no node: {why.removesuffix('; the pod would fit')}"
@@ -258,17 +248,11 @@ def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator
 
 
 def _deciders(explanation: Explanation) -> Iterator[Decider]:
-    """Yield what each autoscaler does. Most clusters have none, so each renderer is loaded only if needed."""
-    if explanation.autoscaler is not None:
-        from kschedx.render.autoscaler import autoscaler_decider
+    """Yield what each autoscaler does. Most clusters have none, so the renderer is loaded only if needed."""
+    for scaling in explanation.scalings:
+        from kschedx.render.autoscaler import decider_of
 
-        if (decider := autoscaler_decider(explanation)) is not None:
-            yield decider
-    if explanation.karpenter is not None:
-        from kschedx.render.karpenter import karpenter_decider
-
-        if (decider := karpenter_decider(explanation)) is not None:
-            yield decider
+        yield decider_of(scaling, explanation)
 
 
 def _head(

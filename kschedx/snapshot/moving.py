@@ -128,12 +128,18 @@ class _Numbered(Struct):
     seen: int
 
 
-class _Tallied(_Numbered):
-    """The sums of a tally."""
+class _Tallied(Struct):
+    """A tally, with its sums as of the first `seen` steps."""
 
     pods: IntArray
     """Rows of the pods with a weight, running or not."""
     weights: IntArray
+    sums: IntArray | None = None
+    seen: int = 0
+
+
+_MOST_SUMS = 400
+"""The tallies that keep their sums: a tally has few pods, but a number for each node."""
 
 
 class _GroupCycle(Struct):
@@ -150,6 +156,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
     """Rows of pods without a node to their nominated nodes."""
     group_cycle: _GroupCycle = field(default_factory=_GroupCycle)
     tallied: dict[Tally, _Tallied] = field(default_factory=dict)
+    with_sums: list[_Tallied] = field(default_factory=list)
     numbered: dict[NodeRule, _Numbered] = field(default_factory=dict)
 
     @classmethod
@@ -202,9 +209,14 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             rows = tally.candidates(self)
             weights = tally.weights(self, rows)
             some = np.flatnonzero(weights)  # most tallies have few pods
-            rows, weights = rows[some], weights[some]
-            known = self.tallied[tally] = _Tallied(self._summed(rows, weights), len(self.steps), rows, weights)
-        elif len(known.pods) <= len(self.steps) - known.seen:
+            known = self.tallied[tally] = _Tallied(rows[some], weights[some])
+        if known.sums is None:
+            if len(self.with_sums) == _MOST_SUMS:
+                for other in self.with_sums:
+                    other.sums = None
+                self.with_sums.clear()
+            self.with_sums.append(known)
+        if known.sums is None or len(known.pods) <= len(self.steps) - known.seen:
             known.sums, known.seen = self._summed(known.pods, known.weights), len(self.steps)
         elif known.seen < len(self.steps):
             pods, nodes, signs = self.steps.since(known.seen)
@@ -242,11 +254,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         more = count - self.node_count
         on = self.on_nodes
         start = np.concatenate([on.start, np.full(more, on.start[-1])])
-        # first update every tally: both tables share the log from now on
-        tallied = {
-            tally: replace(known, sums=np.concatenate([self.tally(tally), np.zeros(more, dtype=np.int64)]))
-            for tally, known in self.tallied.items()
-        }
+        tallied = {tally: replace(known, sums=None) for tally, known in self.tallied.items()}
         on_nodes = _OnNodes(order=on.order, start=start, touched=on.touched, moved=on.moved)
         return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied, numbered={})
 

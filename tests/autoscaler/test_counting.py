@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from kschedx.autoscaler.binpacking import best_for_fast_path
 from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.run import loop_document, setup_of
 from kschedx.snapshot.snapshot import Snapshot
@@ -39,3 +40,15 @@ def test_a_pod_that_keeps_away_from_another_gets_a_new_node_of_its_own() -> None
     full = pod("full", cpu="2", nodeName="workers-0")
     document = autoscale([status(group()), node(), full, other, pod("web", cpu="500m", affinity=apart)])
     assert [(one["group"], one["nodes"]) for one in document["options"]] == [("workers", 2)]
+
+
+def test_the_fast_path_is_for_pods_that_keep_away_from_themselves() -> None:
+    """Each of them needs a node of its own, so arithmetic saves more than for pods of which two share a node."""
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    alone = pod("db", cpu="500m", affinity=apart)
+    alone["metadata"]["labels"] = {"app": "db"}
+    snapshot = Snapshot.from_objects([node(), alone, pod("web")])
+    pods, workers = snapshot.pods, snapshot.cluster.nodes[0]
+    assert best_for_fast_path([(pods[0], 4), (pods[1], 4)], workers) == 0
+    assert best_for_fast_path([(pods[1], 4), (pods[0], 4)], workers) == 1

@@ -31,6 +31,11 @@ def test_the_document_has_what_is_added() -> None:
     assert found["event"] == f"pod triggered scale-up: [{{{NAME} 2->5 (max: 10)}}]"
 
 
+def test_a_row_for_every_node_asks_no_autoscaler() -> None:
+    ran = kschedx("why", ROOT / "fixtures/autoscaler-at-maximum/pod.yaml", "-s", MAXIMUM, "--nodes", "all")
+    assert (ran.code, ran.err, "adds no node" in ran.out) == (1, "", False)
+
+
 def test_a_flag_changes_the_answer() -> None:
     assert scaling("--autoscaler-flag", "max-nodes-per-scaleup=1")["scaleUps"] == [
         {"group": NAME, "from": 2, "to": 3, "max": 10}

@@ -189,7 +189,7 @@ def test_reading_ends_with_its_terminal(is_own: bool, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["cluster.json"]
 
 
-@pytest.mark.parametrize("arguments", [("profiles", "list"), ("why", "--help")])
+@pytest.mark.parametrize("arguments", [("profiles", "list"), ("why", "--help"), ("why", "fixtures/zone-full", "-i")])
 def test_an_answer_for_a_terminal_that_is_gone(arguments: tuple[str, ...]) -> None:
     leader, follower = pty.openpty()
     os.close(leader)
@@ -309,6 +309,10 @@ STARTING_OTHERS: dict[str, tuple[str, ...]] = {
     "login": ("-m", "kschedx", "why", "pod/a", "--kubeconfig", "config"),
     "fleet of logins": ("-m", "kschedx", "fleet", "--all-contexts", "--kubeconfig", "config", "doctor"),
     "pool": ("-c", POOL, "why", "--all-pending", "-s", str(ROOT / "fixtures" / "fragmentation"), "-o", "json"),
+    "shard": (
+        *("-c", POOL, "diff-profiles", "default", "binpack", "--all", "--shard", "1/2", "-o", "json"),
+        *("-s", str(ROOT / "fixtures" / "fragmentation")),
+    ),
     "fleet": ("-m", "kschedx", "fleet", "--snapshots", str(ROOT / "fixtures"), "-j", "3", "doctor"),
     "mcp": ("-m", "kschedx", "mcp", "-s", str(ZONE_FULL / "cluster")),
     "mcp with a login": ("-m", "kschedx", "mcp", "--context", "x", "--kubeconfig", "config"),

@@ -123,6 +123,23 @@ def test_the_pod_that_a_workload_makes(short: str, tmp_path: Path) -> None:
     assert named(write(tmp_path, workload, name="workload.yaml"), "-s", cluster).startswith("shop/web")
 
 
+def test_a_replica_set_of_a_deployment_that_lacks_pods(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
+    metadata = {"namespace": "shop", "name": "web"}
+    of_deployment: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {**metadata, "uid": "d"},
+        "spec": spec,
+    }
+    its = {"namespace": "shop", "name": "web-1", "uid": "r", "ownerReferences": [owner]}
+    replica_set: Manifest = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": its, "spec": spec}
+    cluster = write(tmp_path, NODE, of_deployment, replica_set)
+    assert named("rs/web-1", "-n", "shop", "-s", cluster).startswith("shop/web-1")
+
+
 def test_a_running_pod_is_explained_without_itself(tmp_path: Path) -> None:
     """It takes all of the node: with itself in the way it would not fit."""
     running = changed(changed(POD, "spec.containers.0.resources.requests.cpu", "4"), "spec.nodeName", "node-01")

@@ -19,7 +19,7 @@ from tests.fuzz import expressions, hostile, names, network
 
 KEEP_GOING = "--keep-going"
 """A finding ends nothing: each is written to crash-..., once for the line that raised it."""
-OF_NAMES = ("printed_commands", "views")
+OF_NAMES = ("printed_commands", *(f"views_{form}" for form in names.FORMS))
 OF_WORDS = ("selectors", "anonymous_selectors")
 _HERE = str(Path(__file__).resolve().parents[2])
 

@@ -6,6 +6,7 @@ A family is fuzzed by one process: the first byte of an input says which target 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 from msgspec import Struct
 
@@ -44,7 +45,7 @@ FAMILIES: Mapping[str, tuple[Target, ...]] = {
     ),
     "names": (
         Target(names.printed_commands, names.printed_command_seeds),
-        Target(names.views, names.view_seeds),
+        *(Target(names.views(form), partial(names.view_seeds, form)) for form in names.FORMS),
         Target(names.requests, names.request_seeds),
     ),
 }

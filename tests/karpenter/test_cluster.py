@@ -290,7 +290,7 @@ def test_a_garbled_pool_is_named_and_the_pod_answered_all_the_same(garbled: Json
         karpenter(garbled)
     assert told in str(error.value)
     answer = kschedx.explain(Snapshot.from_objects([garbled, node(), pod()]), "default/web")
-    assert answer.karpenter is None
+    assert answer.autoscalers == ()
     assert "karpenter-unreadable" in {note.id for note in answer.notes}
 
 

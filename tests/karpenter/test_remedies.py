@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.inquiry.karpenter_remedies import remedies
+from kschedx.inquiry.pool_scaling import PoolScaling
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, pod, pool
 
 ONE_ZONE = {"key": ZONE, "operator": "In", "values": ["eu-1a"]}
@@ -16,7 +16,7 @@ def steps(pool: Json, pod: Json, *zones: str) -> list[str]:
     waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
     found = made.about(waiting)
     assert found is not None
-    return [one.step.title for one in remedies(made, found, waiting)]
+    return [one.step.title for one in PoolScaling(autoscaler=made, decision=found, pod=waiting).remedies]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,8 @@ def test_a_pool_whose_types_are_not_known_may_help_too() -> None:
     waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
     found = made.about(waiting)
     assert found is not None
-    assert [(one.pool, one.types) for one in remedies(made, found, waiting)] == [("gpu", ())]
+    scaling = PoolScaling(autoscaler=made, decision=found, pod=waiting)
+    assert [(one.place, one.types) for one in scaling.remedies] == [("gpu", ())]
 
 
 def test_a_pool_that_is_not_ready_is_repaired_first() -> None:

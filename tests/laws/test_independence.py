@@ -16,6 +16,7 @@ import pytest
 import yaml
 import zstandard
 
+from kschedx.render.states import ExitCode
 from tests.builders import Manifest, at, node, pod
 from tests.command import ROOT
 from tests.fuzz import hostile
@@ -68,7 +69,8 @@ ANSWERS = """
 import json, os, sys
 from kschedx.cli import parallel
 from tests.command import kschedx
-parallel.processors, parallel.FEW, parallel.CHUNK = lambda: int(sys.argv[1]), 8, 4
+workers = int(sys.argv[1])
+parallel.processors, parallel.FEW, parallel.CHUNK = lambda: workers, 8, 4
 ran = [kschedx(*asked, "-s", "cluster", columns=80, env=os.environ, cwd=os.getcwd()) for asked in json.load(sys.stdin)]
 json.dump([(one.code, one.out, one.err) for one in ran], sys.stdout)
 """
@@ -232,6 +234,7 @@ def test_an_answer_depends_on_the_cluster_alone(name: str, objects: list[Manifes
     answers: list[list[Any]] = [json.loads(ran.communicate(json.dumps(asked).encode())[0]) for ran in (one, two)]
     for question, first, second in zip(asked, *answers, strict=True):
         assert "Usage" not in first[2], question
+        assert first[0] != ExitCode.INTERNAL, (question, first[2])
         assert "--help" not in first[2], question
         assert first[0] != 2 or name.startswith("story"), (question, first[2])
         assert second == first, question

@@ -328,6 +328,27 @@ def test_a_smaller_pod_stays_where_a_more_important_one_had_to_go() -> None:
     assert victims(cycle) == {"a": ["big"]}
 
 
+@pytest.mark.parametrize(
+    ("spreads", "avoids", "gone"),
+    [
+        ("web", "nobody", ["second", "big"]),
+        ("nobody", "web", ["first", "second", "big"]),
+        ("nobody", "nobody", ["big"]),
+    ],
+)
+def test_a_small_pod_goes_if_the_incoming_pods_rules_count_it(spreads: str, avoids: str, gone: list[str]) -> None:
+    web = {"app": "web"}
+    cycle = preempt(
+        small("a", cpu=3000),
+        small("b", cpu=0),
+        running("first", "a", 100, priority=5, labels=web),
+        running("second", "a", 100, priority=1, labels=web),
+        running("big", "a", 2500),
+        waiting(1500, affinity=_anti_affinity(avoids), topologySpreadConstraints=_spread(spreads)),
+    )
+    assert victims(cycle) == {"a": gone}
+
+
 def test_pods_nominated_for_the_node_keep_their_room() -> None:
     nominated = waiting(name="first", nominated="a")
     pods = [running("p", "a", 1000, priority=2), running("q", "a", 1000, priority=1)]
@@ -478,7 +499,7 @@ def _with_filter(answer: Callable[[str, int], Status]) -> PostFilterResult:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handle, "passes_filters", passes_filters)
-        patch.setattr(handle, "room", lambda state, incoming, nodes: None)
+        patch.setattr(handle, "room", lambda *_: None)
         me, state = Snapshot.from_objects([waiting()]).pods[0], CycleState()
         handle.run_pre_filter(state, me)
         rejection = Status(code=Code.UNSCHEDULABLE, reasons=("full",))
@@ -546,8 +567,8 @@ def _spread(app: str) -> list[Manifest]:
 @given(
     pods=PODS,
     cpu=st.sampled_from([1500, 2500]),
-    avoids=st.sampled_from(["web", "db"]),
-    spreads=st.sampled_from(["me", "web"]),
+    avoids=st.sampled_from(["web", "db", "nobody"]),
+    spreads=st.sampled_from(["me", "web", "nobody"]),
     nominated=st.sampled_from([None, "a", "b"]),
     allowed=st.integers(min_value=0, max_value=2),
 )

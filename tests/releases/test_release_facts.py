@@ -1,9 +1,11 @@
-"""Every release resolved, in a file each: an edit of a fact shows which releases move (`pytest --update-golden`)."""
+"""Every release resolved, in a file each: an edit of a fact shows since which release (`pytest --update-golden`)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import unified_diff
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -17,45 +19,41 @@ from tests.conftest import ROOT, Golden
 FOLDER = Path(__file__).parent / "golden"
 
 
-@pytest.mark.parametrize("version", EMULATED)
-def test_a_release_resolves_to_its_file(version: str, golden: Golden) -> None:
-    golden.check(FOLDER / f"{version}.txt", "".join(f"{line}\n" for line in described(resolve(version))))
+@pytest.mark.parametrize(("before", "version"), [*pairwise(("", *reversed(EMULATED)))])
+def test_a_release_resolves_to_its_file(before: str, version: str, golden: Golden) -> None:
+    """The first file holds every fact, each other one those that the version before has not, or has otherwise."""
+    lines = list(described(resolve(version)))
+    if before:
+        changes = unified_diff(list(described(resolve(before))), lines, n=0, lineterm="")
+        lines = [line for line in islice(changes, 2, None) if not line.startswith("@@")]
+    golden.check(FOLDER / f"{version}.txt", "".join(f"{line}\n" for line in lines))
 
 
 def described(release: Release) -> Iterator[str]:
-    """What the release does, a fact a line."""
-    yield f"Kubernetes {release.version}"
-    yield f"reads {', '.join(release.config_versions)}"
+    """What the release does, a fact a line, so that a new plugin moves one line of the first release that has it."""
     for version, fields in release.missing_fields.items():
-        yield from (f"  {version} has no {field}" for field in fields)
-    yield ""
-    for api_version in release.config_versions:
-        yield f"default profile of {api_version}"
-        config = {"apiVersion": api_version, "kind": "KubeSchedulerConfiguration"}
+        yield from (f"{version} has no {field}" for field in fields)
+    for version in release.config_versions:
+        yield f"reads {version}"
+        config = {"apiVersion": version, "kind": "KubeSchedulerConfiguration"}
         (profile,) = load_profiles(config, release).profiles
         for point in POINTS:
             weights = profile.weights if point == "score" else {}
-            plugins = [f"{name} {weights[name]}" if name in weights else name for name in profile.points[point]]
-            yield f"  {point}: {', '.join(plugins) or '-'}"
-        yield ""
-    yield "in-tree plugins"
+            for name in profile.points[point]:
+                yield f"default of {version}, {point}: {name} {weights.get(name, '')}".rstrip()
     for plugin, points in sorted(release.plugin_points.items()):
-        yield f"  {plugin}: {', '.join(sorted(points))}"
-    yield f"filter every pod: {', '.join(sorted(release.never_skips_filter)) or '-'}"
-    yield f"score every pod: {', '.join(sorted(release.never_skips_score)) or '-'}"
-    yield f"not in v1: {', '.join(release.removed_plugins) or '-'}"
+        yield from (f"plugin {plugin}: {point}" for point in sorted(points))
+    yield from (f"filters every pod: {name}" for name in sorted(release.never_skips_filter))
+    yield from (f"scores every pod: {name}" for name in sorted(release.never_skips_score))
+    yield from (f"not in v1: {name}" for name in release.removed_plugins)
     for title, facts in (
         ("behavior", release.behaviour),
-        ("messages", release.messages),
-        ("arguments", release.arguments),
+        ("message", release.messages),
+        ("argument", release.arguments),
     ):
-        yield ""
-        yield title
-        yield from (f"  {name}: {value!r}" for name, value in facts)
-    yield ""
-    yield "feature gates"
+        yield from (f"{title} {name}: {value!r}" for name, value in facts)
     for gate, spec in sorted(specs(release.version).items()):
-        yield f"  {gate}: {spec.stage} {'on' if spec.default else 'off'}{' locked' if spec.locked else ''}"
+        yield f"gate {gate}: {spec.stage} {'on' if spec.default else 'off'}{' locked' if spec.locked else ''}"
 
 
 @pytest.mark.parametrize("version", EMULATED)

@@ -124,6 +124,12 @@ class FilterState(Struct, frozen=True, kw_only=True):
             existing_anti_affinity=self.existing_anti_affinity.after(nodes, change, sign),
         )
 
+    def count_any(self, nodes: NodeTable, change: PodRows) -> bool:
+        """Return whether any of these pods counts for a rule."""
+        sums = (self.affinity, self.anti_affinity, self.existing_anti_affinity)
+        tallies = [tally for each in sums for tally in each.weights.values()]
+        return any(tally.weights(nodes.pods, change.pods).any() for tally in tallies)
+
     # --- the rules; (row,) for the nodes of a table, True if the node fails
 
     def lacks_affinity(self, nodes: NodeTable) -> BoolArray:
@@ -584,6 +590,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             explain=accounts,
             alike=accounts.alike,
         )
+
+    def reads_any(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> bool:
+        return state[FILTER].count_any(nodes, change)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         state[SCORES] = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)

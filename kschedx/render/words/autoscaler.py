@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import assert_never
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.growth import AutoscalerGrowth, AutoscalerGrowthStep
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.remedies import AutoscalerRemedy, StepKind
+from kschedx.autoscaler.remedies import NodeRemedy, StepKind
 from kschedx.autoscaler.sizes import BACKED_OFF, Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
@@ -18,7 +18,11 @@ from kschedx.kube.types import Pod
 from kschedx.render.wording import amount, count, listed
 from kschedx.render.words import headline
 
+if TYPE_CHECKING:
+    from kschedx.karpenter.cluster import PoolVerdict
+
 MOST_NAMES = 3
+Verdict = TypeVar("Verdict")
 
 
 def autoscaler_sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
@@ -245,6 +249,19 @@ def _refusal(answer: LoopResult, pod: PodResult) -> str:
     return by_name((groups, reason) for reason, groups in said.items())
 
 
+def alike(verdicts: Iterable[Verdict], headline: Callable[[Verdict], str]) -> list[list[Verdict]]:
+    """Return the verdicts in rows of the same headline."""
+    together: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        together.setdefault(headline(verdict), []).append(verdict)
+    return list(together.values())
+
+
+def names_of(row: Sequence[GroupVerdict | PoolVerdict], noun: str) -> str:
+    many = f" ({count(len(row), noun)})" if len(row) > 1 else ""
+    return f"{listed([verdict.name for verdict in row], MOST_NAMES)}{many}"
+
+
 def by_name(said: Iterable[tuple[Sequence[str], str]]) -> str:
     """Return reasons by group or pool: `spot: in backoff; a and b: Insufficient cpu`."""
     texts = [f"{listed(names, MOST_NAMES)}: {text}" for names, text in said]
@@ -257,8 +274,7 @@ def _sizes(step: AutoscalerGrowthStep) -> str:
     return f"{more} to {step.group} ({step.before} → {step.after}, maximum {step.maximum})"
 
 
-def remedy_text(remedy: AutoscalerRemedy) -> str:
-    """Return the title, and the result of trying it."""
-    where = "it" if remedy.step.kind is StepKind.NEW_GROUP else remedy.group
-    then = f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"
-    return f"{remedy.step.title} · {then}"
+def remedy_text(remedy: NodeRemedy) -> str:
+    """Return the result of trying it."""
+    where = "it" if remedy.step.kind is StepKind.NEW_GROUP else remedy.place
+    return f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"

@@ -1,9 +1,11 @@
-"""Changes after which cluster-autoscaler would add a node for a pod. Each is tried in its own loop before it is
-proposed."""
+"""cluster-autoscaler's decision about a pod that fits no node, and the changes after which it would add one. Each is
+tried in its own loop before it is proposed."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from itertools import islice
 
 from msgspec import Struct
@@ -12,9 +14,18 @@ from msgspec.structs import replace
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, resolve_priority
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.flags import Flags
+from kschedx.autoscaler.growth import ScalingDocument, scaling_document
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.remedies import AutoscalerRemedy, RemedyStep, StepKind, request_at_most, tolerate
-from kschedx.autoscaler.sizes import AT_MAXIMUM
+from kschedx.autoscaler.remedies import (
+    LEAST_SHARE,
+    NodeRemedy,
+    RemedyStep,
+    StepKind,
+    request_at_most,
+    rounded_request,
+    tolerate,
+)
+from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.autoscaler.status import AutoscalerStatus, Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
 from kschedx.findings import InsufficientResource
@@ -22,7 +33,8 @@ from kschedx.fixes import pod_edits
 from kschedx.fixes.node_requirements import labels_for, required_terms
 from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options
-from kschedx.kube.quantity import Unit
+from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.node_scaling import OTHER_WAYS, NodeTrial
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
 from kschedx.releases.plugins import Trait, plugins_with
@@ -31,9 +43,10 @@ from kschedx.snapshot.snapshot import Snapshot
 MOST_TRIALS = 6
 MOST_MODELS = 3
 """The maximum number of existing groups after which a new group is modeled."""
-LEAST_SHARE = 2
-"""A request is never lowered to less than half."""
 _PLENTY = 1000
+
+
+_UPCOMING = re.compile(r"template-node-for-(?P<group>.+)-upcoming-\d+")
 
 
 class _Trial(Struct, frozen=True, kw_only=True):
@@ -48,23 +61,77 @@ class _Trial(Struct, frozen=True, kw_only=True):
     flags: Flags | None = None
 
 
-def remedies(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> tuple[AutoscalerRemedy, ...]:
-    """Return the remedies for a pod for which no node is added: changes of the pod, or, if these do not help, a new
-    group."""
-    if scaling.choice is not None or scaling.is_waiting:
-        return ()
-    found: dict[RemedyStep, AutoscalerRemedy] = {}
-    for trial in islice(_trials(autoscaler, scaling, pod), MOST_TRIALS):
-        remedy = _tried(autoscaler, trial)
-        if remedy is not None:
-            found.setdefault(remedy.step, remedy)
-    if not found:
-        tried = (_tried(autoscaler, trial) for trial in islice(_new_groups(autoscaler, scaling, pod), MOST_MODELS))
-        return tuple(islice((remedy for remedy in tried if remedy is not None), 1))
-    return tuple(found.values())
+class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
+    """The decision about the node groups."""
+
+    autoscaler: Autoscaler
+    decision: PodScaling
+    pod: Pod
+
+    @property
+    def adds_node(self) -> bool:
+        return self.decision.choice is not None or self.decision.pod.is_on_upcoming
+
+    @property
+    def progress(self) -> str:
+        """What is in progress for the pod; empty if nothing is known."""
+        if self.decision.choice is not None and self.decision.choice.resizes:
+            return f"cluster-autoscaler adds a node of group {self.decision.choice.resizes[0].group}"
+        return f"a node of group {self._upcoming} is starting for it" if self.decision.pod.is_on_upcoming else ""
+
+    @property
+    def _upcoming(self) -> str:
+        """The group of the starting node for which the pod waits; empty if there is none."""
+        match = _UPCOMING.fullmatch(self.decision.pod.node) if self.decision.pod.is_on_upcoming else None
+        return "" if match is None else match["group"]
+
+    @property
+    def document(self) -> ScalingDocument:
+        return scaling_document(self.autoscaler, self.decision, self.remedies)
+
+    @cached_property
+    def remedies(self) -> tuple[NodeRemedy, ...]:
+        """The remedies for a pod for which no node is added: changes of the pod, or, if these do not help, a new
+        group."""
+        autoscaler, scaling = self.autoscaler, self.decision
+        if scaling.choice is not None or scaling.is_waiting:
+            return ()
+        found: dict[RemedyStep, NodeRemedy] = {}
+        for trial in islice(_trials(autoscaler, scaling, self.pod), MOST_TRIALS):
+            remedy = _tried(autoscaler, trial)
+            if remedy is not None:
+                found.setdefault(remedy.step, remedy)
+        if not found:
+            trials = islice(_new_groups(autoscaler, scaling, self.pod), MOST_MODELS)
+            tried = (_tried(autoscaler, trial) for trial in trials)
+            return tuple(islice((remedy for remedy in tried if remedy is not None), 1))
+        return tuple(found.values())
+
+    def fixes(self, trial: NodeTrial, *, with_changes_of_pod: bool) -> Iterator[Fix]:
+        """Yield what the autoscaler does, or would do with other settings."""
+        scaling = self.decision
+        if scaling.choice is not None and not scaling.choice.error:
+            for resize in scaling.choice.resizes[:1]:
+                adds = f"it adds nodes to node group {resize.group} ({resize.before} → {resize.after})"
+                helps = _helped_pods(self.autoscaler, scaling)
+                yield trial.fix(f"wait for cluster-autoscaler: {adds}", scaling.node_of(resize.group), helps=helps)
+        elif scaling.pod.is_on_upcoming:
+            title = f"wait for the node of node group {self._upcoming} that is starting"
+            yield trial.fix(title, scaling.node_of(self._upcoming))
+        for remedy in self.remedies:
+            if with_changes_of_pod or remedy.makes_room:
+                yield trial.remedied(remedy, f"to {remedy.place}")
+        for group in scaling.groups:
+            reason = group.detail.partition(":")[0]
+            is_backed_off = trial.event is not None and BACKED_OFF in trial.event.message
+            is_unknown = group.template is None and is_backed_off and reason
+            if (group.fits and group.skipped == (BACKED_OFF,)) or is_unknown:
+                why = f": {reason}" if reason else ""
+                title = f"let node group {group.name} {OTHER_WAYS}{why}"
+                yield trial.fix(title, None if group.template is None else group.template.node, group=None)
 
 
-def _tried(autoscaler: Autoscaler, trial: _Trial) -> AutoscalerRemedy | None:
+def _tried(autoscaler: Autoscaler, trial: _Trial) -> NodeRemedy | None:
     then = autoscaler.about(
         trial.pod, snapshot=trial.snapshot, status=trial.status, templates=trial.templates, flags=trial.flags
     )
@@ -84,12 +151,12 @@ def _tried(autoscaler: Autoscaler, trial: _Trial) -> AutoscalerRemedy | None:
 
 def _remedy(
     autoscaler: Autoscaler, trial: _Trial, then: PodScaling, step: RemedyStep, group: str, *, nodes: int
-) -> AutoscalerRemedy:
-    node, helps = then.node_of(group), helped_pods(autoscaler, then) | {trial.pod.key}
-    return AutoscalerRemedy(step=step, group=group, nodes=nodes, pod=trial.pod, node=node, helps=helps)
+) -> NodeRemedy:
+    node, helps = then.node_of(group), _helped_pods(autoscaler, then) | {trial.pod.key}
+    return NodeRemedy(step=step, place=group, nodes=nodes, pod=trial.pod, node=node, helps=helps)
 
 
-def helped_pods(autoscaler: Autoscaler, scaling: PodScaling) -> frozenset[str]:
+def _helped_pods(autoscaler: Autoscaler, scaling: PodScaling) -> frozenset[str]:
     """Return the pods of the cluster for which the autoscaler adds nodes together with the pod."""
     pods, rows = autoscaler.snapshot.pods, () if scaling.choice is None else scaling.choice.triggered
     return frozenset(pods.key(row) for row in rows if row < len(pods))
@@ -113,7 +180,7 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
                 for group_status in groups
             )
             status = replace(autoscaler.status, groups=tuple(larger))
-            step = _room(f"raise the maximum of node group {group.name} from {group.max_size}")
+            step = RemedyStep(f"raise the maximum of node group {group.name} from {group.max_size}", StepKind.ROOM)
             yield _Trial(step=step, pod=pod, status=status, is_maximum=True)
 
 
@@ -132,12 +199,9 @@ def _of_higher_priority(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial]:
             continue
         instead = f" instead of {own}" if own else ""
         title = f"use PriorityClass {name}{instead}" if name else f"remove priorityClassName {own}"
-        yield _Trial(step=_room(f"{title}: priority {spec.priority}"), pod=replace(pod, spec=spec))
+        step = RemedyStep(f"{title}: priority {spec.priority}", StepKind.ROOM)
+        yield _Trial(step=step, pod=replace(pod, spec=spec))
         return
-
-
-def _room(title: str) -> RemedyStep:
-    return RemedyStep(title=title, kind=StepKind.ROOM)
 
 
 def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iterator[_Trial]:
@@ -157,9 +221,7 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
             amounts = []
             changed: Pod | None = pod
             for finding in short:
-                unit = Unit.of(finding.resource)
-                step = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}[unit]
-                amount = finding.free // step * step
+                amount = rounded_request(finding.resource, finding.free)
                 changed = changed and pod_edits.requesting(changed, finding.resource, amount, options)
                 amounts.append((finding.resource, amount))
             if changed is not None:
@@ -178,11 +240,11 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
                     ),
                 ),
             )
-            step_of = RemedyStep(title=f"uncordon {name}, the template of new nodes")
+            step_of = RemedyStep(f"uncordon {name}, the template of new nodes")
             yield _Trial(step=step_of, pod=pod, snapshot=autoscaler.snapshot.with_nodes({row: open_}))
             if autoscaler.behaviour.cordoned_templates_can_be_opened:
                 flags = replace(autoscaler.flags, scale_from_unschedulable=True)
-                flag = RemedyStep(title="start cluster-autoscaler with --scale-from-unschedulable")
+                flag = RemedyStep("start cluster-autoscaler with --scale-from-unschedulable")
                 yield _Trial(step=flag, pod=pod, flags=flags)
 
 
@@ -235,7 +297,7 @@ def _new_group(
     )
     but_for = " and ".join(f"{what} {', '.join(names)}" for what, names in differences if names)
     return _Trial(
-        step=RemedyStep(title=f"add a node group like {verdict.name} {but_for}", kind=StepKind.NEW_GROUP),
+        step=RemedyStep(f"add a node group like {verdict.name} {but_for}", StepKind.NEW_GROUP),
         pod=pod,
         status=replace(autoscaler.status, groups=(*groups, new)),
         templates={name: CloudTemplate(node=changed, pods=_not_made_anew(autoscaler, template))},

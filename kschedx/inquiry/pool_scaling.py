@@ -1,18 +1,33 @@
-"""Changes after which Karpenter would add a node for a pod. Each is tried in its own round before it is proposed."""
+"""Karpenter's decision about a pod that fits no node, and the changes after which it would add one. Each is tried in
+its own round before it is proposed."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import RemedyStep, StepKind, request_at_most, tolerate
-from kschedx.fixes import pod_edits
+from kschedx.autoscaler.remedies import (
+    LEAST_SHARE,
+    NodeRemedy,
+    RemedyStep,
+    StepKind,
+    request_at_most,
+    rounded_request,
+    tolerate,
+)
+from kschedx.fixes import Change, Target, pod_edits
+from kschedx.fixes.changes import pool_patch
 from kschedx.fixes.node_remedies import is_of_provider
+from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.node_scaling import NodeTrial, by_autoscaler
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, merge_amounts
-from kschedx.karpenter.cluster import Karpenter, KarpenterRemedy, PodProvisioning, PoolVerdict
+from kschedx.karpenter.cluster import Karpenter, PodProvisioning, PoolVerdict
+from kschedx.karpenter.growth import ProvisioningDocument, provisioning_document
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
@@ -25,19 +40,25 @@ from kschedx.karpenter.requirements import (
     is_reserved_label,
     well_known,
 )
-from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL, NodePool, NodeSelectorRequirementWithMinValues
-from kschedx.kube.quantity import Unit
+from kschedx.kube.autoscalers import (
+    CAPACITY_TYPE,
+    NODE_POOL,
+    NODE_POOL_API,
+    NodeClaim,
+    NodePool,
+    NodeSelectorRequirementWithMinValues,
+)
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.resources import RequestOptions
-from kschedx.kube.types import Pod
+from kschedx.kube.types import NodeCondition, Pod
 from kschedx.kube.typos import meant_by
+from kschedx.render.wording import count
 
 MOST_TRIALS = 8
 MOST_REMEDIES = 3
 MOST_TYPES = 4
 """Instance types for which a limit is raised, smallest first."""
-LEAST_SHARE = 2
-"""A request is never lowered to less than half."""
-_STEP = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}
+_NO_CAPACITY = re.compile(r"insufficient ?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE)
 
 
 class _Trial(Struct, frozen=True, kw_only=True):
@@ -51,39 +72,129 @@ class _Trial(Struct, frozen=True, kw_only=True):
     """Whether the NodePool has the missing value in another field."""
 
 
-def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[KarpenterRemedy, ...]:
-    """Return the remedies for a pod for which nothing is added; changes of the pod come first.
+class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
+    """The decision about the NodePools."""
 
-    If not all instance types of a NodePool are known, the trials after which it could lack only an instance type come
-    last and name no type.
-    """
-    outcome = found.looked.outcome
-    if outcome not in (PodEligibility.CONSIDERED, PodEligibility.REFUSED) or found.pool or found.existing:
-        return ()
-    each = _without_reserved(pod, karpenter.group)
-    if outcome is PodEligibility.CONSIDERED:
-        each = _trials(found, pod, karpenter.group)
-    trials = sorted(each, key=lambda trial: (trial.pod is None, not trial.is_evident))
-    made: list[KarpenterRemedy] = []
-    raised: set[str] = set()
-    likely: list[KarpenterRemedy] = []
-    for trial in islice(trials, MOST_TRIALS):
-        limited = trial.pool.name if trial.pool is not None and trial.raises_limits else ""
-        if limited in raised:
-            continue
-        then, remedy = _tried(karpenter, trial, pod)
-        if remedy is not None and all(remedy.step != trial.step for remedy in made):
-            raised |= {limited} if limited else set()
-            made.append(_for_identical(karpenter, found, pod, remedy) if limited else remedy)
-        elif then is not None and not then.pool:
-            opened = [pool for pool in then.open_pools if pool not in found.open_pools]
-            likely += [_remedy(karpenter, trial, pod, pool, ()) for pool in opened[:1]]
-        if len(made) == MOST_REMEDIES:
-            break
-    return (*made, *likely)[:MOST_REMEDIES]
+    autoscaler: Karpenter
+    decision: PodProvisioning
+    pod: Pod
+
+    @property
+    def adds_node(self) -> bool:
+        return bool(self.decision.pool)
+
+    @property
+    def progress(self) -> str:
+        """What is in progress for the pod; empty if nothing is."""
+        return f"Karpenter adds a node of NodePool {self.decision.pool}" if self.decision.pool else ""
+
+    @property
+    def document(self) -> ProvisioningDocument:
+        return provisioning_document(self.autoscaler, self.decision, self.remedies)
+
+    @cached_property
+    def remedies(self) -> tuple[NodeRemedy, ...]:
+        """The remedies for a pod for which nothing is added; changes of the pod come first.
+
+        If not all instance types of a NodePool are known, the trials after which it could lack only an instance type
+        come last and name no type.
+        """
+        karpenter, found, pod = self.autoscaler, self.decision, self.pod
+        outcome = found.looked.outcome
+        if outcome not in (PodEligibility.CONSIDERED, PodEligibility.REFUSED) or found.pool or found.existing:
+            return ()
+        each = _without_reserved(pod, karpenter.group)
+        if outcome is PodEligibility.CONSIDERED:
+            each = _trials(found, pod, karpenter.group)
+        trials = sorted(each, key=lambda trial: (trial.pod is None, not trial.is_evident))
+        made: list[NodeRemedy] = []
+        raised: set[str] = set()
+        likely: list[NodeRemedy] = []
+        for trial in islice(trials, MOST_TRIALS):
+            limited = trial.pool.name if trial.pool is not None and trial.raises_limits else ""
+            if limited in raised:
+                continue
+            then, remedy = _tried(karpenter, trial, pod)
+            if remedy is not None and all(remedy.step != trial.step for remedy in made):
+                raised |= {limited} if limited else set()
+                made.append(_for_identical(karpenter, found, pod, remedy) if limited else remedy)
+            elif then is not None and not then.pool:
+                opened = [pool for pool in then.open_pools if pool not in found.open_pools]
+                likely += [_remedy(karpenter, trial, pod, pool, ()) for pool in opened[:1]]
+            if len(made) == MOST_REMEDIES:
+                break
+        return (*made, *likely)[:MOST_REMEDIES]
+
+    def fixes(self, trial: NodeTrial, *, with_changes_of_pod: bool) -> Iterator[Fix]:
+        """Yield what Karpenter does, or would do with other settings."""
+        karpenter, found = self.autoscaler, self.decision
+        yield from self._repaired_pools()
+        yield from self._claims_under_way(trial)
+        if found.pool:
+            title = f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity"
+            is_own = self.pod.key in karpenter.snapshot.pods.rows
+            helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None
+            yield trial.fix(title, karpenter.node_of(found.pool, self.pod), helps=helps)
+        for remedy in self.remedies:
+            if with_changes_of_pod or remedy.makes_room:
+                fix = trial.remedied(remedy, f"of {remedy.place}")
+                fix = fix if remedy.changed is None else _with_pool(fix, karpenter, remedy.changed)
+                yield replace(fix, reshapes_pool=remedy.step.kind is StepKind.RESHAPED)
+
+    def _claims_under_way(self, trial: NodeTrial) -> Iterator[Fix]:
+        """Yield fixes according to the conditions of the NodeClaims for which the pod waits."""
+        karpenter, provisioning = self.autoscaler, self.decision
+        is_waiting = provisioning.looked.outcome is PodEligibility.WAITING
+        of_pod = (provisioning.existing,) if provisioning.is_claim else ()
+        names = karpenter.cluster.not_launched if is_waiting else of_pod
+        for claim in karpenter.snapshot.of(NodeClaim):
+            if claim.name not in names:
+                continue
+            named, command = f"NodeClaim {claim.name}", shell_command("kubectl describe nodeclaim {}", claim.name)
+            untrue = (condition for condition in claim.status.conditions if condition.status != "True")
+            said = next((condition for condition in untrue if condition.message), None)
+            if not is_waiting:
+                yield by_autoscaler(f"wait for the node of {named}; if it does not register, find out why", command)
+            elif said is not None and _NO_CAPACITY.search(f"{said.reason} {said.message}"):
+                ways = "other instance types, zones, or capacity types"
+                pool = claim.metadata.labels.get(NODE_POOL, "")
+                title = f"let NodePool {pool} use {ways}: the cloud has no capacity for {named}"
+                yield trial.fix(title, karpenter.node_of(pool, self.pod), group=None)
+            elif said is not None:
+                yield by_autoscaler(f"repair what keeps {named} from launching: {said.message}", command, group=None)
+
+    def _repaired_pools(self) -> Iterator[Fix]:
+        """Yield repairs of NodePools that are not ready, but would help if they were."""
+        from kschedx.render.words.karpenter import skipped_pool_text
+
+        karpenter = self.autoscaler
+        for pool in karpenter.skipped if not self.decision.pool and not self.decision.existing else ():
+            conditions = (NodeCondition(type="Ready", status="True"),)
+            ready = replace(pool.pool, status=replace(pool.pool.status, conditions=conditions))
+            if pool.why != "not-ready":
+                continue
+            then = karpenter.with_pools({pool.pool.name: ready}).about(self.pod)
+            if then is not None and (then.pool == pool.pool.name or pool.pool.name in then.open_pools):
+                reference = pool.pool.spec.template.spec.node_class_ref
+                why = skipped_pool_text(pool, karpenter).removeprefix("is not ready").removeprefix(": ")
+                why = why.rpartition("; ")[2].removeprefix(f"{reference.kind} ")
+                phrase = f"repair {reference.kind} {reference.name}, so that NodePool {pool.pool.name} is ready"
+                yield by_autoscaler(f"{phrase}: {why}" if why else phrase)
 
 
-def _tried(karpenter: Karpenter, trial: _Trial, pod: Pod) -> tuple[PodProvisioning | None, KarpenterRemedy | None]:
+def _with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
+    """Return the fix with the change of the NodePool, and whether its nodes drift."""
+    before = next(pool for pool in karpenter.pools if pool.name == changed.name)
+    change = Change(target=Target(NODE_POOL_API, "NodePool", changed.name), patch=tuple(pool_patch(before, changed)))
+    costs = fix.costs
+    if before.spec.template.metadata != changed.spec.template.metadata:
+        nodes = sum(node.metadata.labels.get(NODE_POOL) == changed.name for node in karpenter.snapshot.cluster.nodes)
+        phrase = f"{count(nodes, 'existing node')} of the NodePool {'drifts' if nodes == 1 else 'drift'}"
+        costs = (*costs, f"{phrase}: Karpenter replaces {'it' if nodes == 1 else 'them'}") if nodes else costs
+    return replace(fix, changes=(change, *fix.changes), apply=(change, *fix.apply), costs=costs)
+
+
+def _tried(karpenter: Karpenter, trial: _Trial, pod: Pod) -> tuple[PodProvisioning | None, NodeRemedy | None]:
     """Return the result of a trial, and the remedy if Karpenter then adds a node."""
     changed = _changed(karpenter, trial)
     then = changed.about(trial.pod or pod)
@@ -100,24 +211,22 @@ def _changed(karpenter: Karpenter, trial: _Trial) -> Karpenter:
     return karpenter if trial.pool is None else karpenter.with_pools({trial.pool.name: trial.pool})
 
 
-def _remedy(karpenter: Karpenter, trial: _Trial, pod: Pod, pool: str, types: tuple[str, ...]) -> KarpenterRemedy:
+def _remedy(karpenter: Karpenter, trial: _Trial, pod: Pod, pool: str, types: tuple[str, ...]) -> NodeRemedy:
     pod = trial.pod or pod
     node = _changed(karpenter, trial).node_of(pool, pod)
-    return KarpenterRemedy(
-        step=trial.step, pool=pool, types=types, pod=pod, node=node, changed=trial.pool, helps=frozenset({pod.key})
+    return NodeRemedy(
+        step=trial.step, place=pool, types=types, pod=pod, node=node, changed=trial.pool, helps=frozenset({pod.key})
     )
 
 
-def _for_identical(
-    karpenter: Karpenter, provisioning: PodProvisioning, pod: Pod, remedy: KarpenterRemedy
-) -> KarpenterRemedy:
+def _for_identical(karpenter: Karpenter, provisioning: PodProvisioning, pod: Pod, remedy: NodeRemedy) -> NodeRemedy:
     """Return the remedy with limits raised for all pending pods that are identical to the pod."""
     pods = karpenter.snapshot.pods
     failed = karpenter.own.failures if pod.key in pods.rows else ()
     alike = {key for key in failed if key in pods.rows and pods.specs[pods.rows[key]] == pod.spec}
     helped = remedy.helps & alike
     for verdict in provisioning.pools if helped and helped != alike else ():
-        if verdict.name == remedy.pool and isinstance(verdict.rejection, LimitReached):
+        if verdict.name == remedy.place and isinstance(verdict.rejection, LimitReached):
             for trial in islice(_raised(verdict, verdict.rejection, -(-len(alike) // len(helped))), MOST_TYPES):
                 larger = _tried(karpenter, trial, pod)[1]
                 if larger is not None and larger.helps >= alike:
@@ -158,14 +267,15 @@ def _without_reserved(pod: Pod, group: str) -> Iterator[_Trial]:
     for key, value in pod.spec.node_selector.items():
         if is_reserved_label(key, group):
             others = {name: own for name, own in pod.spec.node_selector.items() if name != key}
-            yield _Trial(step=_corrected(f"stop requiring {key}={value}"), pod=pod_edits.selecting(pod, others))
+            step = RemedyStep(f"stop requiring {key}={value}", StepKind.CORRECTION)
+            yield _Trial(step=step, pod=pod_edits.selecting(pod, others))
 
 
 def _selecting(pod: Pod, key: str, values: Iterable[str]) -> Iterator[_Trial]:
     """Yield the pod with the value that resembles the one in its nodeSelector."""
     wrong = pod.spec.node_selector.get(key, "")
     if meant := meant_by(wrong, sorted(values)):
-        step = _corrected(f"select {key}={meant} instead of {key}={wrong}")
+        step = RemedyStep(f"select {key}={meant} instead of {key}={wrong}", StepKind.CORRECTION)
         yield _Trial(step=step, pod=pod_edits.selecting(pod, {**pod.spec.node_selector, key: meant}))
 
 
@@ -192,19 +302,8 @@ def _with_limits(pool: NodePool, limits: Mapping[str, tuple[str, str]]) -> _Tria
     raised = " and ".join(f"from {before} to {after} {name}" for name, (before, after) in limits.items())
     title = f"raise the {'limit' if len(limits) == 1 else 'limits'} of NodePool {pool.name} {raised}"
     after = {**pool.spec.limits, **{name: after for name, (_, after) in limits.items()}}
-    return _Trial(step=_room(title), pool=replace(pool, spec=replace(pool.spec, limits=after)), raises_limits=True)
-
-
-def _room(title: str) -> RemedyStep:
-    return RemedyStep(title=title, kind=StepKind.ROOM)
-
-
-def _reshaped(title: str) -> RemedyStep:
-    return RemedyStep(title=title, kind=StepKind.RESHAPED)
-
-
-def _corrected(title: str) -> RemedyStep:
-    return RemedyStep(title=title, kind=StepKind.CORRECTION)
+    changed = replace(pool, spec=replace(pool.spec, limits=after))
+    return _Trial(step=RemedyStep(title, StepKind.ROOM), pool=changed, raises_limits=True)
 
 
 def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Iterator[_Trial]:
@@ -242,8 +341,7 @@ def _short(asked: Amounts, daemons: Amounts, instance_type: InstanceType) -> dic
         left = instance_type.allocatable.get(name, ZERO) - daemons.get(name, ZERO)
         if merge_amounts({name: amount})[name].nano > left.nano:
             unit = 10**6 if name == "cpu" else 10**9
-            step = _STEP[Unit.of(name)]
-            found[name] = left.nano // unit // step * step, amount.nano // unit
+            found[name] = rounded_request(name, left.nano // unit), amount.nano // unit
     return found
 
 
@@ -256,15 +354,17 @@ def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
             if wanted is not None:
                 label, place = f"{conflict.key}={wanted}", "spec.template.metadata.labels"
                 is_misplaced = verdict.pool.metadata.labels.get(conflict.key) == wanted
-                step = _reshaped(f"add the label {label} to NodePool {verdict.name}")
+                step = RemedyStep(f"add the label {label} to NodePool {verdict.name}", StepKind.RESHAPED)
                 if is_misplaced:  # nodes get the labels of the template alone
-                    step = _room(f"NodePool {verdict.name}: move the label {label} from metadata.labels to {place}")
+                    title = f"NodePool {verdict.name}: move the label {label} from metadata.labels to {place}"
+                    step = RemedyStep(title, StepKind.ROOM)
                 pool = _with_label(verdict.pool, conflict.key, wanted)
                 yield _Trial(step=step, pool=pool, is_evident=is_misplaced)
         elif isinstance(conflict, NothingInCommon):
             values = _addable(verdict.pool, conflict)
             if values:
-                step = _reshaped(f"allow {conflict.key} {', '.join(values)} in NodePool {verdict.name}")
+                title = f"allow {conflict.key} {', '.join(values)} in NodePool {verdict.name}"
+                step = RemedyStep(title, StepKind.RESHAPED)
                 yield _Trial(step=step, pool=_with_values(verdict.pool, conflict.key, values))
 
 

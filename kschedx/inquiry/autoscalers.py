@@ -1,0 +1,115 @@
+"""The autoscalers of a cluster that add nodes: cluster-autoscaler and Karpenter. Most clusters have none, so each is
+loaded only if needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+from kschedx.errors import InputError
+from kschedx.explain.notes import Note, note
+from kschedx.framework.scheduler import Scheduler
+from kschedx.kube.autoscalers import NodePool
+from kschedx.kube.documents import Document, Json, to_json
+from kschedx.kube.types import AUTOSCALER_STATUS, Pod
+from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
+    from kschedx.autoscaler.growth import AutoscalerGrowth
+    from kschedx.inquiry.group_scaling import GroupScaling
+    from kschedx.inquiry.pool_scaling import PoolScaling
+    from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
+    from kschedx.karpenter.growth import KarpenterGrowth
+
+    NodeAutoscaler: TypeAlias = Autoscaler | Karpenter
+    NodeScaling: TypeAlias = GroupScaling | PoolScaling
+    Growth: TypeAlias = AutoscalerGrowth | KarpenterGrowth
+
+
+class AutoscalingOptions(Struct, frozen=True, kw_only=True):
+    """The user's options about each autoscaler; None for its defaults."""
+
+    groups: AutoscalerOptions | None = None
+    pools: KarpenterOptions | None = None
+
+
+def autoscalers_of(
+    snapshot: Snapshot, autoscaling: AutoscalingOptions | tuple[NodeAutoscaler, ...] | None, scheduler: Scheduler
+) -> tuple[tuple[NodeAutoscaler, ...], tuple[Note, ...]]:
+    """Return the cluster's autoscalers, and a note for each whose objects cannot be read. `autoscaling` has the user's
+    options, or the autoscalers that are known already."""
+    known = {autoscaler.name: autoscaler for autoscaler in autoscaling} if isinstance(autoscaling, tuple) else {}
+    options = autoscaling if isinstance(autoscaling, AutoscalingOptions) else None
+    autoscalers: list[NodeAutoscaler | None] = []
+    notes: list[Note] = []
+    for key, name, load in _AUTOSCALERS:
+        try:
+            autoscalers.append(known[name] if name in known else load(snapshot, options, scheduler))
+        except InputError as error:
+            notes.append(note(f"{key}-unreadable", f"{name} is not evaluated: {error}"))
+    return tuple(filter(None, autoscalers)), tuple(notes)
+
+
+def _autoscaler(snapshot: Snapshot, options: AutoscalingOptions | None, scheduler: Scheduler) -> Autoscaler | None:
+    if AUTOSCALER_STATUS not in snapshot.config_maps:
+        return None
+    from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
+
+    return Autoscaler.of(snapshot, (options and options.groups) or AutoscalerOptions(), scheduler)
+
+
+def _karpenter(snapshot: Snapshot, options: AutoscalingOptions | None, _: Scheduler) -> Karpenter | None:
+    if not snapshot.of(NodePool):
+        return None
+    from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
+
+    return Karpenter.of(snapshot, (options and options.pools) or KarpenterOptions())
+
+
+_AUTOSCALERS = (("autoscaler", "cluster-autoscaler", _autoscaler), ("karpenter", "Karpenter", _karpenter))
+"""The key, the name, and the function that loads it, in the order of documents and screens."""
+
+
+def scalings_of(autoscalers: Iterable[NodeAutoscaler], pod: Pod) -> Iterator[NodeScaling]:
+    """Yield the decision of each autoscaler about a pod that fits no node; none about other pods."""
+    for autoscaler in autoscalers:
+        from kschedx.autoscaler.cluster import Autoscaler
+
+        if isinstance(autoscaler, Autoscaler):
+            from kschedx.inquiry.group_scaling import GroupScaling
+
+            if (scaling := autoscaler.about(pod)) is not None:
+                yield GroupScaling(autoscaler=autoscaler, decision=scaling, pod=pod)
+        elif (provisioning := autoscaler.about(pod)) is not None:
+            from kschedx.inquiry.pool_scaling import PoolScaling
+
+            yield PoolScaling(autoscaler=autoscaler, decision=provisioning, pod=pod)
+
+
+def growths_of(snapshot: Snapshot, options: AutoscalingOptions | None, scheduler: Scheduler) -> Iterator[Growth]:
+    """Yield all nodes that each autoscaler adds, in the cluster with the nodes of the one before. Raises `InputError`
+    for objects that cannot be read."""
+    for _, _, load in _AUTOSCALERS:
+        autoscaler = load(snapshot, options, scheduler)
+        if autoscaler is not None:
+            yield (growth := growth_of(autoscaler))
+            snapshot = growth.snapshot
+
+
+def growth_of(autoscaler: NodeAutoscaler) -> Growth:
+    """Return all nodes that the autoscaler adds."""
+    from kschedx.autoscaler.cluster import Autoscaler
+    from kschedx.autoscaler.growth import grow_by_autoscaler
+    from kschedx.karpenter.growth import grow_by_karpenter
+
+    return grow_by_autoscaler(autoscaler) if isinstance(autoscaler, Autoscaler) else grow_by_karpenter(autoscaler)
+
+
+def autoscaler_document(documents: Iterable[Document]) -> Json:
+    """Return the value of the key `autoscaler`: in a cluster that has both, Karpenter's part stands in
+    cluster-autoscaler's."""
+    made: list[Json] = [to_json(document) for document in documents]
+    return {**made[0], "karpenter": made[1]} if len(made) > 1 else {} if not made else made[0]

@@ -1,0 +1,125 @@
+"""Fixes by an autoscaler, which are the first fixes of an answer: a node that is being added, or a limit to raise.
+
+Each was tried in a loop of the autoscaler. Its other changes of the pod are reported with the autoscaler's decision.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.autoscaler.remedies import NodeRemedy, StepKind
+from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
+from kschedx.fixes import find_fix_by_autoscaler
+from kschedx.fixes.owners import Owner
+from kschedx.fixes.steps import Group
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.scheduler import Scheduler
+from kschedx.inquiry.fix import Fix
+from kschedx.kube.escaping import shell_command
+from kschedx.kube.types import Node, Pod
+from kschedx.render.states import ComponentDown
+from kschedx.snapshot.events import FAILED_SCALE_UP, ScaleUpEvent
+
+if TYPE_CHECKING:
+    from kschedx.inquiry.explanation import Explanation
+
+_OF_QUOTA = re.compile(r"quota|limit ?exceeded", re.IGNORECASE)
+OTHER_WAYS = "use other instance types or zones, or add another"
+_OF_POOL = re.compile(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
+_CLUSTER_LIMIT = re.compile(r"max cluster (?P<resource>\S+) limit reached")
+"""MaxResourceLimitReached. Upstream: cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
+_LIMITS = {"cpu": "--cores-total", "memory": "--memory-total"}
+
+
+class NodeTrial(Struct, frozen=True, kw_only=True):
+    """Tries kube-scheduler on the node that an autoscaler adds for a pod."""
+
+    scheduler: Scheduler
+    cycle: Cycle
+    owner: Owner | None
+    is_stored: bool
+    """Whether the cluster has the pod."""
+    autoscaler: str
+    """`cluster-autoscaler` or `Karpenter`."""
+    event: ScaleUpEvent | None
+    """The event of the cluster's own cluster-autoscaler about the pod."""
+    explain: Callable[[Cycle, Scheduler], Explanation]
+
+    def fix(
+        self,
+        title: str,
+        node: Node | None,
+        pod: Pod | None = None,
+        *,
+        group: Group | None = Group.CAPACITY,
+        helps: frozenset[str] | None = None,
+    ) -> Fix:
+        """Return the fix, tried with the changed `pod`, if there is one. It is untried if the node is unknown, or if
+        the pod may not fit the node. `helps` are the pods for which the autoscaler then adds nodes."""
+        own = self.cycle.pod
+        tried = None
+        if node is not None:
+            tried = find_fix_by_autoscaler(self.scheduler, self.cycle, pod or own, node, self.autoscaler)
+        if tried is None:
+            return replace(by_autoscaler(title, group=group), helps=helps)
+        found, then = tried
+        made = Fix.of(found, self.owner, own, is_stored=self.is_stored, title=title)
+
+        def answer() -> Explanation:
+            return self.explain(then.scheduler.schedule(then.pod, then.profile), then.scheduler)
+
+        return replace(made, steps=(), of_group=group or Group.CAPACITY, answer=answer, helps=helps)
+
+    def remedied(self, remedy: NodeRemedy, place: str) -> Fix:
+        """Return the fix by a remedy; `place` is `to workers` or `of general`."""
+        then = f", then {self.autoscaler} adds a node {place}" if remedy.is_of_pod else ""
+        group = Group.WORKLOAD if remedy.step.kind is StepKind.CORRECTION else Group.CAPACITY
+        return self.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod, group=group, helps=remedy.helps)
+
+
+def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
+    """Yield fixes according to the autoscaler's own event, if the cluster's objects do not show its groups."""
+    if event.reason == "TriggeredScaleUp":
+        yield by_autoscaler("wait for cluster-autoscaler: it reports that it adds a node for the pod")
+    elif event.reason == FAILED_SCALE_UP:
+        ways = f"let the node group {OTHER_WAYS}"
+        if _OF_QUOTA.search(event.message):
+            ways = "raise the quota of the cloud account, or use instance types or zones with quota left"
+        yield by_autoscaler(f"{ways}: cluster-autoscaler reports that the cloud refuses the node", group=None)
+    elif match := _CLUSTER_LIMIT.search(event.message):
+        flag = _LIMITS.get(match["resource"], "--gpu-total")
+        limit = f"the limit of {match['resource']} for the whole cluster ({flag}, or that of node auto-provisioning)"
+        yield by_autoscaler(f"raise {limit}, which cluster-autoscaler reports as reached")
+    elif AT_MAXIMUM in event.message:
+        yield by_autoscaler("raise the maximum of the node group, which cluster-autoscaler reports as reached")
+    elif BACKED_OFF in event.message:
+        why = "it is in backoff after a failed scale-up, whose error is in the autoscaler's log"
+        yield by_autoscaler(f"let the node group {OTHER_WAYS}: {why}", group=None)
+
+
+def reported_by_karpenter(message: str) -> Iterator[Fix]:
+    """Yield fixes according to Karpenter's own event, if the cluster's objects do not show its NodePools."""
+    match = _OF_POOL.search(message)
+    pool = f"NodePool {match['name']}" if match else "a NodePool"
+    if "exceed limits" in message:
+        yield by_autoscaler(f"raise the limits of {pool}, which Karpenter reports as reached")
+    elif "no instance type" in message or "filtered out all" in message:
+        yield by_autoscaler(f"allow larger or other instance types in {pool}: Karpenter reports that none fits")
+    elif "incompatible requirements" in message:
+        yield by_autoscaler(f"allow in {pool} what the pod requires, which Karpenter reports as incompatible")
+
+
+def autoscaler_repair(down: ComponentDown) -> Fix:
+    namespace, _, name = down.pods[0].partition("/")
+    command = shell_command("kubectl logs {} -n {}", name, namespace)
+    return by_autoscaler(f"repair {down.component}, which does not run", command, group=None)
+
+
+def by_autoscaler(title: str, *commands: str, group: Group | None = Group.CAPACITY) -> Fix:
+    """Return an untried fix: the cluster has no such node yet on which the pod could be tried."""
+    return Fix.untried(title, of_group=group, commands=commands)
