@@ -124,6 +124,8 @@ _POOL_LABELS: Mapping[str, str] = {
 
 _OWNER_KIND, _OWNER_NAME = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name"
 _OWNER_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"
+_MACHINE = "machine.openshift.io/machine"
+"""On OpenShift: namespace and name of the node's Machine, whose name is that of its MachineSet and a suffix."""
 
 Found = tuple[str, str]
 """A group's name and its source."""
@@ -209,10 +211,14 @@ def _by_provider_id(names: Sequence[str]) -> Rule:
 
 
 def _by_owner(known: frozenset[str]) -> Rule:
-    """Cluster API: the MachineSet, or the MachineDeployment with its prefix."""
+    """Cluster API: the MachineSet, or the MachineDeployment with its prefix; OpenShift: the MachineSet."""
 
     def rule(node: Node) -> Iterator[Found]:
         written = node.metadata.annotations
+        machine_set = f"MachineSet/{written.get(_MACHINE, '').rpartition('-')[0]}"
+        if machine_set in known:
+            yield machine_set, f"annotation {_MACHINE}"
+            return
         owner, namespace = written.get(_OWNER_NAME, ""), written.get(_OWNER_NAMESPACE, "")
         if not owner:
             return

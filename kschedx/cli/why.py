@@ -257,12 +257,12 @@ def _found(
 ) -> list[Pod | Written]:
     """Return the pods in question: from the files if they are there, else from the cluster. Raises `InputError`."""
     from kschedx.inquiry.manifests import named
-    from kschedx.inquiry.target import find_target
+    from kschedx.inquiry.target import find_targets
 
     if not wanted.names:
         return [*written]
     pods: list[Pod | Written] = []
     for name in wanted.names:
         of_files = named(name, written, question.namespace)
-        pods += of_files or [find_target(clusters.applied, name, question.namespace, default_namespace=namespace)]
+        pods += of_files or find_targets(clusters.applied, name, question.namespace, default_namespace=namespace)
     return pods

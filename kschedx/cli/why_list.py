@@ -35,12 +35,12 @@ from kschedx.explain.missing_kinds import depends_on_unread
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import stored
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside, workloads_without_pods
+from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation, terminating_victims
 from kschedx.inquiry.manifests import Written, title
 from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
 from kschedx.inquiry.pod_lifecycle import leaving, pod_lifecycle, scheduler_down
-from kschedx.inquiry.target import node_names
+from kschedx.inquiry.target import held_custom_resources, node_names
 from kschedx.kube.documents import API_VERSION, to_json
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -49,7 +49,7 @@ from kschedx.kube.types import Pod
 from kschedx.kube.workloads import SHORT_NAMES
 from kschedx.progress import Phase, counted
 from kschedx.render.fixes import group_fix, mended_fix
-from kschedx.render.holding import gang_text, group_standing
+from kschedx.render.holding import gang_text, held_by_kueue, scheduler_report
 from kschedx.render.lifecycle import causes
 from kschedx.render.pending import PodAnswers, evicted_note, pending_lines, wanted_labels
 from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
@@ -171,13 +171,19 @@ class ManyPods(Struct, dict=True):
             return self._of_gang(item, explanation), explanation
         message = "" if explanation.outcome is Outcome.GATED else explanation.message
         if explanation.outcome is Outcome.UNDECIDED:
-            message = could_reject(explanation.cycle.unheard) + group_standing(explanation.holding)
+            message = could_reject(explanation.cycle.unheard) + scheduler_report(explanation.holding)
         answer = replace(undecided, outcome=explanation.outcome, nodes=explanation.chosen_nodes, message=message)
         if explanation.state.name == "Nominated":
             waits = (nominated_text(explanation),)
             return replace(
                 answer, state=explanation.state.name, cause=(explanation.state.name, *waits), headlines=waits
             ), explanation
+        held = explanation.holding
+        if explanation.outcome is Outcome.GATED and held.kueue is not None and held.kueue.is_gated and not held.gates:
+            reads = held_by_kueue(held.kueue).removeprefix("is ")
+            is_shared = bool(held.kueue.group) or len(item.replicas) > 1  # one Workload, so that one fix serves all
+            state = explanation.state.name if is_shared else ""
+            return replace(answer, state=state, cause=("kueue", reads), headlines=(reads,)), explanation
         if explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             diagnosis = Diagnosis(explanation.cycle)
             reasons = decisive(diagnosis)
@@ -550,11 +556,13 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
     owner = owner_of(subject.snapshot, pod) if workload is None else title(workload)
     if isinstance(one, Written) and one.is_one_of_several:
         owner = ""
+    is_stored = isinstance(one, Written) and one.document is None
+    asked = title(workload) if workload is not None and is_stored else owner
     return Item(
         pod=pod.key,
         owner=owner,
         priority=pod.spec.priority or 0,
-        command=command_of(wanted, pod.metadata.namespace, owner, "" if owner and workload else pod.metadata.name),
+        command=command_of(wanted, pod.metadata.namespace, asked, "" if asked and workload else pod.metadata.name),
         explain=explain,
         place=place_of(one),
     )
@@ -685,13 +693,21 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
 def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Iterator[Item]:
     """Yield workloads whose missing pods are not created: refused, or held in a queue."""
+    from kschedx.inquiry.pod import workloads_without_pods
+
     if wanted.selector or not wanted.all_pending:
         return
     snapshot, within = reached.snapshot, _namespace(question, wanted, reached)
     clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
     inquiry = inquiry_of(question, wanted, clusters, setup)
-    for written_pod, explanation in workloads_without_pods(inquiry, within):
+    found = workloads_without_pods(snapshot, setup, within, queued=True, autoscaling=question.autoscaling)
+    for written_pod, explanation in found:
         yield _without_pods(wanted, written_pod, partial(_same, explanation), snapshot)
+    for written_pod, owner, number in held_custom_resources(snapshot, within):
+        admit = partial(written_pod.admitted, setup=setup)
+        item = _without_pods(wanted, written_pod, partial(inquiry.answer, written_pod, admit, [written_pod]))
+        command = command_of(wanted, item.pod.partition("/")[0], owner, "")
+        yield replace(item, owner=owner, command=command, replicas=(Replica(pod=item.pod),) * number)
 
 
 def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:

@@ -61,11 +61,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
     @classmethod
     def targets(cls, arguments: list[str], files: list[str]) -> tuple[list[str], list[str]]:
         """Return names and files; `pod web-0` as two words is `pod/web-0`."""
-        from kschedx.inquiry.target import NODE_NAMES, is_file, is_object
-        from kschedx.kube.workloads import SHORT_NAMES
+        from kschedx.inquiry.target import is_file, is_kind, is_object
 
         match arguments:
-            case [kind, name] if (kind.lower() in SHORT_NAMES or kind.lower() in NODE_NAMES) and "/" not in name:
+            case [kind, name] if is_kind(kind) and "/" not in name:
                 if not is_file(kind) and not is_file(name):
                     return [f"{kind}/{name}"], files
         for argument in filter(is_object, arguments):

@@ -336,7 +336,8 @@ def autoscaler_findings(contents: Contents) -> Iterator[NoAutoscalerStatus | Aut
 
 def _cluster_autoscaler(contents: Contents) -> Iterator[NoAutoscalerStatus | AutoscalerFlags]:
     """Yield findings about cluster-autoscaler, recognized by the names that its charts give its pod and Deployment."""
-    if AUTOSCALER_STATUS in contents.objects["ConfigMap"]:
+    name = AUTOSCALER_STATUS.rpartition("/")[2]
+    if any(key.rpartition("/")[2] == name for key in contents.objects["ConfigMap"]):
         if not any(PROGRAM in dump_object.name for dump_object in contents.objects["Deployment"].values()):
             yield AutoscalerFlags(certainty=Certainty.LIKELY, config_map=AUTOSCALER_STATUS)
         return

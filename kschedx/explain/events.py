@@ -18,7 +18,7 @@ from kschedx.framework.registry import IN_TREE, of_packages, plugin_class
 from kschedx.framework.schedule import NO_NODES
 from kschedx.kube.types import Pod
 from kschedx.render.wording import listed
-from kschedx.snapshot.events import CUT, FailedScheduling
+from kschedx.snapshot.events import CUT, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -384,7 +384,7 @@ _REFUSALS = ("Unschedulable", "NotReadyForScheduling")
 pod back (KEP-5501)."""
 
 
-def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
+def recorded(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     """Return the last refusal: the pod's PodScheduled condition, else its newest event. The condition is as old as the
     pod object, is never truncated, and exists in dumps without events. The event has a time and a count."""
     event = snapshot.failed_scheduling.get(pod.key)
@@ -393,8 +393,8 @@ def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False" and condition.reason in _REFUSALS:
             if event is not None and _is_same(event, condition.message):
-                return FailedScheduling(message=condition.message, count=event.count, last_seen=event.last_seen)
-            return FailedScheduling(message=condition.message) if condition.message else event
+                return RecordedEvent(message=condition.message, count=event.count, last_seen=event.last_seen)
+            return RecordedEvent(message=condition.message) if condition.message else event
     return event
 
 
@@ -408,7 +408,7 @@ def rejects_nodes(message: str) -> bool:
     return bool(parts) and all(part.count and not _ABSENT.search(part.text) for part in parts)
 
 
-def _is_same(theirs: FailedScheduling, message: str) -> bool:
+def _is_same(theirs: RecordedEvent, message: str) -> bool:
     """Return whether the texts are equal as far as the event has it."""
     if theirs.is_cut:
         return message.startswith(theirs.message.removesuffix(CUT))
@@ -424,7 +424,7 @@ AFTER_THE_CHOICE = re.compile(r"^(running \S+ plugin|binding )")
 """The start of an event that does not reject nodes, because a node was chosen (pkg/scheduler/schedule_one.go)."""
 
 
-def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -> tuple[str, ...]:
+def contrasts(theirs: RecordedEvent, ours: str, *, nominated: bool = False) -> tuple[str, ...]:
     """Return the differences between the two messages and their likely causes; none if they are equal. The last message
     about a `nominated` pod may lack the part about preemption, which is then not compared."""
     if _is_same(theirs, ours):

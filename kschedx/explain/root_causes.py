@@ -47,7 +47,7 @@ from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import daemon_pods
-from kschedx.snapshot.events import FailedCreate
+from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
 RESIZE_PENDING = "PodResizePending"
@@ -378,7 +378,7 @@ def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[Selec
             yield SelectorOfNamespace(text=text, namespace=namespace, annotation=annotation)
 
 
-def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, FailedCreate | None]]:
+def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, RecordedEvent | None]]:
     """Yield the claims of a pod without a volume, each with its event, unless that belongs to an earlier claim with the
     same name."""
     for key in own_claims(pod):

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import SCALED, Owners, wanted_replicas, workload_of
-from kschedx.errors import KschedxError, NotAdmittedError, NotReadError
-from kschedx.explain.admission import without_pods
+from kschedx.controllers.workloads import Owners, workload_of
+from kschedx.errors import NotAdmittedError, NotReadError
 from kschedx.explain.notes import Note, note
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import Written, key_of, title, written_from
+from kschedx.inquiry.manifests import Written, key_of, title
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain
-from kschedx.inquiry.pod_lifecycle import controller_manager_down
 from kschedx.inquiry.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
     refused,
-    rejected_pods,
     state_of,
     waiting_member,
     workload_lifecycle,
 )
-from kschedx.kube.decoding import decode, map_at
-from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.kube.types import Pod
 from kschedx.render.states import (
     BeingDeleted,
-    ComponentDown,
     Contradicted,
     Failed,
     Finished,
@@ -50,10 +42,8 @@ from kschedx.render.states import (
     Refused,
     RejectedByKubelet,
     ResizeHeld,
-    Suspended,
     UnknownPods,
     WaitingForKubelet,
-    WaitingForOrdinal,
 )
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -190,72 +180,12 @@ def _state_of_next(before: Snapshot, setup: Setup, workload: Mapping[str, object
     return state if isinstance(state, Contradicted | NotBound | RejectedByKubelet) else None
 
 
-def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:
-    """Yield the workloads of one namespace or all without new pods: the API server refuses the pods, a queue or an
-    earlier ordinal delays them, or no controller creates them."""
-    snapshot = inquiry.clusters.applied
-    asked: set[tuple[str, str, str]] = set()
-    events = {(unmade.kind, unmade.namespace, unmade.name) for unmade in without_pods(snapshot, within)}
-    events.update(_short_stateful_sets(snapshot))
-    events.update(rejected_pods(snapshot))
-    if controller_manager_down(snapshot, "") is not None:
-        events.update(key for key, raw in snapshot.workloads.items() if key[0] in SCALED and _is_short(raw))
-    for key, raw in snapshot.workloads.items():
-        if within not in (None, key[1]) or not (key in events or any(mark in raw for mark in _STUCK)):
-            continue
-        manifest: dict[str, object] = msgspec.json.decode(raw)
-        owner = decode(raw, _Owned).metadata.controller
-        if owner is not None and (above := (owner.kind, key[1], owner.name)) in snapshot.workloads:
-            key, manifest = above, msgspec.json.decode(snapshot.workloads[above])
-        if key in asked or key[0] == "CronJob":
-            continue
-        asked.add(key)
-        try:
-            written_pod = written_from(snapshot, manifest)
-            explanation = inquiry.answer(written_pod, partial(written_pod.admitted, setup=inquiry.setup), [written_pod])
-        except KschedxError:
-            continue
-        state = explanation.lifecycle
-        is_queued = isinstance(state, Suspended) and bool(state.queue)
-        is_pending = isinstance(state, RejectedByKubelet) and bool(state.owner)
-        if is_queued or (isinstance(state, _WITHOUT_PODS) and not is_pending):
-            yield written_pod, explanation
-
-
-def _short_stateful_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
-    """Yield the StatefulSets with some of their pods, but fewer than requested."""
-    pods = snapshot.pods
-    mine = pods.owners.where(lambda owners: any(owner.controller and owner.kind == "StatefulSet" for owner in owners))
-    mine &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
-    rows = mine.nonzero()[0].tolist()
-    owners = ((row, owner.name) for row in rows for owner in pods.owners[row] if owner.controller)
-    counts = Counter((pods.namespaces[row], name) for row, name in owners)
-    for (namespace, name), number in counts.items():
-        key = "StatefulSet", namespace, name
-        raw = snapshot.workloads.get(key)
-        if raw is not None and number < wanted_replicas(msgspec.json.decode(raw, type=dict[str, object])):
-            yield key
-
-
-def _is_short(raw: bytes) -> bool:
-    """Return whether the workload has too few replicas, according to its status."""
-    manifest = msgspec.json.decode(raw, type=dict[str, object])
-    counted = map_at(manifest, "status").get("replicas")
-    return (counted if isinstance(counted, int) else 0) < wanted_replicas(manifest)
-
-
 _OF_ONE_POD = (BeingDeleted, Finished, Failed, OfEndedJob, WaitingForKubelet, OnLostNode, ResizeHeld, KeptBySidecar)
 """States of a pod that other identical pods do not share."""
 UNCOUNTED = (
     NamespaceTerminating, BeingDeleted, Finished, Failed, Refused, ManagedElsewhere, UnknownPods, PodsLeftOut,
 )  # fmt: skip
 """States for which the number of further pods that fit is meaningless."""
-_WITHOUT_PODS = (Refused, RejectedByKubelet, NamespaceTerminating, WaitingForOrdinal, ComponentDown)
-_STUCK = (b'"ReplicaFailure"', b'"suspend":true')
-
-
-class _Owned(Struct):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 def waiting_member_of(found: Found, snapshot: Snapshot) -> Pod | None:

@@ -35,6 +35,7 @@ from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node_scaling import OTHER_WAYS, NodeTrial
+from kschedx.kube.autoscalers import OpenShiftMachineSet
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
 from kschedx.releases.plugins import Trait, plugins_with
@@ -180,8 +181,17 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
                 for group_status in groups
             )
             status = replace(autoscaler.status, groups=tuple(larger))
-            step = RemedyStep(f"raise the maximum of node group {group.name} from {group.max_size}", StepKind.ROOM)
+            step = RemedyStep(f"raise {_maximum(autoscaler, group.name)} from {group.max_size}", StepKind.ROOM)
             yield _Trial(step=step, pod=pod, status=status, is_maximum=True)
+
+
+def _maximum(autoscaler: Autoscaler, group: str) -> str:
+    """Return the setting that limits a group. On OpenShift, a MachineAutoscaler sets it in its MachineSet."""
+    kind, _, key = group.partition("/")
+    known = (machine_set.metadata for machine_set in autoscaler.snapshot.of(OpenShiftMachineSet))
+    if kind == "MachineSet" and any(key == f"{one.namespace}/{one.name}" for one in known):
+        return f"maxReplicas of the MachineAutoscaler of MachineSet {key.partition('/')[2]}"
+    return f"the maximum of node group {group}"
 
 
 def _of_higher_priority(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial]:

@@ -13,7 +13,7 @@ from itertools import starmap
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
-from kschedx.controllers.workloads import workload_of
+from kschedx.controllers.workloads import SCALED, workload_of
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.subject import Subject
 from kschedx.findings.topology import HOSTNAME
@@ -49,6 +49,7 @@ from kschedx.render.states import (
     NoScheduler,
     NotBound,
     NotChanged,
+    NotObserved,
     NotScaled,
     NotSynced,
     OnLostNode,
@@ -128,6 +129,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
             case NotChanged():
                 yield self._recreated()
+            case NotObserved(kind=kind, message=""):
+                known = "kube-controller-manager" if kind in SCALED else f"the controller of {kind}"
+                yield Fix.untried(f"see whether {known} runs, unless the {kind} was created just now")
+            case StillActive(pod="", message=message) if message:
+                yield from self._refused(message)
             case StillActive(job=job, pod=key):
                 yield from self._started_other(key)
                 command = shell_command("kubectl delete job {} -n {}", job, self._namespace)

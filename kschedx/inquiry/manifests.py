@@ -504,18 +504,7 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
     kind = kind_of(*read_as(manifest))
     named = title(manifest)
     if kind is None:
-        pods = foreign_pods(manifest)
-        for pod in pods:
-            yield Written(
-                manifest=pod.manifest,
-                title=named,
-                workload=manifest,
-                document=document,
-                template=pod.path,
-                count=pod.count,
-                is_one_of_several=len(pods) > 1,
-                notes=(_foreign_note(manifest, pod),),
-            )
+        yield from written_from_custom_resource(manifest, document)
         return
     if kind.name not in MAKING_PODS:
         yield Written(manifest=manifest, document=document)
@@ -536,6 +525,24 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
         template=".".join(kind.template),
         notes=tuple(_version_notes(manifest)),
     )
+
+
+def written_from_custom_resource(manifest: Manifest, document: ManifestDocument | None = None) -> Iterator[Written]:
+    """Yield a pod for each template of a custom resource, or the resource if only its controller knows its pods."""
+    pods = foreign_pods(manifest)
+    for pod in pods:
+        yield Written(
+            manifest=pod.manifest,
+            title=title(manifest),
+            workload=manifest,
+            document=document,
+            template=pod.path,
+            count=pod.count,
+            is_one_of_several=len(pods) > 1,
+            notes=(_foreign_note(manifest, pod),),
+        )
+    if not pods:
+        yield unknown_pods(manifest, document)
 
 
 def _foreign_note(manifest: Manifest, pod: ForeignPod) -> Note:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,9 +15,17 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.security_context import KubeletFields
-from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
-from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, UndecidableError, nearest
-from kschedx.explain.admission import has_siblings, security_warning, warned
+from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas, workload_of
+from kschedx.errors import (
+    InputError,
+    KschedxError,
+    NotAdmittedError,
+    NotChangedError,
+    NotReadError,
+    UndecidableError,
+    nearest,
+)
+from kschedx.explain.admission import has_siblings, security_warning, warned, without_pods
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
 from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes, require_nodes_and_pods
@@ -29,11 +40,17 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import Written
-from kschedx.inquiry.pod_lifecycle import component_down, namespace_lifecycle, pod_lifecycle, scheduler_down
+from kschedx.inquiry.manifests import Written, written_from
+from kschedx.inquiry.pod_lifecycle import (
+    component_down,
+    controller_manager_down,
+    namespace_lifecycle,
+    pod_lifecycle,
+    scheduler_down,
+)
 from kschedx.inquiry.target import new_pod
-from kschedx.inquiry.workload_lifecycle import next_rejected, refused, state_of, unready_reason
-from kschedx.kube.decoding import decode, encoded
+from kschedx.inquiry.workload_lifecycle import next_rejected, refused, rejected_pods, state_of, unready_reason
+from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
@@ -42,16 +59,20 @@ from kschedx.render.states import (
     Contradicted,
     ExitCode,
     Lifecycle,
+    NamespaceTerminating,
     NoScheduler,
     NotBound,
     NotChanged,
+    NotObserved,
     NotRead,
     Refused,
     RejectedByKubelet,
+    Suspended,
+    WaitingForOrdinal,
     row_of,
 )
 from kschedx.render.words.pod import could_reject
-from kschedx.snapshot.events import FailedScheduling
+from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -211,6 +232,17 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         except (NotAdmittedError, UndecidableError):
             return unscheduled(self._unadmitted, self.setup, lifecycle, fixes)
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
+
+    def answer(self) -> Explanation | None:
+        """Return the answer about a workload that creates no pods, or whose pods the API server refuses; None if its
+        pods are created."""
+        admit = partial(self.found.admitted, setup=self.setup)
+        try:
+            if (stopped := self.stopped(admit)) is None:
+                admit(self.snapshot)
+            return stopped
+        except (NotAdmittedError, NotReadError) as error:
+            return self.refused(error)
 
     def refused(self, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
         """Return the answer about a pod that the API server refuses, that its controller could not create, or whose
@@ -409,7 +441,7 @@ _REPEATED = 3600 * 10**9
 """Nanoseconds after which an event is repeated if it still applies."""
 
 
-def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> FailedScheduling | None:
+def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> RecordedEvent | None:
     """Return the FailedScheduling event about a pod of a dump that fits here, unless time or a chosen profile explains
     it."""
     if setup.forced_profile is not None or pod.status.nominated_node_name:
@@ -463,6 +495,8 @@ def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
     """Return the PodGroup that a pod names and that does not exist, because Coscheduling permits no such pod;
     otherwise, an empty string."""
     name, namespace = pod.metadata.labels.get(POD_GROUP_LABEL, ""), pod.metadata.namespace
+    if setup.forced_profile is None and pod.spec.scheduler_name not in setup.scheduler_names:
+        return ""
     if not name or "Coscheduling" not in setup.profile_of(pod).points.get("permit", ()):
         return ""
     known = {(gang.metadata.namespace, gang.metadata.name) for gang in snapshot.of(Gang)}
@@ -481,3 +515,96 @@ def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
         phrase = "" if report is None else report.message
         return NotBound(subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=phrase)
     return NotBound(subject=pod.key, message=message) if message else None
+
+
+# Workloads whose pods are not created.
+
+
+_WITHOUT_PODS = (Refused, RejectedByKubelet, NamespaceTerminating, NotObserved, WaitingForOrdinal, ComponentDown)
+_STUCK = re.compile(rb'"ReplicaFailure"|"status":\s*\{\}')
+_STUCK_OR_QUEUED = re.compile(rb'"ReplicaFailure"|"status":\s*\{\}|"suspend":\s*true')
+
+
+class _Owned(Struct):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+def workloads_without_pods(
+    snapshot: Snapshot,
+    setup: Setup,
+    within: str | None = None,
+    *,
+    queued: bool = False,
+    autoscaling: AutoscalingOptions | None = None,
+) -> Iterator[tuple[Written, Explanation]]:
+    """Yield the workloads of one namespace or all without new pods: the API server refuses the pods, an earlier ordinal
+    delays them, no controller creates them or, with `queued`, a queue delays them."""
+    asked: set[tuple[str, str, str]] = set()
+    is_marked = (_STUCK_OR_QUEUED if queued else _STUCK).search
+    events = {(unmade.kind, unmade.namespace, unmade.name) for unmade in without_pods(snapshot, within)}
+    events.update(_short_stateful_sets(snapshot))
+    events.update(short_jobs := {*_short_jobs(snapshot)})
+    events.update(rejected_pods(snapshot))
+    if controller_manager_down(snapshot, "") is not None:
+        events.update(key for key, raw in snapshot.workloads.items() if key[0] in SCALED and _is_short(raw))
+    for key, raw in snapshot.workloads.items():
+        if within not in (None, key[1]) or not (key in events or is_marked(raw)):
+            continue
+        manifest: dict[str, object] = msgspec.json.decode(raw)
+        owner = decode(raw, _Owned).metadata.controller
+        above = key if owner is None or owner.kind == "CronJob" else (owner.kind, key[1], owner.name)
+        if above in snapshot.workloads:
+            key, manifest = above, msgspec.json.decode(snapshot.workloads[above])
+        if key in asked or key[0] == "CronJob":
+            continue
+        asked.add(key)
+        try:
+            written_pod = written_from(snapshot, manifest)
+            decision = WithoutDecision(
+                found=written_pod, before=snapshot, snapshot=snapshot, setup=setup, autoscaling=autoscaling
+            )
+            explanation = decision.answer()
+            if explanation is None and key in short_jobs:
+                explanation = decision.refused(NotAdmittedError(snapshot.failed_creates[key].message))
+        except KschedxError:
+            continue
+        state = None if explanation is None else explanation.lifecycle
+        is_queued = queued and isinstance(state, Suspended) and bool(state.queue)
+        is_pending = isinstance(state, RejectedByKubelet) and bool(state.owner)
+        if explanation is not None and (is_queued or (isinstance(state, _WITHOUT_PODS) and not is_pending)):
+            yield written_pod, explanation
+
+
+def _short_stateful_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    """Yield the StatefulSets with some of their pods, but fewer than requested."""
+    pods = snapshot.pods
+    mine = pods.owners.where(lambda owners: any(owner.controller and owner.kind == "StatefulSet" for owner in owners))
+    mine &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    rows = mine.nonzero()[0].tolist()
+    owners = ((row, owner.name) for row in rows for owner in pods.owners[row] if owner.controller)
+    counts = Counter((pods.namespaces[row], name) for row, name in owners)
+    for (namespace, name), number in counts.items():
+        key = "StatefulSet", namespace, name
+        raw = snapshot.workloads.get(key)
+        if raw is not None and number < wanted_replicas(msgspec.json.decode(raw, type=dict[str, object])):
+            yield key
+
+
+def _short_jobs(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    """Yield the Jobs with fewer pods than they run at a time whose controller could not create one since the last."""
+    for key in snapshot.failed_creates:
+        raw = snapshot.workloads.get(key) if key[0] == "Job" else None
+        if raw is None:
+            continue
+        rows = Owners(snapshot).members(snapshot.pods, Workload(*key))
+        last = max((snapshot.pods.creation_timestamps[row] or "" for row in rows), default="")
+        is_newer = (snapshot.failed_creates[key].last_seen or last) >= last
+        if is_newer and len(rows) < wanted_replicas(msgspec.json.decode(raw, type=dict[str, object])):
+            yield key
+
+
+def _is_short(raw: bytes) -> bool:
+    """Return whether the workload has too few replicas, according to its status."""
+    manifest = msgspec.json.decode(raw, type=dict[str, object])
+    counted = map_at(manifest, "status").get("replicas")
+    return (counted if isinstance(counted, int) else 0) < wanted_replicas(manifest)

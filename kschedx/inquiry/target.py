@@ -23,8 +23,9 @@ from kschedx.inquiry.manifests import (
     title,
     workload_as_applied,
     written_from,
+    written_from_custom_resource,
 )
-from kschedx.kube import kueue
+from kschedx.kube import custom_resources, kueue
 from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject
 from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of
@@ -64,6 +65,14 @@ def is_object(target: str) -> bool:
     return bool(named_node(target)) or _referred(target, "") is not None
 
 
+def is_kind(word: str) -> bool:
+    """Return whether it is one of kubectl's names of a kind that creates pods, of a pod, or of a node."""
+    word = word.lower()
+    if word in SHORT_NAMES or word in NODE_NAMES:
+        return True
+    return any(word.partition(".")[0] in _words_for(kind) for _, kind in custom_resources.KINDS)
+
+
 def named_node(target: str) -> str:
     """Return the name in `node/NAME`; empty for anything else."""
     kind, _, name = target.partition("/")
@@ -84,14 +93,25 @@ def named_namespace(snapshot: Snapshot, target: str) -> str:
 def find_target(
     snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
 ) -> Pod | Written:
+    """Return the first object of `find_targets`."""
+    return find_targets(snapshot, target, namespace, default_namespace=default_namespace)[0]
+
+
+def find_targets(
+    snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
+) -> Sequence[Pod | Written]:
     """Return the cluster's object for `pod/NAME`, `deploy/NAME`, `NAMESPACE/deploy/NAME`, or the bare name of a pod.
+    For a custom resource without pods, return a pod of each template.
 
     If the snapshot lacks the workload, return one of its pods. Raises `InputError` with the nearest name if the object
     does not exist.
     """
     referred = _referred(target, namespace or default_namespace)
+    if "." in target.rpartition("/")[0]:  # job.batch.volcano.sh/NAME is not a Job of Kubernetes
+        custom = [*_stored_custom_resources(snapshot, target, namespace or default_namespace)]
+        referred = None if custom else referred
     if referred is not None:
-        return _named(snapshot, *referred)
+        return [_named(snapshot, *referred)]
     return _by_bare_name(snapshot, target, namespace or default_namespace)
 
 
@@ -202,23 +222,40 @@ def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written |
         }
         for owner in workload.metadata.owner_references:
             names |= {(owner.kind.lower(), owner.name), (f"{owner.kind.lower()}s", owner.name)}
-        if workload.metadata.namespace != namespace or (word, name) not in names or not workload.spec.pod_sets:
-            continue
-        pod_set = workload.spec.pod_sets[0]
-        owners = workload.metadata.owner_references
-        belonging = {} if owners else {kueue.GROUP_LABEL: workload.metadata.name}  # labels that mark its pods
-        metadata = replace(
-            pod_set.template.metadata,
-            name=f"{owners[0].name if owners else workload.metadata.name}-{pod_set.name}",
-            namespace=namespace,
-            owner_references=owners,
-            labels={**pod_set.template.metadata.labels, **belonging, kueue.PODSET_LABEL: pod_set.name},
-        )
-        gate = PodSchedulingGate(name=kueue.ADMISSION_GATE)
-        gates = () if workload.has("Admitted") else (gate,)
-        pod = Pod(metadata=metadata, spec=replace(pod_set.template.spec, scheduling_gates=gates))
-        return Written(manifest={"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)})
+        if workload.metadata.namespace == namespace and (word, name) in names and workload.spec.pod_sets:
+            return pod_of_workload(workload)
     return None
+
+
+def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tuple[Written, str, int]]:
+    """Yield a pod, kind and name, and the number of pods of each custom resource without pods in a namespace, or in
+    all, that Kueue has not admitted."""
+    for workload in snapshot.of(kueue.Workload):
+        owner, namespace = workload.metadata.controller, workload.metadata.namespace
+        is_done = workload.has("Admitted") or workload.has("Finished")
+        if owner is None or is_done or not workload.spec.pod_sets or within not in (None, namespace):
+            continue
+        target = f"{namespace}/{owner.kind}/{owner.name}"
+        if owner.kind not in (*MAKING_PODS, "Pod") and _of_custom_resource(snapshot, target, namespace) is None:
+            number = sum(pod_set.count for pod_set in workload.spec.pod_sets)
+            yield pod_of_workload(workload), f"{owner.kind} {owner.name}", number
+
+
+def pod_of_workload(workload: kueue.Workload) -> Written:
+    """Return a pod of the first pod set of a Workload of Kueue, with Kueue's scheduling gate until it is admitted."""
+    pod_set, owners = workload.spec.pod_sets[0], workload.metadata.owner_references
+    belonging = {} if owners else {kueue.GROUP_LABEL: workload.metadata.name}  # labels that mark its pods
+    metadata = replace(
+        pod_set.template.metadata,
+        name=f"{owners[0].name if owners else workload.metadata.name}-{pod_set.name}",
+        namespace=workload.metadata.namespace,
+        owner_references=owners,
+        labels={**pod_set.template.metadata.labels, **belonging, kueue.PODSET_LABEL: pod_set.name},
+    )
+    gate = PodSchedulingGate(name=kueue.ADMISSION_GATE)
+    gates = () if workload.has("Admitted") else (gate,)
+    pod = Pod(metadata=metadata, spec=replace(pod_set.template.spec, scheduling_gates=gates))
+    return Written(manifest={"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)})
 
 
 def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written | None:
@@ -281,22 +318,35 @@ def _words_for(kind: str) -> tuple[str, ...]:
     return kind.lower(), f"{kind.lower()}s", "".join(filter(str.isupper, kind)).lower(), *_CALLED.get(kind, ())
 
 
-def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written:
-    """Return the object for `web-0` or `shop/web-0`, short for `pod/web-0`, or for `jobset/big`, if it has pods or
-    Kueue holds it."""
+def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) -> Iterator[Written]:
+    """Yield a pod for each template of the custom resource in `jobset/NAME` or `jobsets.jobset.x-k8s.io/NAME`."""
+    *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
+    word, _, group = word.lower().partition(".")
+    for (key, there, called), raw in snapshot.custom_resources.items():
+        kind, _, its_group = key.partition(".")
+        is_meant = word in _words_for(kind) and its_group.startswith(group)
+        if is_meant and (there, called) == (space[0] if space else namespace, name):
+            yield from written_from_custom_resource(msgspec.json.decode(raw))
+            return
+
+
+def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[Pod | Written]:
+    """Return the object for `web-0` or `shop/web-0`, short for `pod/web-0`, or for the custom resource `jobset/big`."""
     space, slash, name = target.partition("/")
     key = target if slash else f"{namespace}/{target}"
     row = snapshot.pods.rows.get(key)
     if row is None:
         row = _only_one_of(snapshot, name if slash else target, space if slash else namespace)
     if row is not None:
-        return snapshot.pods[row]
+        return [snapshot.pods[row]]
     if (pod := _of_custom_resource(snapshot, target, namespace)) is not None:
-        return pod
+        return [pod]
     if (held := _held_by_kueue(snapshot, target, namespace)) is not None:
-        return held
+        return [held]
+    if custom := [*_stored_custom_resources(snapshot, target, namespace)]:
+        return custom
     if (scaled := _scaled_by(snapshot, target, namespace)) is not None:
-        return scaled
+        return [scaled]
     is_namespace = space in snapshot.namespaces or space in snapshot.pods.namespaces.values
     if target.count("/") == 1 and not is_namespace and not Path(space).exists():
         hint = nearest(space.lower(), SHORT_NAMES)

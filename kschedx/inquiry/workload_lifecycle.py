@@ -16,7 +16,6 @@ from kschedx.controllers.workloads import (
     Owners,
     Workload,
     first_ordinal,
-    manifest_of,
     ordinal_of,
     wanted_replicas,
     workload_of,
@@ -50,7 +49,14 @@ from kschedx.kube.types import (
     Pod,
     ReplicasController,
 )
-from kschedx.kube.workloads import REVISION_HASH, current_replica_set, foreign_pods, kind_and_group, pinned_to
+from kschedx.kube.workloads import (
+    REVISION_HASH,
+    current_replica_set,
+    foreign_pods,
+    is_foreign,
+    kind_and_group,
+    pinned_to,
+)
 from kschedx.render.states import (
     BeingDeleted,
     Failed,
@@ -59,6 +65,7 @@ from kschedx.render.states import (
     ManagedElsewhere,
     NamespaceTerminating,
     NoJobStarted,
+    NotObserved,
     NotScaled,
     Paused,
     PodsLeftOut,
@@ -72,8 +79,8 @@ from kschedx.render.states import (
     UpdateHeld,
     WaitingForOrdinal,
     headline,
-    kueue_wait,
 )
+from kschedx.render.words.pod import kueue_wait
 from kschedx.snapshot.events import ALREADY_ACTIVE, OF_CRON_JOBS
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -109,6 +116,10 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
             return down
     if (left_out := _left_out(snapshot, workload, manifest)) is not None:
         return left_out
+    if _is_unobserved(snapshot, workload, manifest):
+        return NotObserved(subject=subject, kind=workload.kind)
+    if is_foreign(manifest):
+        return _of_custom_resource(snapshot, workload, manifest)
     match workload.kind:
         case "Deployment" | "ReplicaSet" | "ReplicationController":
             return _of_replicas(snapshot, workload, manifest)
@@ -119,7 +130,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
         case "CronJob":
             return _of_cron_job(snapshot, workload, manifest)
         case _:
-            return _of_custom_resource(snapshot, workload, manifest)
+            return None
 
 
 def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> PodsLeftOut | None:
@@ -130,6 +141,15 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Pod
     if not any(counts) or not is_stored or not snapshot.source.may_lack("Pod", workload.namespace):
         return None
     return None if _rows(snapshot, workload) else PodsLeftOut(subject=workload.reference, pods=max(counts))
+
+
+def _is_unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> bool:
+    """Return whether an API server has stored a workload, and its controller has not yet written its status."""
+    metadata, status = map_at(manifest, "metadata"), map_at(manifest, "status")
+    is_stored = bool(metadata.get("uid") and metadata.get("creationTimestamp")) and "status" in manifest
+    if not is_stored or any(status.values()) or workload.kind not in SCALED or not wanted_replicas(manifest):
+        return False
+    return not _rows(snapshot, workload) and not any(replica_sets_of(snapshot, workload))
 
 
 def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
@@ -177,18 +197,6 @@ def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[
             found.setdefault((owner.kind, pods.namespaces[row], owner.name), []).append(row)
     vars(snapshot)["_rejected_pods"] = found
     return found
-
-
-def rejected_workloads(snapshot: Snapshot) -> dict[Workload, Manifest]:
-    """Return the workloads that lack pods because kubelets reject them."""
-    rows = [row for its in rejected_pods(snapshot).values() for row in its]
-    owners = dict.fromkeys(Owners(snapshot).of_each(snapshot.pods, rows) if rows else ())
-    found = {owner: manifest for owner in owners if (manifest := manifest_of(snapshot, owner)) is not None}
-    return {
-        workload: made
-        for workload, made in found.items()
-        if isinstance(workload_lifecycle(snapshot, made), RejectedByKubelet)
-    }
 
 
 def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | None:
@@ -295,12 +303,18 @@ def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> str:
     return ""
 
 
+_REPLACED_AT_ONCE = ("Deployment", "ReplicaSet", "ReplicationController")
+"""Kinds that replace a pod that is being deleted before it is gone (FilterActivePods in
+pkg/controller/controller_utils.go)."""
+
+
 def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     """Return a note that a workload has all of its replicas, and that all of them have nodes. It is empty for workloads
     whose pods have names of their own."""
     rows, pods = _rows(snapshot, workload_of(manifest)), snapshot.pods
+    rows = [row for row in rows if not pods.deletion_timestamps[row]]
     is_short = len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows)
-    if is_short or not rows or manifest.get("kind") not in ("Deployment", "ReplicaSet", "ReplicationController"):
+    if is_short or not rows or manifest.get("kind") not in _REPLACED_AT_ONCE:
         return ()
     unready = sum(not is_ready(pods[row]) for row in rows)
     if len(rows) == 1:
@@ -540,8 +554,42 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
             if queue:
                 return _held_by_kueue(snapshot, workload.reference, workload, queue)
             return Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
+    if (ended := _ended(manifest)) is not None:
+        return replace(ended, subject=workload.reference)
+    if not _rows(snapshot, workload):
+        event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
+        failed = [one for one in _conditions(manifest) if (one.type, one.status) == ("ReplicaFailure", "True")]
+        if event is not None or failed:
+            message = event.message if event is not None else failed[0].message
+            return refused(workload.reference, message, is_workload=True)
+        unmet = (one.message for one in _conditions(manifest) if one.status == "False" and one.message)
+        if message := next(unmet, ""):
+            return NotObserved(subject=workload.reference, kind=workload.kind, message=message)
     if custom_kind(*kind_and_group(manifest)) is not None and not foreign_pods(manifest):
         return UnknownPods(subject=workload.reference, kind=workload.kind)
+    return None
+
+
+def _conditions(manifest: Manifest) -> Sequence[ControllerCondition]:
+    return _converted({"status": map_at(manifest, "status")}, ReplicasController).status.conditions
+
+
+_PHASES = (("phase",), ("state", "phase"), ("applicationState", "state"), ("jobStatus",))
+"""Where the status of batch work has its phase: Workflow, Volcano's Job, SparkApplication, RayJob."""
+_SUCCEEDED = frozenset({"completed", "complete", "succeeded"})
+_FAILED = frozenset({"failed", "error", "aborted", "terminated"})
+
+
+def _ended(manifest: Manifest) -> Finished | Failed | None:
+    """Return how the work of a custom resource has ended, without its name; None if it has not."""
+    status = map_at(manifest, "status")
+    phases = [(str(map_at(status, *path[:-1]).get(path[-1]) or ""), "") for path in _PHASES]
+    phases += [(one.type, one.message or one.reason) for one in _conditions(manifest) if one.status == "True"]
+    for phase, message in phases:
+        if phase.lower() in _SUCCEEDED:
+            return Finished(subject="", phase=phase, message=message)
+        if phase.lower() in _FAILED:
+            return Failed(subject="", reason=phase, message=message)
     return None
 
 
@@ -582,7 +630,11 @@ def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
     if cron_job.spec.concurrency_policy != "Forbid":
         return None
     for job in cron_job.status.active:
-        for row in _rows(snapshot, Workload("Job", workload.namespace, job.name)):
+        refusal = snapshot.failed_creates.get(("Job", workload.namespace, job.name))
+        rows = _rows(snapshot, Workload("Job", workload.namespace, job.name))
+        if refusal is not None and not rows:
+            return StillActive(subject=subject, job=job.name, message=refusal.message)
+        for row in rows:
             pod = snapshot.pods[row]
             if row in snapshot.pods.pending:
                 said = next(
@@ -656,6 +708,10 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
             return pods[row]
     if len(rows) < wanted or any(not pods.node_names[row] for row in rows):
         return None
+    if workload.kind in _REPLACED_AT_ONCE:
+        rows = [row for row in rows if not pods.deletion_timestamps[row]]
+        if len(rows) < wanted:
+            return None
     found = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]
     stuck = [pod for pod, state in found if not isinstance(state, BeingDeleted) or state.is_node_lost]
     return stuck[0] if stuck else None

@@ -251,7 +251,11 @@ _ROWS = (
     ResourceKind(
         name="ConfigMap", short_names=("cm",), record=types.ConfigMap,
         only=(types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES, kueue.MANAGER_CONFIG),
-        also=(other_schedulers.QUEUES_OF_YUNIKORN, kueue.MANAGER_CONFIG.rpartition("/")[2]),
+        also=(
+            other_schedulers.QUEUES_OF_YUNIKORN,
+            *(key.rpartition("/")[2] for key in (types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES)),
+            kueue.MANAGER_CONFIG.rpartition("/")[2],
+        ),
     ),
     ResourceKind(
         name="PodGroup", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",), is_optional=True,

@@ -22,8 +22,8 @@ from kschedx.holding.model import (
 )
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kueue.amounts import displayed
-from kschedx.render.states import kueue_wait
 from kschedx.render.wording import Fact, count, listed
+from kschedx.render.words.pod import kueue_wait
 
 if TYPE_CHECKING:
     from kschedx.kueue.verdict import Verdict
@@ -74,32 +74,36 @@ def holding_facts(holding: Holding, cycle: Cycle, *, wide: bool = False) -> Iter
 
 
 def _by_kueue(kueue: Kueue, gates: Sequence[Gate], key: str) -> str:
+    others = [gate.name for gate in gates]
+    besides = f", and has the gate{'s' if len(others) > 1 else ''} {listed(others, SHOWN)}" if others else ""
+    return f"{key} {held_by_kueue(kueue, _place(kueue))}{besides}{_even_then(kueue)}"
+
+
+def held_by_kueue(kueue: Kueue, place: str = "") -> str:
+    """Return the state of a gated pod in Kueue, as a predicate."""
     where = f"queue {kueue.queue}" if kueue.queue else "no queue"
     match kueue.state:
         case WorkloadState.NO_WORKLOAD if kueue.group:
             exist = f"{kueue.group_pods:,} of {count(kueue.group_total, 'pod')} exist"
-            held = f"is gated by Kueue ({where}), which waits for all pods of group {kueue.group}: {exist}"
+            return f"is gated by Kueue ({where}), which waits for all pods of group {kueue.group}: {exist}"
         case WorkloadState.NO_WORKLOAD:
-            held = f"is gated by Kueue ({where}; its Workload is not in this snapshot)"
+            return f"is gated by Kueue ({where}; its Workload is not in this snapshot)"
         case WorkloadState.NO_QUEUE:
             lacking = f"ClusterQueue {kueue.cluster_queue}" if kueue.cluster_queue else f"LocalQueue {kueue.queue}"
-            held = f"is gated by Kueue: {lacking} is not in this snapshot"
+            return f"is gated by Kueue: {lacking} is not in this snapshot"
         case WorkloadState.STOPPED:
-            held = f"is gated by Kueue: {where} is stopped, or the Workload is not active"
+            return f"is gated by Kueue: {where} is stopped, or the Workload is not active"
         case WorkloadState.WAITING:
             waits = "waits for quota in Kueue" if kueue.decision is None else kueue_wait(kueue.decision)
-            held = f"{waits} ({where}{_place(kueue)})"
+            return f"{waits} ({where}{place})"
         case WorkloadState.CHECKING:
-            held = f"has quota reserved in Kueue ({where}) and waits for {_checks(kueue)}"
+            return f"has quota reserved in Kueue ({where}) and waits for {_checks(kueue)}"
         case WorkloadState.ADMITTED:
-            held = "is admitted by Kueue, but Kueue has not removed its gate"
+            return "is admitted by Kueue, but Kueue has not removed its gate"
         case WorkloadState.FINISHED:
-            held = "stays gated by Kueue: its Workload has finished"
+            return "stays gated by Kueue: its Workload has finished"
         case _:
             assert_never(kueue.state)
-    others = [gate.name for gate in gates]
-    besides = f", and has the gate{'s' if len(others) > 1 else ''} {listed(others, SHOWN)}" if others else ""
-    return f"{key} {held}{besides}{_even_then(kueue)}"
 
 
 def _place(kueue: Kueue) -> str:
@@ -292,13 +296,21 @@ def _phase(scheduler: OtherScheduler) -> str:
     return f"; its group {scheduler.group} is {scheduler.phase}" if scheduler.phase else ""
 
 
-def group_standing(holding: Holding) -> str:
+def _group_standing(holding: Holding) -> str:
     """Return `; its group default/train is Pending: queue resource quota insufficient`; empty if no group is known."""
     scheduler = holding.scheduler
     if scheduler is None or not scheduler.phase:
         return ""
     phrases = [said.message for said in scheduler.said if said.message and said.type != "PodScheduled"]
     return f"{_phase(scheduler)}: {phrases[-1]}" if phrases else _phase(scheduler)
+
+
+def scheduler_report(holding: Holding) -> str:
+    """Return `; its group default/train is Pending: ...` or `: Insufficient quotas ...`, as another scheduler reports
+    it; empty if it reports nothing."""
+    said = () if holding.scheduler is None else holding.scheduler.said
+    last = next((one.message for one in reversed(said) if one.message), "")
+    return _group_standing(holding) or (f": {last}" if last else "")
 
 
 def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:

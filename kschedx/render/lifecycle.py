@@ -28,6 +28,7 @@ from kschedx.render.states import (
     NoJobStarted,
     NoScheduler,
     NotBound,
+    NotObserved,
     NotRead,
     NotScaled,
     OfEndedJob,
@@ -168,7 +169,7 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from _unknown(lifecycle)
         case RolloutStalled():
             yield from _stall(lifecycle)
-        case UnknownPods() | PodsLeftOut() | NotRead():
+        case UnknownPods() | PodsLeftOut() | NotObserved() | NotRead():
             yield from _open_pods(lifecycle)
         case NotBound(report=report, provisioner=provisioner):
             if report:
@@ -201,9 +202,10 @@ def _of_job(lifecycle: StillActive | ManagedElsewhere | KeptBySidecar) -> Iterat
             "in a worker cluster: ask there" if lifecycle.manager == MULTIKUEUE else "by that controller, if it runs"
         )
         yield f"its pods are created {where}"
-    elif lifecycle.pod:
+    elif lifecycle.pod or lifecycle.message:
         message = f": {lifecycle.message}" if lifecycle.message else ""
-        yield f"its pod {lifecycle.pod} {lifecycle.state or 'is pending'}{message}"
+        state = f"its pod {lifecycle.pod} {lifecycle.state or 'is pending'}" if lifecycle.pod else "it gets no pods"
+        yield f"{state}{message}"
 
 
 def _down(state: ComponentDown) -> Iterator[str]:
@@ -239,8 +241,10 @@ def _order(waiting: WaitingForOrdinal) -> Iterator[str]:
         yield f"{before}: {waiting.container}"
 
 
-def _open_pods(lifecycle: UnknownPods | PodsLeftOut | NotRead) -> Iterator[str]:
-    if isinstance(lifecycle, NotRead):
+def _open_pods(lifecycle: UnknownPods | PodsLeftOut | NotObserved | NotRead) -> Iterator[str]:
+    if isinstance(lifecycle, NotObserved):
+        yield lifecycle.message or f"its status is empty: the controller of {lifecycle.kind} has not run since"
+    elif isinstance(lifecycle, NotRead):
         yield from filter(None, (lifecycle.because, lifecycle.command))
     elif isinstance(lifecycle, PodsLeftOut):
         yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
@@ -299,8 +303,12 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
     if pod.successor:
         yield f"{pod.successor} creates its new pods once the old ones are gone (strategy Recreate)"
     elif pod.owner and pod.node and pod.is_node_lost:
-        until = f"{pod.owner} creates no other pod for {pod.node} while {pod.barrier}"
-        yield until if pod.barrier else f"{pod.owner} creates the pod again once it is gone"
+        if pod.barrier:
+            yield f"{pod.owner} creates no other pod for {pod.node} while {pod.barrier}"
+        elif pod.owner.startswith(("ReplicaSet ", "ReplicationController ")):
+            yield f"{pod.owner} does not count it, and replaces it at once"
+        else:
+            yield f"{pod.owner} creates the pod again once it is gone"
 
 
 def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:

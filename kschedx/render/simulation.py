@@ -30,7 +30,7 @@ from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.outcome import outcome_sentence, outcome_tone
 from kschedx.render.screen import explanation_view
-from kschedx.render.states import Contradicted, Lifecycle, NoScheduler, NotBound, NotChanged, headline
+from kschedx.render.states import Contradicted, Lifecycle, NoScheduler, NotBound, NotChanged, Refused, headline
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -266,6 +266,11 @@ def _noun(lifecycle: Lifecycle) -> str:
     return "workload" if lifecycle.subject.count("/") > 1 else "pod"
 
 
+def _is_short(lifecycle: Lifecycle) -> bool:
+    """Return whether the API server refuses the pods of a workload, which itself exists."""
+    return type(lifecycle) is Refused and lifecycle.is_workload
+
+
 def simulation_headline(simulation: Simulation) -> str:
     """Return how many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
@@ -304,7 +309,7 @@ def simulation_headline(simulation: Simulation) -> str:
     if simulation.of_others:
         parts.append(f"{count(len(simulation.of_others), 'pod')} for another scheduler")
     states = Counter(
-        (_noun(state.lifecycle), state.state.counted)
+        (_noun(state.lifecycle), "with refused pods" if _is_short(state.lifecycle) else state.state.counted)
         for state in simulation.states
         if state.lifecycle is not None and not isinstance(state.lifecycle, NoScheduler)
     )

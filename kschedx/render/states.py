@@ -18,7 +18,6 @@ from kschedx.render.wording import listed
 
 if TYPE_CHECKING:
     from kschedx.framework.cycle import Outcome
-    from kschedx.kueue.verdict import Verdict
 
 
 class ExitCode(IntEnum):
@@ -169,41 +168,6 @@ class Suspended(Facts, frozen=True, kw_only=True):
         if not self.queue:
             return f"{self.field} is true"
         return f"it {self.waits or 'waits for quota in Kueue'} (queue {self.queue})"
-
-
-def kueue_wait(verdict: Verdict) -> str:
-    """Return the state of a Workload in Kueue, as a predicate."""
-    from kschedx.kueue.verdict import Wait  # needed only for clusters with Kueue
-
-    match verdict.wait:
-        case Wait.FLAVOR:
-            return "matches no flavor in Kueue"
-        case Wait.TOPOLOGY:
-            return "waits for room in a topology in Kueue"
-        case Wait.HEAD:
-            return f"waits behind {verdict.behind} in Kueue"
-        case Wait.NAMESPACE:
-            return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} does not select its namespace"
-        case Wait.REQUESTS:
-            return "waits in Kueue because its requests are refused"
-        case Wait.QUEUE:
-            if verdict.cluster_queue:
-                return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} is inactive"
-            return f"waits in Kueue{verdict.queue_state}"
-        case Wait.PODS_READY:
-            others = listed(verdict.not_ready, 2, conjunction="and")
-            return f"waits in Kueue until the pods of {others} are ready"
-        case Wait.CHECKS:
-            noun = "admission check" if len(verdict.checks) == 1 else "admission checks"
-            return f"has quota in Kueue and waits for the {noun} {listed(verdict.checks, 3, conjunction='and')}"
-        case Wait.BACKOFF:
-            return f"waits in Kueue for its backoff, until {verdict.requeue_at}"
-        case Wait.TURN:
-            return "waits for Kueue's next cycle"
-        case Wait.QUOTA | None:
-            return "waits for quota in Kueue"
-        case _:
-            assert_never(verdict.wait)
 
 
 class Paused(Facts, frozen=True, kw_only=True):
@@ -421,6 +385,20 @@ class PodsLeftOut(Facts, frozen=True, kw_only=True):
     pods: int
 
 
+class NotObserved(Facts, frozen=True, kw_only=True):
+    """A stored workload for which no controller has created a pod."""
+
+    is_open: ClassVar[bool] = True
+
+    kind: str
+    message: str = ""
+    """Why, as its status reports it; empty if it reports nothing."""
+
+    @property
+    def why(self) -> str:
+        return "its controller reports a problem" if self.message else "no controller has observed it"
+
+
 class NotRead(Facts, frozen=True, kw_only=True):
     """A pod that depends on a kind that was not read."""
 
@@ -509,7 +487,7 @@ class StillActive(Facts, frozen=True, kw_only=True):
     pod: str = ""
     """A pod of the Job that does not run, such as `shop/backup-1-x`."""
     message: str = ""
-    """Why it is pending, as the cluster reports it."""
+    """Why it is pending or, without a pod, why the Job has none, as the cluster reports it."""
     state: str = ""
     """The headline of a pod that has a node."""
 
@@ -555,6 +533,7 @@ Lifecycle: TypeAlias = (
     | NoJobStarted
     | UnknownPods
     | PodsLeftOut
+    | NotObserved
     | NotRead
     | NoScheduler
     | Contradicted
@@ -694,6 +673,10 @@ STATES: tuple[StateRow, ...] = (
     _row(
         _OPEN, "undecided", "{s.subject} is undecided: the dump does not hold its pods",
         PodsLeftOut(subject=_DEPLOYMENT, pods=3),
+    ),
+    _row(
+        _NOT, "without pods", "{s.subject} has no pods: {s.why}",
+        NotObserved(subject=_DEPLOYMENT, kind="Deployment"),
     ),
     _row(
         _OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known",

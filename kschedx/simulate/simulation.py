@@ -19,9 +19,9 @@ from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, unknown_pods, written_from
-from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain, objection, unscheduled
+from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain, objection, unscheduled, workloads_without_pods
 from kschedx.inquiry.pod_lifecycle import scheduler_down
-from kschedx.inquiry.workload_lifecycle import rejected_workloads, workload_lifecycle
+from kschedx.inquiry.workload_lifecycle import workload_lifecycle
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
@@ -329,14 +329,16 @@ class Simulation(Shown):
 
     @cached_property
     def states(self) -> tuple[Explanation, ...]:
-        """The reports of `why` that are not based on a decision: about workloads that changes name, pods that the API
-        server refuses, a pod of each unknown scheduler, and a pod for which the cluster contradicts the simulation."""
+        """The reports of `why` that are not based on a decision: about workloads that changes name or, without changes,
+        whose pods are not created, pods that the API server refuses, a pod of each unknown scheduler, and a pod for
+        which the cluster contradicts the simulation."""
         return tuple(explanation for explanation in self._states() if explanation.lifecycle is not None)
 
     def _states(self) -> Iterator[Explanation]:
         after, unread = self.after, self.simulator.manager.unread
-        rejected = {} if self.changes else rejected_workloads(self.before)  # changes may be made for them
-        for workload, written in {**rejected, **self._changed_workloads}.items():
+        if not self.changes:  # changes may be made for them
+            yield from (explanation for _, explanation in workloads_without_pods(self.before, self.setup))
+        for workload, written in self._changed_workloads.items():
             manifest = written or manifest_of(after, workload)
             if manifest is None or (workload not in unread and workload_lifecycle(after, manifest) is None):
                 continue

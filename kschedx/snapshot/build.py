@@ -17,6 +17,7 @@ from kschedx.apiserver.limit_range import default_limit_range
 from kschedx.apiserver.pod_classes import check_runtime_class
 from kschedx.errors import InputError, Place
 from kschedx.kube import devices, storage, types
+from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of, metadata_of, name_of, refuse_unknown
 from kschedx.kube.snapshot_header import SnapshotHeader, merged
@@ -121,9 +122,10 @@ class SnapshotBuilder:
         self._images = NodeImages()
         self._others: dict[str, list[Struct]] = {key: [] for key in KINDS}
         self._workloads: dict[tuple[str, str, str], bytes] = {}
+        self._custom: dict[tuple[str, str, str], bytes] = {}
         self._pod_places: list[tuple[int, Origin, Sequence[int]]] = []
         """First row, origin, and positions in the batch of the pods that were added together."""
-        self._events = events.FailedSchedulingEvents()
+        self._events = events.RecordedEvents()
         self._seen: dict[tuple[str, str, str], tuple[Origin, int]] = {}
         """The origin and position of every other object."""
 
@@ -164,7 +166,7 @@ class SnapshotBuilder:
         elif kind in self._others:
             self._others[kind] = []
         elif kind == events.KIND:
-            self._events = events.FailedSchedulingEvents()
+            self._events = events.RecordedEvents()
 
     def add(self, batch: Batch) -> None:
         """Raises `InputError` with an object's place and field path."""
@@ -272,7 +274,10 @@ class SnapshotBuilder:
             kind = kind_of(name, head.group)
             if kind is None:
                 refuse_unknown(name, head.group)
-                self.kinds[key_of(name, head.group) or "?"] += 1
+                key = key_of(name, head.group)
+                self.kinds[key or "?"] += 1
+                if head.metadata is not None and custom_kind(name, head.group) is not None:
+                    self._custom[key, head.metadata.namespace or "default", head.metadata.name or ""] = bytes(raw)
                 return
             meta = head.metadata
             if self._refuse is not None and self._is_copy(kind.key, meta):
@@ -397,6 +402,7 @@ class SnapshotBuilder:
             cluster=ClusterNodes(nodes, self._images.of([ClusterRow(row) for row in order])),
             pods=pods,
             workloads=self._workloads if keeps_order else dict(sorted(self._workloads.items())),
+            custom_resources=self._custom,
             failed_scheduling=self._events.of_pending(pods),
             pod_warnings=self._events.of_kubelets(pods),
             failed_creates=self._events.of_makers(),

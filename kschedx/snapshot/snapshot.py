@@ -22,6 +22,8 @@ from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import PersistentVolumeClaim, bound_claim, provisioned_at_once
 from kschedx.kube.types import (
+    AUTOSCALER_PRIORITIES,
+    AUTOSCALER_STATUS,
     ConfigMap,
     GroupedWorkload,
     Labels,
@@ -39,7 +41,7 @@ from kschedx.kube.types import (
 )
 from kschedx.snapshot.columns import ClusterRow, distinct
 from kschedx.snapshot.devices import Devices
-from kschedx.snapshot.events import FailedCreate, FailedScheduling, ScaleUpEvent
+from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pod_groups import groups_by_key
 from kschedx.snapshot.pods import PodTable
@@ -237,6 +239,8 @@ class Contents(Struct, frozen=True, kw_only=True):
     """`namespace/name` to pod group."""
     workloads: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
     """(kind, namespace, name) to the manifest of an object with a pod template."""
+    custom_resources: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
+    """(kind with its group, namespace, name) to the manifest of a known custom resource that creates pods."""
     devices: Devices = field(default_factory=Devices)
     storage: Storage = field(default_factory=Storage)
     namespace_annotations: Mapping[str, Labels] = field(default_factory=dict)
@@ -244,19 +248,19 @@ class Contents(Struct, frozen=True, kw_only=True):
     limit_ranges: Mapping[str, Sequence[LimitRange]] = field(default_factory=dict)
     """By namespace, with defaults."""
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
-    failed_scheduling: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    failed_scheduling: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to kube-scheduler's newest event, if events were read."""
-    pod_warnings: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    pod_warnings: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pod with a node to the newest warning of its kubelet: volumes, sandbox, network."""
-    failed_creates: Mapping[tuple[str, str, str], FailedCreate] = field(default_factory=dict)
+    failed_creates: Mapping[tuple[str, str, str], RecordedEvent] = field(default_factory=dict)
     """(kind, namespace, name) of an owner to its controller's newest event about a pod that it could not create."""
     objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)
     """Record of a kind to its objects, for kinds without their own field."""
     manifests: Manifests | None = None
     """Complete pods and nodes, if they are kept."""
-    autoscaler_events: Mapping[str, ScaleUpEvent] = field(default_factory=dict)
+    autoscaler_events: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to cluster-autoscaler's newest event."""
-    karpenter_events: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    karpenter_events: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to Karpenter's newest event."""
 
 
@@ -315,11 +319,18 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def config_maps(self) -> Mapping[str, ConfigMap]:
-        """ConfigMaps about cluster-autoscaler, by `namespace/name`."""
-        return {
+        """ConfigMaps about cluster-autoscaler, by `namespace/name`. Those of an autoscaler in another namespace also
+        count as those of kube-system."""
+        found = {
             f"{config_map.metadata.namespace}/{config_map.metadata.name}": config_map
             for config_map in self.of(ConfigMap)
         }
+        for key in (AUTOSCALER_STATUS, AUTOSCALER_PRIORITIES):
+            name = key.rpartition("/")[2]
+            for config_map in self.of(ConfigMap):
+                if config_map.metadata.name == name:
+                    found.setdefault(key, config_map)
+        return found
 
     @cached_property
     def terminating_namespaces(self) -> frozenset[str]:

@@ -24,6 +24,12 @@ def node(
     ("one", "groups", "group"),
     [
         pytest.param(
+            node("w-1", annotations={"machine.openshift.io/machine": "openshift-machine-api/ocp-a-x7k2p"}),
+            ["MachineSet/openshift-machine-api/ocp-a", "MachineSet/openshift-machine-api/ocp-b"],
+            "MachineSet/openshift-machine-api/ocp-a",
+            id="OpenShift",
+        ),
+        pytest.param(
             node("ip-10-0-0-1", labels={"eks.amazonaws.com/nodegroup": "web"}),
             ["eks-web-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6", "eks-webapp-72c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6"],
             "eks-web-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6",

@@ -184,3 +184,63 @@ def test_pods_that_are_alike_are_looked_at_once_and_told_one_by_one(tmp_path: Pa
     shared = told(alike=True)
     assert len(shared) == 4
     assert shared == told(alike=False)
+
+
+def test_what_other_controllers_report_is_the_headline(tmp_path: Path) -> None:
+    labels = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/pod-group-name": "grp"}
+    total = {"annotations": {"kueue.x-k8s.io/pod-group-total-count": "3"}}
+    gates = [{"name": "kueue.x-k8s.io/admission"}]
+    report = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no sibling pods"}
+    objects: list[Manifest] = [
+        node("n1", allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"}),
+        *(pod(name, containers=SMALL, labels=labels, metadata=total, schedulingGates=gates) for name in ("a", "b")),
+        pod(
+            "mpi-0",
+            containers=SMALL,
+            labels={"scheduling.x-k8s.io/pod-group": "mpi"},
+            schedulerName="scheduler-plugins-scheduler",
+            status={"phase": "Pending", "conditions": [report]},
+        ),
+    ]
+    path = tmp_path / "cluster.json"
+    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
+    ran = kschedx("why", "--all-pending", "-s", str(path), columns=200)
+    assert ran.code == 3
+    assert "gated by Kueue (queue q), which waits for all pods of group grp: 2 of 3 pods exist" in ran.out
+    assert "the scheduler scheduler-plugins-scheduler decides, not kube-scheduler: no sibling pods" in ran.out
+
+
+def test_a_job_that_lacks_some_pods_and_a_custom_resource_of_kueue_are_listed(tmp_path: Path) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "fan", "uid": "j", "controller": True}
+    template = {"metadata": {}, "spec": {"containers": SMALL, "restartPolicy": "Never"}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "fan", "namespace": "default", "uid": "j"}}
+    quota = {"hard": {"pods": "1"}}
+    about = {"kind": "Job", "namespace": "default", "name": "fan", "uid": "j"}
+    refused = {"reason": "FailedCreate", "message": "Error creating: exceeded quota: q", "involvedObject": about}
+    held = {"podSets": [{"name": "w", "count": 2, "template": template}], "queueName": "q"}
+    trains = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "bert", "uid": "b", "controller": True}
+    objects: list[Manifest] = [
+        node("n1", allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"}),
+        {**job, "spec": {"parallelism": 3, "completions": 3, "template": template}},
+        pod("fan-0", on="n1", containers=SMALL, metadata={"ownerReferences": [owner]}),
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "q", "namespace": "default"},
+            "spec": quota,
+            "status": {**quota, "used": {"pods": "1"}},
+        },
+        {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "default"}, **refused},
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta1",
+            "kind": "Workload",
+            "metadata": {"name": "w", "namespace": "ml", "ownerReferences": [trains]},
+            "spec": held,
+        },
+    ]
+    path = tmp_path / "cluster.json"
+    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
+    ran = kschedx("why", "--all-pending", "-s", str(path), columns=200)
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 4 pods: 2 not created, 2 gated")
+    assert "ml/bert (PyTorchJob) × 2" in ran.out
+    assert kschedx("simulate", "-s", str(path)).code == 1

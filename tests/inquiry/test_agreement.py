@@ -105,11 +105,11 @@ DECIDED: list[tuple[str, str, list[Manifest]]] = [
 KNOWN = [*DECIDED, *(("", target, objects) for target, objects, _, _ in (*CASES, *OF_KUEUE))]
 PENDING = frozenset({
     "BeingDeleted", "ComponentDown", "Contradicted", "Gated", "NamespaceTerminating", "NoScheduler", "Nominated",
-    "NotBound", "OfEndedJob", "OtherScheduler", "Refused", "RejectedByKubelet", "Schedulable", "Unschedulable",
-    "WaitingForGang", "WaitingForKubelet", "WaitingForOrdinal",
+    "NotBound", "NotObserved", "OfEndedJob", "OtherScheduler", "Refused", "RejectedByKubelet", "Schedulable",
+    "Unschedulable", "WaitingForGang", "WaitingForKubelet", "WaitingForOrdinal",
 })  # fmt: skip
 """States of what `kubectl get pods` shows as Pending, or that lacks pods."""
-NO_PODS = ("Refused", "RejectedByKubelet", "WaitingForOrdinal")
+NO_PODS = ("NotObserved", "Refused", "RejectedByKubelet", "WaitingForOrdinal")
 SKIPPED = PENDING - {
     "ComponentDown",
     "Contradicted",
@@ -173,8 +173,7 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
     simulated_code, simulated = asked("simulate")
     if state in SKIPPED and not simulated["evicted"]:
         assert key not in simulated["placed"]
-    is_replicas = state == "RejectedByKubelet"
-    if state in AGREED and (target.startswith("pod/") or is_replicas) and not simulated["evicted"]:
+    if state in (AGREED if target.startswith("pod/") else NO_PODS) and not simulated["evicted"]:
         assert simulated_code == code
     if DUMPED in objects:
         return

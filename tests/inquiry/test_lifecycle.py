@@ -333,6 +333,18 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         "default/cj/web starts no Job: UnknownTimeZone",
         1,
     ),
+    (
+        "deploy/web",
+        [{**workload("Deployment", metadata={"creationTimestamp": SINCE}), "status": {}}],
+        "default/deploy/web has no pods: no controller has observed it",
+        1,
+    ),
+    (
+        "cj/web",
+        [FORBIDS, workload("Job", "web-1"), reports("Job", "web-1", "FailedCreate", "denied the request: latest")],
+        "default/cj/web starts no Job: web-1 is still active, and concurrencyPolicy is Forbid",
+        1,
+    ),
 ]
 
 
@@ -1487,3 +1499,13 @@ def test_a_tainted_node_that_is_full_too_says_both(tmp_path: Path) -> None:
     assert (
         "has the taint team=a:NoSchedule and lacks 1 CPU" in why(tmp_path, "pod/x", tainted, pod("x", spec=large)).out
     )
+
+
+def test_a_replica_set_has_replaced_a_pod_that_is_being_deleted(tmp_path: Path) -> None:
+    lost = {**node("lost"), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    metadata = {**owned("ReplicaSet", "web"), "deletionTimestamp": SINCE}
+    objects = [workload("ReplicaSet", replicas=1), replica("web-a", "ReplicaSet", "web")]
+    ran = why(tmp_path, "pod/web-b", lost, *objects, pod("web-b", on="lost", metadata=metadata))
+    assert "ReplicaSet web does not count it, and replaces it at once" in ran.out
+    ran = why(tmp_path, "rs/web", lost, *objects, pod("web-b", on="lost", metadata=metadata))
+    assert (ran.code, "being deleted" in ran.out) == (0, False)

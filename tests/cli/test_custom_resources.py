@@ -1,0 +1,97 @@
+"""Custom resources of a dump: they are answered for all of their pods, whether these exist or not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest, at, node, pod
+from tests.command import Ran, kschedx
+
+POD_SPEC: Manifest = {"containers": [{"name": "w", "image": "x", "resources": {"requests": {"cpu": "3"}}}]}
+TEMPLATE: Manifest = {"spec": POD_SPEC}
+JOB_SET: Manifest = {
+    "apiVersion": "jobset.x-k8s.io/v1alpha2",
+    "kind": "JobSet",
+    "metadata": {"name": "llm", "namespace": "ml"},
+    "spec": {
+        "replicatedJobs": [
+            {"name": "head", "replicas": 1, "template": {"spec": {"parallelism": 1, "template": TEMPLATE}}},
+            {"name": "worker", "replicas": 1, "template": {"spec": {"parallelism": 3, "template": TEMPLATE}}},
+        ]
+    },
+}
+KNATIVE: Manifest = {
+    "apiVersion": "serving.knative.dev/v1",
+    "kind": "Service",
+    "metadata": {"name": "llm", "namespace": "ml"},
+    "spec": {"template": TEMPLATE},
+}
+VOLCANO: Manifest = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "metadata": {"name": "llm", "namespace": "ml"},
+    "spec": {"tasks": [{"name": "w", "replicas": 2, "template": TEMPLATE}]},
+}
+
+
+def condition(kind: str, status: str, message: str) -> Manifest:
+    return {"conditions": [{"type": kind, "status": status, "reason": "Told", "message": message}]}
+
+
+def asked(folder: Path, *command: str, objects: list[Manifest]) -> Ran:
+    nodes = [node(name, allocatable={"cpu": "4", "memory": "8Gi", "pods": "20"}) for name in ("a", "b")]
+    (folder / "dump.json").write_text(json.dumps({"kind": "List", "items": [*nodes, *objects]}))
+    return kschedx(*command, "-n", "ml", "-s", "dump.json", cwd=folder, columns=200)
+
+
+@pytest.mark.parametrize("target", [["jobset/llm"], ["jobset", "llm"], ["jobsets.jobset.x-k8s.io/llm"], ["js/llm"]])
+def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]) -> None:
+    ran = asked(tmp_path, "why", *target, objects=[JOB_SET])
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 4 pods: 2 can be scheduled, 2 unschedulable")
+    assert "more     kschedx why jobset/llm -n ml -s dump.json" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("target", "manifest", "code", "headline"),
+    [
+        (
+            "ksvc/llm",
+            {**KNATIVE, "status": condition("Ready", "False", "exceeded quota: dev")},
+            1,
+            "✗ ml/svc/llm has no pods: its controller reports a problem",
+        ),
+        (
+            "jobset/llm",
+            {**JOB_SET, "status": condition("Completed", "True", "all jobs have succeeded")},
+            0,
+            "‖ 2 pods are finished",
+        ),
+        (
+            "vcjob/llm",
+            {**VOLCANO, "status": {"state": {"phase": "Aborted"}}},
+            1,
+            "✗ ml/job/llm has failed: Aborted",
+        ),
+        ("jobset/llm", {**JOB_SET, "spec": {**at(JOB_SET, "spec"), "suspend": True}}, 1, "✗ 2 pods are suspended"),
+    ],
+)
+def test_what_its_controller_reports_comes_first(
+    tmp_path: Path, target: str, manifest: Manifest, code: int, headline: str
+) -> None:
+    ran = asked(tmp_path, "why", target, objects=[manifest])
+    assert (ran.code, ran.out.partition("; otherwise")[0].splitlines()[0]) == (code, headline)
+
+
+def test_a_kind_with_the_name_of_another_is_found_by_its_group(tmp_path: Path) -> None:
+    ran = asked(tmp_path, "why", "job.batch.volcano.sh/llm", objects=[VOLCANO])
+    assert (ran.code, "scheduled by Volcano" in ran.out.splitlines()[0]) == (3, True)
+
+
+def test_pods_that_exist_are_the_answer(tmp_path: Path) -> None:
+    owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "llm", "uid": "j", "controller": True}
+    member = pod("llm-worker-0", namespace="ml", metadata={"ownerReferences": [owner]}, spec=POD_SPEC)
+    ran = asked(tmp_path, "why", "jobset/llm", objects=[JOB_SET, member])
+    assert (ran.code, ran.out.startswith("✓ ml/llm-worker-0 would be assigned")) == (0, True)
