@@ -316,12 +316,11 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
         scores = ranking_block(ranked, width, by_plugin=False)
     room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
     blockers = _fitted(_blocks(diagnosis, width), room, diagnosis, width, most=_most_level(diagnosis))
-    lines = _sections(head, scores, blockers, tail, hint)
-    if len(lines) <= MOST_LINES:
-        return lines
+    lines = _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
     note = names_note(_nodes_of(explanation))
-    last = [text(note, DIM, exact=True)] if note else []
-    return [*lines[: MOST_LINES - len(last)], *last]
+    if len(lines) < MOST_LINES or note in " ".join(row.plain.strip() for row in lines):
+        return lines
+    return [*lines[:-1], text(note, DIM, exact=True)]
 
 
 def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[Text]:
