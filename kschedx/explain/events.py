@@ -50,6 +50,40 @@ class EventPart(Struct, frozen=True, kw_only=True):
         return bool(self.plugin)
 
 
+class FailedExtender(Struct, frozen=True, kw_only=True):
+    """An extender whose request failed, so that kube-scheduler gave up the pod's attempt."""
+
+    url: str
+    why: str
+    """`does not answer: connection refused`."""
+
+    @property
+    def advice(self) -> str:
+        host = re.sub(r"^\w+://|[:/].*$", "", re.sub(r"^\w+://", "", self.url))
+        name, _, rest = host.partition(".")
+        namespace, _, domain = rest.partition(".")
+        is_service = domain.split(".")[0] == "svc"
+        where = f"Service {namespace}/{name} of the scheduler's extender" if is_service else "the scheduler's extender"
+        return f"repair {where}, or set ignorable: true for it in the scheduler's configuration"
+
+
+_FAILED_EXTENDER = (
+    re.compile(r'Post "(?P<url>[^"]+)": (?P<why>.+)', re.DOTALL),
+    re.compile(r"failed \S+ with extender at URL (?P<url>[^,]+), code (?P<why>\d+)"),
+)
+"""pkg/scheduler/extender.go, and net/http."""
+
+
+def extender_failure(message: str) -> FailedExtender | None:
+    """Return the extender whose request failed according to a FailedScheduling message, or None."""
+    match = next((found for pattern in _FAILED_EXTENDER if (found := pattern.search(message))), None)
+    if match is None:
+        return None
+    code = match["why"].isdecimal()
+    why = f"answers with HTTP status {match['why']}" if code else f"does not answer: {match['why'].rpartition(': ')[2]}"
+    return FailedExtender(url=match["url"], why=why)
+
+
 class Event(Struct, frozen=True, kw_only=True):
     nodes: int | None
     """In the cluster; None if the text lacks it."""

@@ -17,6 +17,8 @@ FAILED_SCALE_UP = "FailedScaleUp"
 OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp", FAILED_SCALE_UP})
 SYNC_ERROR = "SyncError"
 """From vCluster's syncer: the host cluster refuses a pod of the virtual cluster."""
+CLAIM_REFUSED = "FailedResourceClaimCreation"
+"""From kube-controller-manager: the API server refuses a ResourceClaim that a pod's template describes."""
 FAILED_CREATE = "FailedCreate"
 """From a ReplicaSet, StatefulSet, DaemonSet, or Job: its pods are refused."""
 OF_CLAIMS = frozenset({"ProvisioningFailed", "FailedBinding"})
@@ -33,7 +35,7 @@ BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unheal
 """Warnings about pods that have a node and do not start."""
 _REPEATS_STATUS = "Error: "
 """The start of a kubelet event that only repeats the container's status."""
-_UNMADE = {"PersistentVolumeClaim": OF_CLAIMS, "CronJob": OF_CRON_JOBS, "Pod": frozenset({SYNC_ERROR})}
+_UNMADE = {"PersistentVolumeClaim": OF_CLAIMS, "CronJob": OF_CRON_JOBS, "Pod": frozenset({SYNC_ERROR, CLAIM_REFUSED})}
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET}.union(*_UNMADE.values()))
 GROUPS = frozenset({"", "events.k8s.io"})
