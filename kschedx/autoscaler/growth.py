@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.remedies import NodeRemedy
-from kschedx.autoscaler.sizes import not_triggered
+from kschedx.autoscaler.sizes import Resize, not_triggered
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult
 from kschedx.autoscaler.status import NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import Template
@@ -23,21 +23,12 @@ from kschedx.snapshot.snapshot import Snapshot
 MOST_LOOPS = 50
 
 
-class AutoscalerGrowthStep(Struct, frozen=True, kw_only=True):
-    """A group that gets nodes."""
-
-    group: str
-    before: int
-    after: int
-    maximum: int
-
-
 class AutoscalerGrowth(Struct, frozen=True, kw_only=True):
     """All nodes that the autoscaler adds."""
 
     snapshot: Snapshot
     """The cluster with the new nodes and the pods on them."""
-    groups: tuple[AutoscalerGrowthStep, ...]
+    groups: tuple[Resize, ...]
     loops: int
     """The number of loops that added nodes."""
     helped: int
@@ -75,9 +66,7 @@ def grow_by_autoscaler(autoscaler: Autoscaler) -> AutoscalerGrowth:
         sizes = {resize.group: resize.after for resize in choice.resizes}
         status = replace(status, groups=tuple(_resized(group, sizes) for group in status.groups))
     grown = (
-        AutoscalerGrowthStep(
-            group=group.name, before=first[group.name].target, after=group.target, maximum=group.max_size
-        )
+        Resize(group=group.name, before=first[group.name].target, after=group.target, maximum=group.max_size)
         for group in status.groups
         if group.target != first[group.name].target
     )

@@ -53,7 +53,7 @@ from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Namespace, ObjectMeta, OwnerReference, Pod
 from kschedx.kube.workloads import ALWAYS_STORED
 from kschedx.releases.release import Release
-from kschedx.snapshot.events import FailedCreate
+from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
 _FIRST = 23
@@ -546,10 +546,10 @@ class Unmade(Struct, frozen=True, kw_only=True):
     kind: str
     namespace: str
     name: str
-    event: FailedCreate
+    event: RecordedEvent
 
 
-def recorded_refusal(snapshot: Snapshot, pod: Pod) -> FailedCreate | None:
+def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     """Return the controller's last refusal of such a pod; None if such pods exist or there is no event."""
     owner = pod.metadata.controller
     event = None if owner is None else snapshot.failed_creates.get((owner.kind, pod.metadata.namespace, owner.name))

@@ -15,6 +15,7 @@ from kschedx.explain.notes import Note, note, unknown_plugins
 from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.framework.extenders import Trace
+from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.selectors import NodeSelector, compile_selector
 from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to, own_claims
@@ -52,8 +53,7 @@ def amount_notes(pod: Pod) -> Iterator[Note]:
 
 # New device claims and classes that the API server would refuse.
 
-_ADMIN_LABEL = "resource.kubernetes.io/admin-access"
-_ADMIN_ACCESS = f"adminAccess: admin access to devices requires the `{_ADMIN_LABEL}: true` label on the namespace"
+_ADMIN_ACCESS = f"adminAccess: admin access to devices requires the `{ADMIN_ACCESS_LABEL}: true` label on the namespace"
 """AuthorizedForAdmin (pkg/registry/resource/utils.go); in 1.33, the label is in the domain resource.k8s.io."""
 
 
@@ -81,7 +81,9 @@ def _device_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator
         for namespace in snapshot.of(Namespace)
         if namespace.metadata.name == pod.metadata.namespace
     ]
-    denies_admin_access = release.enabled("DRAAdminAccess") and any(item.get(_ADMIN_LABEL) != "true" for item in own)
+    denies_admin_access = release.enabled("DRAAdminAccess") and any(
+        item.get(ADMIN_ACCESS_LABEL) != "true" for item in own
+    )
     for device_class in snapshot.devices.classes.values():
         if not device_class.metadata.creation_timestamp:
             for field, phrase in class_refusals(device_class, features):

@@ -18,7 +18,7 @@ from kschedx.framework.registry import IN_TREE, of_packages, plugin_class
 from kschedx.framework.schedule import NO_NODES
 from kschedx.kube.types import Pod
 from kschedx.render.wording import listed
-from kschedx.snapshot.events import CUT, FailedScheduling
+from kschedx.snapshot.events import CUT, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -48,6 +48,40 @@ class EventPart(Struct, frozen=True, kw_only=True):
     @property
     def is_known(self) -> bool:
         return bool(self.plugin)
+
+
+class FailedExtender(Struct, frozen=True, kw_only=True):
+    """An extender whose request failed, so that kube-scheduler gave up the pod's attempt."""
+
+    url: str
+    why: str
+    """`does not answer: connection refused`."""
+
+    @property
+    def advice(self) -> str:
+        host = re.sub(r"^\w+://|[:/].*$", "", re.sub(r"^\w+://", "", self.url))
+        name, _, rest = host.partition(".")
+        namespace, _, domain = rest.partition(".")
+        is_service = domain.split(".")[0] == "svc"
+        where = f"Service {namespace}/{name} of the scheduler's extender" if is_service else "the scheduler's extender"
+        return f"repair {where}, or set ignorable: true for it in the scheduler's configuration"
+
+
+_FAILED_EXTENDER = (
+    re.compile(r'Post "(?P<url>[^"]+)": (?P<why>.+)', re.DOTALL),
+    re.compile(r"failed \S+ with extender at URL (?P<url>[^,]+), code (?P<why>\d+)"),
+)
+"""pkg/scheduler/extender.go, and net/http."""
+
+
+def extender_failure(message: str) -> FailedExtender | None:
+    """Return the extender whose request failed according to a FailedScheduling message, or None."""
+    match = next((found for pattern in _FAILED_EXTENDER if (found := pattern.search(message))), None)
+    if match is None:
+        return None
+    code = match["why"].isdecimal()
+    why = f"answers with HTTP status {match['why']}" if code else f"does not answer: {match['why'].rpartition(': ')[2]}"
+    return FailedExtender(url=match["url"], why=why)
 
 
 class Event(Struct, frozen=True, kw_only=True):
@@ -384,7 +418,7 @@ _REFUSALS = ("Unschedulable", "NotReadyForScheduling")
 pod back (KEP-5501)."""
 
 
-def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
+def recorded(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     """Return the last refusal: the pod's PodScheduled condition, else its newest event. The condition is as old as the
     pod object, is never truncated, and exists in dumps without events. The event has a time and a count."""
     event = snapshot.failed_scheduling.get(pod.key)
@@ -393,8 +427,8 @@ def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False" and condition.reason in _REFUSALS:
             if event is not None and _is_same(event, condition.message):
-                return FailedScheduling(message=condition.message, count=event.count, last_seen=event.last_seen)
-            return FailedScheduling(message=condition.message) if condition.message else event
+                return RecordedEvent(message=condition.message, count=event.count, last_seen=event.last_seen)
+            return RecordedEvent(message=condition.message) if condition.message else event
     return event
 
 
@@ -408,7 +442,7 @@ def rejects_nodes(message: str) -> bool:
     return bool(parts) and all(part.count and not _ABSENT.search(part.text) for part in parts)
 
 
-def _is_same(theirs: FailedScheduling, message: str) -> bool:
+def _is_same(theirs: RecordedEvent, message: str) -> bool:
     """Return whether the texts are equal as far as the event has it."""
     if theirs.is_cut:
         return message.startswith(theirs.message.removesuffix(CUT))
@@ -424,7 +458,7 @@ AFTER_THE_CHOICE = re.compile(r"^(running \S+ plugin|binding )")
 """The start of an event that does not reject nodes, because a node was chosen (pkg/scheduler/schedule_one.go)."""
 
 
-def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -> tuple[str, ...]:
+def contrasts(theirs: RecordedEvent, ours: str, *, nominated: bool = False) -> tuple[str, ...]:
     """Return the differences between the two messages and their likely causes; none if they are equal. The last message
     about a `nominated` pod may lack the part about preemption, which is then not compared."""
     if _is_same(theirs, ours):

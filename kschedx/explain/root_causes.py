@@ -13,9 +13,29 @@ from msgspec import Struct
 
 from kschedx.apiserver.optional_admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
+from kschedx.explain.cause_kinds import (
+    CapacityNotPublished,
+    DeviceClaimRefused,
+    DevicePluginDown,
+    DriverNotRegistered,
+    IncompletePool,
+    MatchingPodPending,
+    MembersNotCreated,
+    NoDevicesPublished,
+    PartitionedResource,
+    PortOfService,
+    ResizePending,
+    RootCause,
+    SelectorOfNamespace,
+    SharedByHami,
+    VirtualNode,
+)
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import (
+    ClaimNotFound,
     ClaimUnbound,
+    DeviceClaimNotCreated,
+    DeviceShortage,
     Finding,
     GangTooSmall,
     HostPortConflict,
@@ -34,7 +54,7 @@ from kschedx.findings import (
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import HAMI_REGISTER, HAMI_SCHEDULER, NodePool
-from kschedx.kube.devices import DeviceSelector
+from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
 from kschedx.kube.names import is_hugepages
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
 from kschedx.kube.resources import RequestOptions, container_requests
@@ -42,121 +62,18 @@ from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import CSINode, OfStatefulSet, PersistentVolumeClaim, own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Node, ObjectMeta, Pod, PodAffinity
-from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
+from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, pinned_to, selects_node
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import daemon_pods
-from kschedx.snapshot.events import FailedCreate
+from kschedx.snapshot.events import CLAIM_REFUSED, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
 RESIZE_PENDING = "PodResizePending"
 MOST_NODES = 50
 """The maximum number of nodes of a group that are searched for a cause."""
 _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
-
-
-class RootCause(Struct, frozen=True, kw_only=True):
-    text: str
-
-
-class ResizePending(RootCause, frozen=True, kw_only=True):
-    """kube-scheduler counts the larger of a pod's requests and the resources that its node has allocated."""
-
-    pod: str
-    node: str
-
-
-class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
-    driver: str
-    """Empty if the class does not name one."""
-
-
-class PartitionedResource(RootCause, frozen=True, kw_only=True):
-    """Nodes offer other resources of the same vendor instead of the requested one."""
-
-    others: tuple[str, ...]
-
-
-class DevicePluginDown(RootCause, frozen=True, kw_only=True):
-    """Why a node's device plugin publishes nothing."""
-
-    pod: str = ""
-    """The plugin's pod, `namespace/name`, which is not ready; empty if the node has none."""
-    daemon_set: str = ""
-    """The DaemonSet, `namespace/name`, which creates no pod for the node."""
-    taint: str = ""
-    """The taint that it does not tolerate; empty if it does not select the node."""
-    layout: str = ""
-    """The MIG configuration that NVIDIA's MIG manager has not applied."""
-    is_failed: bool = False
-    """Whether the MIG manager has given up."""
-
-
-class IncompletePool(RootCause, frozen=True, kw_only=True):
-    """kube-scheduler uses no device of a pool until the driver has published all of its ResourceSlices."""
-
-    pool: str
-    """`driver/pool`."""
-
-
-class MembersNotCreated(RootCause, frozen=True, kw_only=True):
-    """Why the controller of a gang's pods creates no more of them."""
-
-    message: str
-    """What the API server refuses them with."""
-
-
-class MatchingPodPending(RootCause, frozen=True, kw_only=True):
-    """The pod that a podAffinity term selects is itself pending."""
-
-    pod: str
-
-
-class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
-    """Admission adds the node selector of a namespace's annotation, or OpenShift's default, to each of its pods."""
-
-    namespace: str
-    annotation: str
-    """The annotation with the selector, or the one that replaces the default."""
-
-
-class PortOfService(RootCause, frozen=True, kw_only=True):
-    """Pods of k3s' load balancer use a host port for each port of a Service."""
-
-    ports: tuple[int, ...]
-    service: str
-    """`namespace/name`."""
-    own_service: str
-    """The pending pod's own Service, if the pod belongs to the load balancer as well."""
-
-
-class VirtualNode(RootCause, frozen=True, kw_only=True):
-    """A node without its own machine, which a provider creates only for certain pods."""
-
-    key: str
-    value: str
-    provider: str
-    node: str = ""
-    """The node for which a DaemonSet created the pod; empty if the cluster has no other nodes."""
-
-
-class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
-    """A node lacks the topology label of a volume, which the driver's node plugin sets."""
-
-    driver: str
-    node: str
-
-
-class CapacityNotPublished(RootCause, frozen=True, kw_only=True):
-    """The driver publishes no capacity for a storage class, which counts as no capacity."""
-
-    driver: str
-    storage_class: str
-
-
-class SharedByHami(RootCause, frozen=True, kw_only=True):
-    """A part of a device, which nodes do not publish: HAMi's scheduler counts it, and did not get the pod."""
 
 
 def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
@@ -378,7 +295,7 @@ def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[Selec
             yield SelectorOfNamespace(text=text, namespace=namespace, annotation=annotation)
 
 
-def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, FailedCreate | None]]:
+def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, RecordedEvent | None]]:
     """Yield the claims of a pod without a volume, each with its event, unless that belongs to an earlier claim with the
     same name."""
     for key in own_claims(pod):
@@ -406,6 +323,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             yield SharedByHami(text=f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod")
         case InsufficientResource():
             yield from _resizes(diagnosis, finding)
+            yield from _unfinished_resizes(diagnosis, finding)
             yield from partitioned(cycle.snapshot, finding)
             yield from _other_pages(cycle.snapshot, finding)
             yield from _unhealthy(cycle.snapshot, finding.resource)
@@ -417,11 +335,20 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             yield from _daemon_pods(diagnosis)
         case ClaimUnbound():
             yield from _unusable(cycle.snapshot, finding)
+        case ClaimNotFound(ephemeral=False, claim=claim):
+            namespace, _, name = claim.partition("/")
+            others = sorted(key for key in cycle.snapshot.storage.claims if key.partition("/")[2] == name)
+            if others:
+                uses = f"a pod of namespace {namespace} uses only claims of that namespace"
+                yield RootCause(text=f"claim {listed(others, 2)} exists, but {uses}")
         case InsufficientDevices(shortages=shortages):
             for shortage in shortages:
                 if shortage.stage == "none":
                     yield from unpublished(cycle.snapshot, shortage.device_class)
                 yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
+                yield from _taint_rules(cycle.snapshot, shortage)
+        case DeviceClaimNotCreated():
+            yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
         case VolumeLimitExceeded():
             yield from _unused_attachments(diagnosis)
         case GangTooSmall() | PodGroupIncomplete():
@@ -437,6 +364,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             yield RootCause(text=f"{missed}: it counts other pods")
         case PodAffinityUnsatisfied(matches_itself=False):
             yield from _pending_matches(cycle, finding)
+            yield from _unselected_namespaces(cycle, finding)
         case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
             missed = f"the labelSelector of podAntiAffinity term {term + 1} ({finding.selector})"
             yield RootCause(text=f"{missed} does not match the pod itself: it avoids other pods")
@@ -507,6 +435,22 @@ def _pending_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[
         yield MatchingPodPending(text=text, pod=key)
 
 
+def _unselected_namespaces(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
+    """Yield the namespace with the pods that a term selects, if its namespaceSelector matches another one or none."""
+    affinity = cycle.pod.spec.affinity or Affinity()
+    terms = (affinity.pod_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
+    if finding.term >= len(terms) or terms[finding.term].namespace_selector is None or finding.every_namespace:
+        return
+    pods, term = cycle.snapshot.pods, terms[finding.term]
+    rows = np.flatnonzero((pods.node >= 0) & pods.labels.where(compile_selector(term.label_selector).matches))
+    there = sorted({pods.namespaces[int(row)] for row in rows})
+    if not there or {*there} & {*finding.namespaces}:
+        return
+    chosen = f"podAffinity term {finding.term + 1} selects namespaces with {compile_selector(term.namespace_selector)}"
+    run = f"pods {finding.selector} run in namespace {there[0]}, which does not match"
+    yield RootCause(text=f"{chosen}; {run}")
+
+
 def misses_pod(pod: Pod, term: int) -> bool:
     """Return whether a required podAntiAffinity term selects only other pods, and no other term separates the pod from
     its own kind. Such a rule was probably copied, unless it is about a neighbor or excludes its own kind by NotIn."""
@@ -539,6 +483,22 @@ def _resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[Re
     yield from (
         pending for pending in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if pending.node in at
     )
+
+
+def _unfinished_resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[RootCause]:
+    """Yield a pod with lower requests than its node still has allocated for it, which count until then."""
+    pods, resource = diagnosis.cycle.snapshot.pods, finding.resource
+    for node in _rejected(diagnosis, InsufficientResource):
+        for row in pods.on_node(node).tolist():
+            if not any(status.allocated_resources for status in pods.statuses[row].container_statuses):
+                continue
+            requested, allocated = _requested(pods[row], resource), allocated_amount(pods[row], resource)
+            if allocated > requested:
+                needs, has = format_quantities((requested, allocated), Unit.of(resource))
+                name = "CPU" if resource == "cpu" else resource
+                text = f"{pods.key(row)} on {pods.node_names[row]} still has {has} {name} allocated"
+                yield RootCause(text=f"{text}, which counts: its resize to {needs} is not complete")
+                return
 
 
 def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending]:
@@ -641,6 +601,31 @@ def _counted_nominees(diagnosis: Diagnosis) -> Iterator[RootCause]:
         yield RootCause(text=f"{phrase}{counts} there as if {'they' if others else 'it'} ran")
 
 
+def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCreated) -> Iterator[DeviceClaimRefused]:
+    namespace = pod.metadata.namespace
+    event = snapshot.failed_creates.get(("Pod", namespace, pod.metadata.name))
+    message = event.message if event is not None and event.uid in ("", pod.metadata.uid) else ""
+    if message.startswith(CLAIM_REFUSED):
+        why = message.removeprefix(f"{CLAIM_REFUSED}: ").partition("failed to create ResourceClaim: ")
+        text = f"kube-controller-manager cannot create the claim: {why[2] or why[0]}"
+        yield DeviceClaimRefused(text=text, lacks_admin_label=ADMIN_ACCESS_LABEL in message)
+        return
+    template, labels = snapshot.devices.templates.get(finding.template), snapshot.namespaces.get(namespace)
+    is_admin = template is not None and any(
+        request.exactly is not None and request.exactly.admin_access for request in template.devices.requests
+    )
+    if is_admin and labels is not None and labels.get(ADMIN_ACCESS_LABEL) != "true":
+        text = f"template {finding.template} requests admin access, for which namespace {namespace} lacks the label"
+        yield DeviceClaimRefused(text=f"{text} {ADMIN_ACCESS_LABEL}=true", lacks_admin_label=True)
+
+
+def _taint_rules(snapshot: Snapshot, shortage: DeviceShortage) -> Iterator[RootCause]:
+    taints = {phrase.rpartition(" on ")[0] for phrase in shortage.taints}
+    for rule in snapshot.devices.taint_rules:
+        if str(rule.spec.taint) in taints:
+            yield RootCause(text=f"DeviceTaintRule {rule.metadata.name} sets the taint {rule.spec.taint} on devices")
+
+
 def incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
     """Return the cause for a pool, `driver/pool`, without all ResourceSlices of its newest generation."""
     driver, _, name = pool.partition("/")
@@ -729,16 +714,21 @@ def device_plugin_down(
             state = _container_state(pods[item])
             text = f"its device plugin {pods.key(item)} on {node} does not run: {state}"
             return DevicePluginDown(text=text, pod=pods.key(item)) if state else None
-    for daemon in daemon_pods(snapshot, options) if row is not None else ():
+    if row is None:
+        return None
+    for daemon in daemon_pods(snapshot, options):
         owner = next(
             (reference.name for reference in daemon.pod.metadata.owner_references if reference.kind == "DaemonSet"), ""
         )
         if is_plugin(owner):
-            spec, taints = daemon.spec, snapshot.cluster.nodes[row].spec.taints if row is not None else ()
+            spec, taints = daemon.spec, snapshot.cluster.nodes[row].spec.taints
             found = untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
-            name, taint = f"{daemon.pod.metadata.namespace}/{owner}", "" if found is None else str(found)
-            why = f"it does not tolerate {taint}" if taint else "it does not select the node"
+            is_selected = selects_node(spec, snapshot.cluster.nodes[row])
+            reasons = [] if is_selected else ["it does not select the node"]
+            reasons += [] if found is None else [f"it does not tolerate {found}"]
+            name, why = f"{daemon.pod.metadata.namespace}/{owner}", " and ".join(reasons) or "its controller has not"
             text = f"DaemonSet {name} creates no device plugin pod for {node}: {why}"
+            taint = str(found) if found is not None and is_selected else ""
             return DevicePluginDown(text=text, daemon_set=name, taint=taint)
     return None
 

@@ -101,7 +101,9 @@ class ClusterTrial:
         ground = Ground(before, self._setup.scheduler.nodes.options)
         proposal = apply_steps(steps, Proposal(pod=self._pod), ground)
         before = Proposal(pod=self._pod, resized=proposal.resized).cluster(before)
-        around = Proposal(pod=self._pod, objects=proposal.objects, taken_back=proposal.taken_back)
+        around = Proposal(
+            pod=self._pod, objects=proposal.objects, untainted=proposal.untainted, taken_back=proposal.taken_back
+        )
         cluster = around.cluster(before)
         is_shared = cluster is self._snapshot and not known
         simulator = self._simulator if is_shared else Simulator(cluster, self._setup, SimulationOptions(), known=known)
@@ -295,6 +297,7 @@ _OF_THE_CLUSTER = (
     "ResourceClaimTemplate",
     "ResourceSlice",
     "DeviceClass",
+    "DeviceTaintRule",
 )
 
 

@@ -12,7 +12,7 @@ from itertools import accumulate, islice
 from msgspec.structs import replace
 
 from kschedx.explain.diagnosis import hardware_label
-from kschedx.explain.root_causes import driver_of, unpublished
+from kschedx.explain.root_causes import device_claim_refusal, driver_of, unpublished
 from kschedx.findings import (
     DeviceClaimBeingDeleted,
     DeviceClaimNotCreated,
@@ -71,6 +71,7 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
             yield from _published(finding, place)
             yield from _completed(finding, place)
             yield from _repaired(finding, place)
+            yield from _untainted_by_rules(finding, place)
             yield from _fewer(finding, place)
             yield from _wider(finding, place)
             yield from _wider_classes(finding, place)
@@ -223,6 +224,9 @@ def _guesses(place: Candidate) -> Iterator[ResourceClaimSpec]:
 
 
 def _from_template(finding: DeviceClaimNotCreated, place: Candidate) -> Iterator[s.Step]:
+    """Yield nothing for a claim that the API server refuses."""
+    if any(device_claim_refusal(place.snapshot, place.pod, finding)):
+        return
     templates = place.snapshot.devices.templates
     meant = finding.template if finding.template in templates else _nearly_called(finding.template, templates)
     spec, wrong = templates.get(meant), finding.template.partition("/")[2]
@@ -398,6 +402,14 @@ def _repaired(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step
         if changed:
             title = f"repair the devices of {place.node.name} that driver {driver} taints {listed(sorted(taints), 2)}"
             yield _by_driver(title, driver, changed)
+
+
+def _untainted_by_rules(finding: InsufficientDevices, place: Candidate) -> Iterator[s.DeleteTaintRules]:
+    taints = {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
+    rules = [rule for rule in place.snapshot.devices.taint_rules if str(rule.spec.taint) in taints]
+    if rules:
+        names = tuple(rule.metadata.name for rule in rules)
+        yield s.DeleteTaintRules(names=names, api_version="resource.k8s.io/v1beta2")
 
 
 def _untainted(resource_slice: ResourceSlice, taints: Collection[str]) -> ResourceSlice:

@@ -94,6 +94,8 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
     after: int
     source: str = ""
     """`LimitRange defaults` or `VerticalPodAutoscaler web`, if the pod's template does not set the request."""
+    is_init: bool = False
+    """Whether it is an init container, sidecars included."""
 
 
 VERTICAL = "VerticalPodAutoscaler"
@@ -126,8 +128,9 @@ def lowered_requests(
         }
         for spec in (pod.spec, lower.spec)
     )
+    init = {container.name for container in pod.spec.init_containers}
     return tuple(
-        ContainerRequest(container=name, resource=resource, before=asked, after=after[name])
+        ContainerRequest(container=name, resource=resource, before=asked, after=after[name], is_init=name in init)
         for name, asked in before.items()
         if after[name] != asked
     )

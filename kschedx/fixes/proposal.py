@@ -214,6 +214,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """Requests of DaemonSets' pods on the new node."""
     objects: tuple[ClusterObject, ...] = ()
     """Other objects that are created or changed."""
+    untainted: frozenset[str] = frozenset()
+    """DeviceTaintRules that are deleted."""
     taken_back: Mapping[str, ResourceClaim | None] = {}
     """Device claims, by `namespace/name`, as kube-scheduler leaves them for its next attempt; None if it deletes the
     claim."""
@@ -252,6 +254,9 @@ class Proposal(Struct, frozen=True, kw_only=True):
             snapshot = snapshot.with_added_node(
                 less(self.added, {resource_amount.resource: resource_amount.amount for resource_amount in self.taken})
             )
+        if self.untainted:
+            rules = tuple(rule for rule in snapshot.devices.taint_rules if rule.metadata.name not in self.untainted)
+            snapshot = snapshot.with_devices(replace(snapshot.devices, taint_rules=rules, derived_from_slices={}))
         if not self.objects:
             return snapshot
         storage, devices = snapshot.storage, snapshot.devices

@@ -131,9 +131,11 @@ def _as_meant(
     selected = running & pods.labels.where(compile_selector(rule.label_selector).matches)
     if selected.any():
         there = {pods.namespaces[int(row)] for row in np.flatnonzero(selected)}
-        looks_at_own = finding.namespaces == (own_namespace,) and not rule.namespaces
-        if looks_at_own and len(there) == 1 and own_namespace not in there:
-            yield replace(rule, namespaces=tuple(there)), s.Cost.POD
+        if len(there) == 1 and not finding.every_namespace and not there & {*finding.namespaces}:
+            if rule.namespace_selector is not None:
+                yield replace(rule, namespaces=(*rule.namespaces, *there)), s.Cost.POD
+            elif finding.namespaces == (own_namespace,) and not rule.namespaces:
+                yield replace(rule, namespaces=tuple(there)), s.Cost.POD
         return
     looked_at = running & pods.namespaces.where(lambda name: finding.every_namespace or name in finding.namespaces)
     labels = [

@@ -387,7 +387,7 @@ def _wants_a_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
     short = (finding for group in start.groups[:1] for finding in group.exemplar.findings)
     never = any(isinstance(finding, InsufficientResource) and finding.never_fits for finding in short)
     cheapest = min(costs, default=s.Cost.DATA)
-    return never or cheapest is s.Cost.CONSTRAINT or cheapest > s.Cost.NEW_NODE
+    return never or cheapest in (s.Cost.REQUEST, s.Cost.CONSTRAINT) or cheapest > s.Cost.NEW_NODE
 
 
 def _for_added(situation: Situation) -> Iterator[Proposal]:

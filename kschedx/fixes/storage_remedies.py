@@ -73,6 +73,8 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
         yield from released_volumes(claim, place.snapshot)
         yield from _bound_claims(claim, place)
         yield from _with_modes(claim, place, at_once=False)
+    if isinstance(finding, ProvisioningTopologyMismatch):
+        yield from _of_other_classes(claim, place.snapshot.storage)
     smaller = [] if isinstance(finding, ProvisioningTopologyMismatch) else list(_smaller_claim(finding, claim))
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
@@ -447,6 +449,10 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     nodes = snapshot.storage.csi_nodes.values()
     nowhere = bool(nodes) and all(one.name != driver for node in nodes for one in node.spec.drivers)
     down = _provisioners_down(snapshot, driver)
+    source = claim.spec.data_source_ref or claim.spec.data_source
+    if source and not (phrase or down or nowhere):
+        ready = f"make {source.get('kind')} {source.get('name')} ready"
+        return f"{ready}, so that {driver} provisions the volume for claim {claim.key} from it"
     return provisioning_text(phrase, claim.key, claim.storage_class, driver, down, nowhere=nowhere)
 
 
@@ -508,6 +514,17 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
     if claim.storage_class and not is_bindable:
         title = f"create storage class {claim.storage_class}"
         yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(_new_class(claim.storage_class),))
+
+
+def _of_other_classes(claim: PersistentVolumeClaim, storage: Storage) -> Iterator[s.RecreateClaim]:
+    """Yield the claim with each class of the same provisioner that is not restricted to the same topology."""
+    restricted = storage.classes.get(claim.storage_class)
+    for storage_class in storage.classes.values():
+        if restricted is None:
+            return
+        is_same = storage_class.provisioner == restricted.provisioner and not storage_class.refuses_modes(claim)
+        if is_same and storage_class.allowed_topologies != restricted.allowed_topologies:
+            yield replace(_of_class(claim, storage_class), is_elsewhere=True)
 
 
 def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_typo: bool = False) -> s.RecreateClaim:

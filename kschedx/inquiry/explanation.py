@@ -258,12 +258,13 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return self._gang_fixes(self.gang)
         if self.becomes is Outcome.SCHEDULED:
             return () if self.remedies is None else self.remedies()
+        from kschedx.explain.cause_kinds import SharedByHami
         from kschedx.explain.diagnosis import Diagnosis
-        from kschedx.explain.root_causes import SharedByHami, balanced_service, root_causes
+        from kschedx.explain.root_causes import balanced_service, root_causes
         from kschedx.fixes import find_fixes
         from kschedx.fixes.owners import template_owner
         from kschedx.inquiry.fix import Fix
-        from kschedx.inquiry.lifecycle_remedies import with_newer_template
+        from kschedx.inquiry.lifecycle_remedies import gate_keepers, with_newer_template
 
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
@@ -284,7 +285,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             fixes = ()  # its controller overwrites the pod template
         if any(isinstance(cause, SharedByHami) for cause in root_causes(Diagnosis(self.cycle))):
             room = fixes = ()  # no node publishes the missing resource
-        return (*self._missing_members(), *self._of_causes(), *room, *fixes)
+        return (*self._missing_members(), *gate_keepers(self), *self._of_causes(), *room, *fixes)
 
     def _for_group(self, fix: Fix) -> Fix:
         """Return the fix. If it adds a node for a LeaderWorkerSet's group, state how many nodes all pods without a node
@@ -327,8 +328,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def _missing_members(self) -> Iterator[Fix]:
         """Yield fixes for the missing pods of a group, tried with copies of the pod. If the API server refuses the
         pods, the fixes let it admit them."""
+        from kschedx.explain.cause_kinds import MembersNotCreated
         from kschedx.explain.diagnosis import Diagnosis
-        from kschedx.explain.root_causes import MembersNotCreated, root_causes
+        from kschedx.explain.root_causes import root_causes
         from kschedx.fixes import Change, FixCertainty, Target
         from kschedx.inquiry.fix import Fix
         from kschedx.inquiry.manifest_edit import as_manifest
@@ -417,18 +419,19 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def _of_causes(self) -> Iterator[Fix]:
         """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
         from kschedx.controllers.daemon_set import agents_down
-        from kschedx.explain.diagnosis import Diagnosis
-        from kschedx.explain.root_causes import (
+        from kschedx.explain.cause_kinds import (
             CapacityNotPublished,
+            DeviceClaimRefused,
             DriverNotRegistered,
             MatchingPodPending,
             PortOfService,
             SelectorOfNamespace,
             SharedByHami,
             VirtualNode,
-            root_causes,
         )
-        from kschedx.inquiry.fix import Fix
+        from kschedx.explain.diagnosis import Diagnosis
+        from kschedx.explain.root_causes import root_causes
+        from kschedx.inquiry.fix import Fix, admin_access
         from kschedx.kube.escaping import shell_command
         from kschedx.render.wording import listed
 
@@ -446,6 +449,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                         commands.append(shell_command("kubectl delete pod {} -n {}", pod.name, namespace))
                     title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
                     yield Fix.untried(title, commands=tuple(commands))
+                case DeviceClaimRefused(lacks_admin_label=lacks):
+                    yield admin_access(pod.namespace) if lacks else Fix.untried("correct the ResourceClaimTemplate")
                 case PortOfService(ports=ports, service=service, own_service=own):
                     named = f"port{'' if len(ports) == 1 else 's'} {listed(map(str, ports), 4)}"
                     has = (

@@ -13,10 +13,13 @@ from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change
 from kschedx.fixes.phrases import joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
-from kschedx.fixes.steps import Cost, Group, Step
+from kschedx.fixes.steps import Cost, CreateVolume, Group, NextAttempt, ObjectStep, Step
+from kschedx.fixes.steps.storage import ClassedClaim
 from kschedx.inquiry.document import Covered, FixDocument
 from kschedx.kube.decoding import map_at
+from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.documents import Json, part_of, to_json
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
 from kschedx.render.wording import listed
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from kschedx.kueue.verdict import Verdict
 
 MOST_PREEMPTED = 3
+_OF_CLAIM = (ClassedClaim, CreateVolume, NextAttempt, ObjectStep)
+"""Steps about the claim itself and its volume."""
 NO_CLASS = '""'
 
 
@@ -98,6 +103,8 @@ class Fix(Struct, frozen=True, kw_only=True):
             key = f"{target.namespace}/{target.name}"
             where = f"the manifest of claim {key}" if template is None else template.title
             title = f"{joined(phrases)} in {where}{f', and recreate claim {key}' if is_stored else ''}"
+            others = (step.title for step in self.steps if not isinstance(step, _OF_CLAIM))
+            title = ", ".join((title, *others))
             recreated = [other for other in self.changes if other.target == target and not other.patch]
             first = () if template is None else template.changes(spec, target.namespace)
             own = [replace(other, by=CONTROLLER_MANAGER) if template and other.create else other for other in recreated]
@@ -166,6 +173,13 @@ def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
         costs = (f"preempts {listed(remedy.victims, MOST_PREEMPTED)}",) if remedy.victims else ()
         group = Group.CLUSTER if remedy.kind in of_queue else Group.WORKLOAD
         yield replace(Fix.untried(remedy.title, changes, of_group=group), costs=costs)
+
+
+def admin_access(namespace: str) -> Fix:
+    """Return the fix that lets a namespace have device claims with admin access."""
+    label = f"{ADMIN_ACCESS_LABEL}=true"
+    command = shell_command(f"kubectl label namespace {{}} {label}", namespace)
+    return Fix.untried(f"label namespace {namespace} {label}", commands=(command,), of_group=Group.CLUSTER)
 
 
 def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iterator[str]:

@@ -15,10 +15,12 @@ from msgspec.structs import replace
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workloads import SCALED, workload_of
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
+from kschedx.explain.events import extender_failure
 from kschedx.explain.subject import Subject
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.changes import pointer
+from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, REJECTIONS, STARTS, delete_pod
 from kschedx.fixes.steps import TakeOldFirst
@@ -26,7 +28,7 @@ from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.pod_lifecycle import is_node_lost, pod_lifecycle
+from kschedx.inquiry.pod_lifecycle import is_node_lost, is_ready, pod_lifecycle
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, merged_fields, set_field
 from kschedx.inquiry.workload_lifecycle import replica_sets_of
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
@@ -41,6 +43,7 @@ from kschedx.kube.types import OUT_OF_SERVICE, Pod
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
+    Contradicted,
     Failed,
     KeptBySidecar,
     Lifecycle,
@@ -181,6 +184,13 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield Fix.untried(provisioner_repair(self.snapshot, claim, driver))
             case WaitingForKubelet():
                 yield from self._starting(lifecycle)
+            case ComponentDown(component=component, pods=pods, is_pending=True):
+                namespace, _, name = pods[0].partition("/")
+                command = shell_command("kschedx why pod/{} -n {}", name, namespace)
+                yield Fix.untried(f"make room for {pods[0]} first: {component} has no node", commands=(command,))
+            case Contradicted(message=message):
+                failed = extender_failure(message)
+                yield None if failed is None else Fix.untried(failed.advice)
             case ComponentDown(component=component, pods=pods):
                 namespace, _, name = pods[0].partition("/")
                 command = shell_command("kubectl logs {} -n {} --previous", name, namespace)
@@ -535,6 +545,35 @@ def _emptied(remaining: str) -> Fix | None:
         which = "finalizer" if len(finalizers) == 1 else "finalizers"
         return Fix.untried(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
     return None
+
+
+_NO_OWNER = frozenset({"com", "dev", "example", "io", "k8s", "kubernetes", "net", "org", "sh", "svc", "x"})
+"""Parts of a gate's domain that do not identify its controller."""
+_CONTROLS = re.compile("controller|manager|operator|scheduler|webhook")
+
+
+def gate_keepers(explanation: Explanation) -> Iterator[Fix]:
+    """Yield what to ask first about a pod with a gate that is not of a known controller: the one that is likely to
+    remove the gate, by the names of its pods and their namespace."""
+    gates = [gate.name for gate in explanation.cycle.pod.spec.scheduling_gates]
+    if explanation.outcome is not Outcome.GATED or not gates or gate_of_controller(gates) is not None:
+        return
+    pods, words = explanation.cycle.snapshot.pods, set(re.split("[.-]", gates[0].partition("/")[0])) - _NO_OWNER
+    alike = {
+        row: len(words & set(re.split("[.-]", f"{pods.namespaces[row]}-{name}")))
+        for row, name in enumerate(pods.names)
+        if _CONTROLS.search(name) and pods.phases[row] not in ("Succeeded", "Failed")
+    }
+    row = max(alike, key=lambda row: alike[row], default=None)
+    removes = f"removes gate {gates[0]}"
+    if row is None or not alike[row]:
+        yield Fix.untried(f"check why the controller that {removes} has not: its logs, the pod's events")
+        return
+    command = shell_command("kubectl logs {} -n {}", pods.names[row], pods.namespaces[row])
+    if is_ready(pods[row]):
+        yield Fix.untried(f"check why {pods.key(row)}, which likely {removes}, has not", commands=(command,))
+    else:
+        yield Fix.untried(f"repair {pods.key(row)}, which is not ready and likely {removes}", commands=(command,))
 
 
 def with_newer_template(explanation: Explanation, pod: Pod) -> Fix | None:

@@ -31,6 +31,7 @@ from kschedx.render.states import (
     headline,
     state_document,
 )
+from kschedx.render.words.constraints import unwell_node_text
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -214,6 +215,10 @@ class PendingDocument(Document, frozen=True, omit_defaults=True):
 
 class NodeReportDocument(Document, frozen=True):
     name: str
+    trouble: str
+    """What keeps pods off the node, such as `not ready: cni plugin not initialized`; empty for a healthy node."""
+    unschedulable: bool
+    taints: tuple[str, ...]
     pods: PodCount
     resources: Mapping[str, ResourceDocument]
     states: tuple[StateDocument, ...]
@@ -225,6 +230,9 @@ def report_document(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> Json:
         "NodeReport",
         NodeReportDocument,
         name=answer.name,
+        trouble=unwell_node_text(answer.node).removesuffix("; "),
+        unschedulable=answer.node.spec.unschedulable,
+        taints=tuple(map(str, answer.node.spec.taints)),
         pods=PodCount(answer.pods, answer.most_pods),
         resources={offer.resource: offer for offer in answer.offers},
         states=tuple(map(state_document, answer.states)),

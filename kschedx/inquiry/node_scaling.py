@@ -23,7 +23,7 @@ from kschedx.inquiry.fix import Fix
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Node, Pod
 from kschedx.render.states import ComponentDown
-from kschedx.snapshot.events import FAILED_SCALE_UP, ScaleUpEvent
+from kschedx.snapshot.events import FAILED_SCALE_UP, RecordedEvent
 
 if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
@@ -46,7 +46,7 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
     """Whether the cluster has the pod."""
     autoscaler: str
     """`cluster-autoscaler` or `Karpenter`."""
-    event: ScaleUpEvent | None
+    event: RecordedEvent | None
     """The event of the cluster's own cluster-autoscaler about the pod."""
     explain: Callable[[Cycle, Scheduler], Explanation]
 
@@ -82,7 +82,7 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
         return self.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod, group=group, helps=remedy.helps)
 
 
-def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
+def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
     """Yield fixes according to the autoscaler's own event, if the cluster's objects do not show its groups."""
     if event.reason == "TriggeredScaleUp":
         yield by_autoscaler("wait for cluster-autoscaler: it reports that it adds a node for the pod")

@@ -72,7 +72,7 @@ from kschedx.render.states import (
     row_of,
 )
 from kschedx.render.words.pod import could_reject
-from kschedx.snapshot.events import FailedScheduling
+from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -441,7 +441,7 @@ _REPEATED = 3600 * 10**9
 """Nanoseconds after which an event is repeated if it still applies."""
 
 
-def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> FailedScheduling | None:
+def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> RecordedEvent | None:
     """Return the FailedScheduling event about a pod of a dump that fits here, unless time or a chosen profile explains
     it."""
     if setup.forced_profile is not None or pod.status.nominated_node_name:

@@ -117,7 +117,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
 def _not_synced(snapshot: Snapshot, pod: Pod) -> NotSynced | None:
     """Return the state of a pod in a virtual cluster, whose nodes do not show what the host cluster admits."""
     event = snapshot.failed_creates.get(("Pod", pod.metadata.namespace, pod.metadata.name))
-    if event is None or event.uid not in ("", pod.metadata.uid):
+    if event is None or event.uid not in ("", pod.metadata.uid) or not event.message.startswith(SYNC_ERROR):
         return None
     message = event.message.removeprefix(f"{SYNC_ERROR}: ")
     source = f"event {SYNC_ERROR} of vCluster's syncer"
@@ -481,9 +481,16 @@ def component_down(
         if state is None and (is_ready(pods[row]) or (not pods.node_names[row] and is_mirror_pod(pods, row))):
             return None
         phrase = phrase or ("" if state is None else headline(state).removeprefix(f"{state.subject} "))
-    keys = tuple(map(pods.key, rows))
-    found = ComponentDown(subject=subject, component=component, pods=keys, state=phrase, is_workload=is_workload)
-    return found if rows else None
+    if not rows:
+        return None
+    return ComponentDown(
+        subject=subject,
+        component=component,
+        pods=tuple(map(pods.key, rows)),
+        state=phrase,
+        is_pending=not any(pods.node_names[row] for row in rows),
+        is_workload=is_workload,
+    )
 
 
 def autoscaler_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDown | None:

@@ -26,6 +26,7 @@ from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.admission import Ledger
 from kschedx.explain.causes import Taken
+from kschedx.explain.notes import AFTER_CHANGES
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, claim_not_made
 from kschedx.framework.cycle import Outcome
@@ -105,7 +106,9 @@ class QueueOutcome:
 
     @classmethod
     def of(cls, snapshot: Snapshot, setup: Setup, autoscalers: tuple[NodeAutoscaler, ...] = ()) -> QueueOutcome:
-        return cls(simulate(snapshot, setup), autoscalers)
+        of_changes = (note.facts.get("waiting") for note in setup.notes if note.id == AFTER_CHANGES)
+        recreated = [str(key) for keys in of_changes if isinstance(keys, Sequence) for key in keys]
+        return cls(simulate(snapshot, setup, recreated=recreated), autoscalers)
 
     def is_queued(self, pod: str) -> bool:
         return pod in self._simulation.placed or pod in self._simulation.messages

@@ -287,12 +287,15 @@ class NodeClassReference(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.group or self.api_version.rpartition("/")[0]
 
 
-class NodeClaimTemplateSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class NodeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     taints: tuple[Taint, ...] = ()
     startup_taints: tuple[Taint, ...] = ()
     requirements: tuple[NodeSelectorRequirementWithMinValues, ...] = ()
     node_class_ref: NodeClassReference = NodeClassReference()
     termination_grace_period: str | None = None
+
+
+class NodeClaimTemplateSpec(NodeClaimSpec, frozen=True, kw_only=True):
     expire_after: str | None = None
 
 
@@ -352,14 +355,6 @@ class NodePool(KubernetesObject, frozen=True, kw_only=True):
         if (ready is not None and ready.status == "True") or not is_stored:
             return None
         return ready or NodeCondition(type="Ready")
-
-
-class NodeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    taints: tuple[Taint, ...] = ()
-    startup_taints: tuple[Taint, ...] = ()
-    requirements: tuple[NodeSelectorRequirementWithMinValues, ...] = ()
-    node_class_ref: NodeClassReference = NodeClassReference()
-    termination_grace_period: str | None = None
 
 
 class NodeClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):

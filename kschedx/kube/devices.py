@@ -19,6 +19,8 @@ MAX_DEVICES_OF_CLAIM = 32
 """AllocationResultsMaxSize."""
 MAX_ALTERNATIVES = 8
 """FirstAvailableDeviceRequestMaxSize."""
+ADMIN_ACCESS_LABEL = "resource.kubernetes.io/admin-access"
+"""The label of namespaces whose claims may request admin access."""
 EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 """The annotation of a claim that kube-scheduler creates for a pod's extended resources."""
 IN_MEMORY = "<extended-resources>"

@@ -92,6 +92,8 @@ class PersistentVolumeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel
     """None means the default class, an empty name no class."""
     volume_mode: str = FILESYSTEM
     volume_attributes_class_name: str = ""
+    data_source: dict[str, object] = {}
+    data_source_ref: dict[str, object] = {}
 
 
 class PersistentVolumeClaimTemplate(Struct, frozen=True, kw_only=True):
@@ -109,10 +111,8 @@ class ImageVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class EmptyDirVolumeSource(Struct, frozen=True, kw_only=True):
-    """Only a drain reads it."""
-
     medium: str = ""
-    """`Memory`: it uses no disk of the node."""
+    """With `Memory`, it uses no disk of the node."""
 
 
 class HostPathVolumeSource(Struct, frozen=True, kw_only=True):
@@ -202,7 +202,6 @@ class KubernetesObject(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """`namespace/name`."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
 

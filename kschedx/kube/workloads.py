@@ -37,7 +37,9 @@ LABELS_OF_JOB = (
 )
 """Labels that the API server adds to a Job's template."""
 GENERATED_LABELS = frozenset({TEMPLATE_HASH, *LABELS_OF_JOB})
-EXACT_MAPS = ("nodeSelector", "matchLabels", "limits", "requests")
+EXACT_MAPS = (
+    "affinity", "nodeAffinity", "podAffinity", "podAntiAffinity", "nodeSelector", "matchLabels", "limits", "requests",
+)  # fmt: skip
 """Maps of a template whose absent keys were removed on purpose."""
 NEVER_DEFAULTED = (
     "affinity",
@@ -527,15 +529,15 @@ def runs_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
     """Return whether a pod is created for the node (NodeShouldRunDaemonPod): by its name, affinity, and taints, not by
     free resources. `comparison`: taints and tolerations support the operators of the gate
     TaintTolerationComparisonOperators."""
-    return _selects(spec, node) and not _is_kept_out(spec, node, DO_NOT_SCHEDULE, comparison=comparison)
+    return selects_node(spec, node) and not _is_kept_out(spec, node, DO_NOT_SCHEDULE, comparison=comparison)
 
 
 def goes_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
     """Return whether an existing pod stays, even if no new one would be created."""
-    return _selects(spec, node) and not _is_kept_out(spec, node, (NO_EXECUTE,), comparison=comparison)
+    return selects_node(spec, node) and not _is_kept_out(spec, node, (NO_EXECUTE,), comparison=comparison)
 
 
-def _selects(spec: PodSpec, node: Node) -> bool:
+def selects_node(spec: PodSpec, node: Node) -> bool:
     if spec.node_name not in ("", node.name):
         return False
     required = spec.required_node_affinity

@@ -30,7 +30,7 @@ from kschedx.render.words.autoscaler import (
     remedy_text,
     template_label_text,
 )
-from kschedx.snapshot.events import ScaleUpEvent
+from kschedx.snapshot.events import RecordedEvent
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth, NodeScaling
@@ -82,7 +82,7 @@ def _row(groups: Sequence[GroupVerdict], *, is_brief: bool) -> Row:
     return Row(text=text, facts=tuple(_facts(groups[0])), is_brief=is_brief)
 
 
-def _recorded(said: ScaleUpEvent | None, event: str) -> str:
+def _recorded(said: RecordedEvent | None, event: str) -> str:
     if said is None:
         return ""
     if is_same_autoscaler_event(said.message, event):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.events import extender_failure
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
@@ -178,8 +179,9 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from _down(lifecycle)
         case StillActive() | ManagedElsewhere() | KeptBySidecar():
             yield from _of_job(lifecycle)
-        case Contradicted(finished=finished):
-            yield _difference(finished)
+        case Contradicted(message=message, finished=finished):
+            failed = extender_failure(message)
+            yield _difference(finished) if failed is None else f"the scheduler's extender {failed.url} {failed.why}"
         case _:
             assert_never(lifecycle)
 
@@ -209,8 +211,9 @@ def _of_job(lifecycle: StillActive | ManagedElsewhere | KeptBySidecar) -> Iterat
 
 
 def _down(state: ComponentDown) -> Iterator[str]:
-    pods = state.pods
-    yield f"{listed(pods, 3)} {'is' if len(pods) == 1 else 'are'} not ready, and no other {state.component} is there"
+    pods, is_one = state.pods, len(state.pods) == 1
+    lacks = f"{'has' if is_one else 'have'} no node" if state.is_pending else f"{'is' if is_one else 'are'} not ready"
+    yield f"{listed(pods, 3)} {lacks}, and no other {state.component} is there"
     if state.state:
         yield f"{pods[0]} {state.state}"
 

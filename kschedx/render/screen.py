@@ -225,7 +225,8 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
         since = pods.deletion_timestamps[pods.rows[key]]
         held = pods.finalizers.get(key, ())
         phrases.append(
-            f"{key} is being deleted (since {since})" + (f", waiting for finalizer {listed(held, 3)}" if held else "")
+            f"{key} is being deleted (grace period until {since})"
+            + (f", waiting for finalizer {listed(held, 3)}" if held else "")
         )
     return tuple(phrases[:MOST_VICTIMS])
 

@@ -433,7 +433,7 @@ class Contradicted(Facts, frozen=True, kw_only=True):
     """The message of the event or condition."""
     nodes: tuple[str, ...] = ()
     finished: tuple[str, ...] = ()
-    """Pods of these nodes that have finished, possibly after the event."""
+    """Pods of these nodes that have finished, possibly since then."""
 
 
 class NotBound(Facts, frozen=True, kw_only=True):
@@ -470,9 +470,9 @@ class ComponentDown(Facts, frozen=True, kw_only=True):
     component: str
     """`kube-scheduler`."""
     pods: tuple[str, ...]
-    """Static pods, such as `kube-system/kube-scheduler-cp0`."""
     state: str = ""
     """The state of the first pod: `is scheduled to cp0 and restarts container kube-scheduler, which fails`."""
+    is_pending: bool = False
     is_workload: bool = False
 
     @property

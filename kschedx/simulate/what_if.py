@@ -132,12 +132,13 @@ def simulate(
     namespace: str = "default",
     only: Iterable[str] | None = None,
     goal: Goal | None = None,
+    recreated: Iterable[str] = (),
 ) -> Simulation:
     """Apply changes, schedule the pending pods one after the other, and then those of the Workloads that Kueue admits.
 
     `only` are the pods to schedule, by `namespace/name`; by default all pending ones. With a `goal`, its pods are
-    placed and others are moved for them; no other pending pod is scheduled. Raises `InputError` for a change that
-    cannot be applied.
+    placed and others are moved for them; no other pending pod is scheduled. Pending pods that are `recreated` are the
+    newest. Raises `InputError` for a change that cannot be applied.
     """
     if goal is not None:
         changed = settled(snapshot, setup, wanted, options or SimulationOptions(), namespace)
@@ -149,6 +150,7 @@ def simulate(
         return changed.simulation(goal=goal_result)
     changed = change_cluster(snapshot, setup, wanted, options or SimulationOptions(), namespace)
     simulator = changed.simulator
+    simulator.queue.is_last(row for key in recreated if (row := simulator.row(key)) is not None)
     if only is not None:
         simulator.settle([*only])
         return changed.simulation()

@@ -125,7 +125,7 @@ class SnapshotBuilder:
         self._custom: dict[tuple[str, str, str], bytes] = {}
         self._pod_places: list[tuple[int, Origin, Sequence[int]]] = []
         """First row, origin, and positions in the batch of the pods that were added together."""
-        self._events = events.FailedSchedulingEvents()
+        self._events = events.RecordedEvents()
         self._seen: dict[tuple[str, str, str], tuple[Origin, int]] = {}
         """The origin and position of every other object."""
 
@@ -166,7 +166,7 @@ class SnapshotBuilder:
         elif kind in self._others:
             self._others[kind] = []
         elif kind == events.KIND:
-            self._events = events.FailedSchedulingEvents()
+            self._events = events.RecordedEvents()
 
     def add(self, batch: Batch) -> None:
         """Raises `InputError` with an object's place and field path."""

@@ -1,7 +1,7 @@
 """The newest FailedScheduling event of each pod, and events of controllers about pods that they could not create."""
 
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Hashable, Iterator
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -17,6 +17,8 @@ FAILED_SCALE_UP = "FailedScaleUp"
 OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp", FAILED_SCALE_UP})
 SYNC_ERROR = "SyncError"
 """From vCluster's syncer: the host cluster refuses a pod of the virtual cluster."""
+CLAIM_REFUSED = "FailedResourceClaimCreation"
+"""From kube-controller-manager: the API server refuses a ResourceClaim that a pod's template describes."""
 FAILED_CREATE = "FailedCreate"
 """From a ReplicaSet, StatefulSet, DaemonSet, or Job: its pods are refused."""
 OF_CLAIMS = frozenset({"ProvisioningFailed", "FailedBinding"})
@@ -33,7 +35,7 @@ BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unheal
 """Warnings about pods that have a node and do not start."""
 _REPEATS_STATUS = "Error: "
 """The start of a kubelet event that only repeats the container's status."""
-_UNMADE = {"PersistentVolumeClaim": OF_CLAIMS, "CronJob": OF_CRON_JOBS, "Pod": frozenset({SYNC_ERROR})}
+_UNMADE = {"PersistentVolumeClaim": OF_CLAIMS, "CronJob": OF_CRON_JOBS, "Pod": frozenset({SYNC_ERROR, CLAIM_REFUSED})}
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET}.union(*_UNMADE.values()))
 GROUPS = frozenset({"", "events.k8s.io"})
@@ -115,128 +117,75 @@ def is_cut(message: str) -> bool:
     return len(message.encode()) >= NOTE_LENGTH and message.endswith(CUT)
 
 
-class ScaleUpEvent(Struct, frozen=True, kw_only=True):
-    """The last event of cluster-autoscaler about a pod."""
+class RecordedEvent(Struct, frozen=True, kw_only=True):
+    """The last event about an object; repetitions are counted, not kept."""
 
-    reason: str
-    message: str
-    last_seen: str = ""
-
-
-class FailedScheduling(Struct, frozen=True, kw_only=True):
-    """An event about a pod; repetitions are counted, not kept."""
-
+    reason: str = ""
     message: str
     """It may be truncated to NOTE_LENGTH, with CUT at its end."""
     count: int = 1
     last_seen: str = ""
     """As RFC 3339; empty if unknown."""
     uid: str = ""
-    """The pod's uid, because a later pod may have the same name; empty if unknown."""
+    """The object's uid, because a later object may have the same name; empty if unknown."""
 
     @property
     def is_cut(self) -> bool:
         return is_cut(self.message)
 
 
-class FailedCreate(Struct, frozen=True, kw_only=True):
-    """The last event about an object that a controller could not create: a pod, a claim's volume, a CronJob's Job, or a
-    pod's copy in the host cluster."""
-
-    message: str
-    count: int = 1
-    last_seen: str = ""
-    """As RFC 3339; empty if unknown."""
-    uid: str = ""
-    """The uid of the owner; empty if unknown."""
+Key = TypeVar("Key", bound=Hashable)
+_Newest: TypeAlias = dict[Key, tuple[_Age, RecordedEvent]]
 
 
-class FailedSchedulingEvents:
+class RecordedEvents:
     """Collects events and keeps only a fraction: dumps contain tens of thousands."""
 
     def __init__(self) -> None:
-        self._newest: dict[tuple[str, str], tuple[_Age, FailedScheduling]] = {}
-        """Pod (`namespace/name`) and reporter to the newest event with its time."""
-        self._scaling: dict[str, tuple[_Age, str, ScaleUpEvent]] = {}
-        """Pod to the newest event of an autoscaler, its time, and the pod's uid."""
-        self._warnings: dict[str, tuple[_Age, FailedScheduling]] = {}
-        """Pod to the newest warning of its kubelet with its time."""
-        self._unmade: dict[tuple[str, str, str], tuple[_Age, FailedCreate]] = {}
-        """Kind, namespace, and name of an owner to the newest event of its controller with its time."""
+        self._scheduling: _Newest[tuple[str, str]] = {}
+        """By pod (`namespace/name`) and reporter."""
+        self._scaling: _Newest[str] = {}
+        """Events of cluster-autoscaler by pod."""
+        self._warnings: _Newest[str] = {}
+        """Warnings of a kubelet by pod."""
+        self._unmade: _Newest[tuple[str, str, str]] = {}
+        """Events of controllers about an object that they could not create: a pod, a claim's volume, a CronJob's Job,
+        or a pod's copy in the host cluster. By kind, namespace, and name of the owner."""
 
     def add(self, event: EventItem) -> None:
         """Add an event with any reason."""
         about = event.about
-        if event.reason in OF_AUTOSCALER and about.kind == "Pod" and event.is_known:
-            self._add_scaling(event, f"{about.namespace or 'default'}/{about.name}")
-        if event.reason in BY_KUBELET and about.kind == "Pod" and event.is_known and not _repeats(event):
-            self._add_warning(event, f"{about.namespace or 'default'}/{about.name}")
-        told = _UNMADE.get(about.kind or "", ())
-        if (event.reason == FAILED_CREATE or event.reason in told) and about.kind and event.is_known:
-            self._add_unmade(event, (about.kind, about.namespace or "default", about.name or ""))
-        if event.reason != FAILED_SCHEDULING or about.kind != "Pod" or not event.is_known:
+        if not event.is_known or not about.kind:
             return
-        key = f"{about.namespace or 'default'}/{about.name}", event.reporter
-        age = _age(event)
-        if key not in self._newest or self._newest[key][0] <= age:
-            message = event.message or event.note or ""
-            scheduling = FailedScheduling(
-                message=message, count=event.times, last_seen=event.last_seen, uid=about.uid or ""
-            )
-            self._newest[key] = age, scheduling
+        namespace = about.namespace or "default"
+        pod = f"{namespace}/{about.name}" if about.kind == "Pod" else ""
+        if event.reason in OF_AUTOSCALER and pod:
+            _keep(self._scaling, pod, event)
+        if event.reason in BY_KUBELET and pod and not _repeats(event):
+            _keep(self._warnings, pod, event, names_reason=True)
+        if event.reason == FAILED_CREATE or event.reason in _UNMADE.get(about.kind, ()):
+            key = (about.kind, namespace, about.name or "")
+            _keep(self._unmade, key, event, names_reason=event.reason != FAILED_CREATE)
+        if event.reason == FAILED_SCHEDULING and pod:
+            _keep(self._scheduling, (pod, event.reporter), event)
 
-    def _add_scaling(self, event: EventItem, key: str) -> None:
-        age = _age(event)
-        if key not in self._scaling or self._scaling[key][0] <= age:
-            found = ScaleUpEvent(
-                reason=event.reason or "", message=event.message or event.note or "", last_seen=event.last_seen
-            )
-            self._scaling[key] = age, event.about.uid or "", found
-
-    def _add_warning(self, event: EventItem, key: str) -> None:
-        age = _age(event)
-        if key not in self._warnings or self._warnings[key][0] <= age:
-            message = f"{event.reason}: {event.message or event.note or ''}"
-            uid = event.about.uid or ""
-            scheduling = FailedScheduling(message=message, count=event.times, last_seen=event.last_seen, uid=uid)
-            self._warnings[key] = age, scheduling
-
-    def _add_unmade(self, event: EventItem, key: tuple[str, str, str]) -> None:
-        age = _age(event)
-        if key not in self._unmade or self._unmade[key][0] <= age:
-            message = event.message or event.note or ""
-            message = message if event.reason == FAILED_CREATE else f"{event.reason}: {message}"
-            uid = event.about.uid or ""
-            create = FailedCreate(message=message, count=event.times, last_seen=event.last_seen, uid=uid)
-            self._unmade[key] = age, create
-
-    def of_makers(self) -> dict[tuple[str, str, str], FailedCreate]:
-        """Return the last FailedCreate by kind, namespace, and name of the owner."""
+    def of_makers(self) -> dict[tuple[str, str, str], RecordedEvent]:
+        """Return the last event of a controller by kind, namespace, and name of the owner."""
         return {key: event for key, (_, event) in sorted(self._unmade.items())}
 
-    def of_kubelets(self, pods: PodTable) -> dict[str, FailedScheduling]:
+    def of_kubelets(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the newest kubelet warning by pod, for pods with a node."""
-        found: dict[str, FailedScheduling] = {}
-        for pod, (_, event) in sorted(self._warnings.items()):
-            row = pods.rows.get(pod)
-            if row is not None and pods.node_names[row] and event.uid in ("", pods.uids[row]):
-                found[pod] = event
-        return found
+        return _of_pods(self._warnings, pods, have_nodes=True)
 
-    def of_autoscaler(self, pods: PodTable) -> dict[str, ScaleUpEvent]:
+    def of_autoscaler(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the last event of cluster-autoscaler by pod, for pods without a node."""
-        found: dict[str, ScaleUpEvent] = {}
-        for pod, (_, uid, event) in sorted(self._scaling.items()):
-            row = pods.rows.get(pod)
-            if row is not None and not pods.node_names[row] and uid in ("", pods.uids[row]):
-                found[pod] = event
-        return found
+        return _of_pods(self._scaling, pods, have_nodes=False)
 
-    def of_karpenter(self, pods: PodTable) -> dict[str, FailedScheduling]:
+    def of_karpenter(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the last event of Karpenter by pod, for pods without a node."""
         return {pod: event for pod, reporter, event in self._of_waiting(pods) if reporter == KARPENTER}
 
-    def of_pending(self, pods: PodTable) -> dict[str, FailedScheduling]:
+    def of_pending(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the last event of the pod's own scheduler by pod, for pods without a node."""
         return {
             pod: event
@@ -244,15 +193,39 @@ class FailedSchedulingEvents:
             if reporter == pods.specs[pods.rows[pod]].scheduler_name
         }
 
-    def _of_waiting(self, pods: PodTable) -> Iterator[tuple[str, str, FailedScheduling]]:
+    def _of_waiting(self, pods: PodTable) -> Iterator[tuple[str, str, RecordedEvent]]:
         """Yield pods without a node, with reporter and event. Events of an earlier pod with the same name are left
         out."""
-        for (pod, reporter), (_, event) in sorted(self._newest.items()):
+        for (pod, reporter), (_, event) in sorted(self._scheduling.items()):
             row = pods.rows.get(pod)
             if row is None or pods.node_names[row]:
                 continue
             if not event.uid or not pods.uids[row] or event.uid == pods.uids[row]:
                 yield pod, reporter, event
+
+
+def _keep(newest: _Newest[Key], key: Key, event: EventItem, *, names_reason: bool = False) -> None:
+    """Keep the event unless a newer one is known. With `names_reason`, the message starts with the reason."""
+    age = _age(event)
+    if key not in newest or newest[key][0] <= age:
+        message, uid = event.message or event.note or "", event.about.uid or ""
+        message = f"{event.reason}: {message}" if names_reason else message
+        newest[key] = (
+            age,
+            RecordedEvent(
+                reason=event.reason or "", message=message, count=event.times, last_seen=event.last_seen, uid=uid
+            ),
+        )
+
+
+def _of_pods(newest: _Newest[str], pods: PodTable, *, have_nodes: bool) -> dict[str, RecordedEvent]:
+    """Return the events of pods with or without a node."""
+    found: dict[str, RecordedEvent] = {}
+    for pod, (_, event) in sorted(newest.items()):
+        row = pods.rows.get(pod)
+        if row is not None and bool(pods.node_names[row]) is have_nodes and event.uid in ("", pods.uids[row]):
+            found[pod] = event
+    return found
 
 
 def _repeats(event: EventItem) -> bool:

@@ -41,7 +41,7 @@ from kschedx.kube.types import (
 )
 from kschedx.snapshot.columns import ClusterRow, distinct
 from kschedx.snapshot.devices import Devices
-from kschedx.snapshot.events import FailedCreate, FailedScheduling, ScaleUpEvent
+from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pod_groups import groups_by_key
 from kschedx.snapshot.pods import PodTable
@@ -248,19 +248,19 @@ class Contents(Struct, frozen=True, kw_only=True):
     limit_ranges: Mapping[str, Sequence[LimitRange]] = field(default_factory=dict)
     """By namespace, with defaults."""
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
-    failed_scheduling: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    failed_scheduling: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to kube-scheduler's newest event, if events were read."""
-    pod_warnings: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    pod_warnings: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pod with a node to the newest warning of its kubelet: volumes, sandbox, network."""
-    failed_creates: Mapping[tuple[str, str, str], FailedCreate] = field(default_factory=dict)
+    failed_creates: Mapping[tuple[str, str, str], RecordedEvent] = field(default_factory=dict)
     """(kind, namespace, name) of an owner to its controller's newest event about a pod that it could not create."""
     objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)
     """Record of a kind to its objects, for kinds without their own field."""
     manifests: Manifests | None = None
     """Complete pods and nodes, if they are kept."""
-    autoscaler_events: Mapping[str, ScaleUpEvent] = field(default_factory=dict)
+    autoscaler_events: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to cluster-autoscaler's newest event."""
-    karpenter_events: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    karpenter_events: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to Karpenter's newest event."""
 
 

@@ -52,6 +52,13 @@ def test_the_document_and_the_names(tmp_path: Path) -> None:
     assert kschedx("why", "no/n1", "-s", cluster, "-o", "name").out == "default/fits\n"
 
 
+def test_the_document_has_the_trouble_of_the_node(tmp_path: Path) -> None:
+    lost = node("n", taints=["node.kubernetes.io/network-unavailable:NoSchedule"], unschedulable=True)
+    found = json.loads(kschedx("why", "node/n", "-s", write(tmp_path, lost), "-o", "json").out)
+    assert (found["trouble"], found["unschedulable"]) == ("no network", True)
+    assert found["taints"] == ["node.kubernetes.io/network-unavailable:NoSchedule"]
+
+
 def test_a_node_that_is_not_there_and_what_a_node_has_not(tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
     ran = kschedx("why", "node/n3", "-s", cluster)

@@ -95,7 +95,7 @@ def plugin_pod(status: Manifest, on: str) -> Manifest:
             ("team=ml:NoSchedule",),
             plugin_pod({"phase": "Running"}, on="b"),
             "DaemonSet default/nvidia-device-plugin creates no device plugin pod for a: it does not tolerate team",
-            "let DaemonSet default/nvidia-device-plugin tolerate team=ml:NoSchedule",
+            "let DaemonSet default/nvidia-device-plugin, the device plugin, tolerate team=ml:NoSchedule",
         ),
     ],
 )

@@ -8,7 +8,7 @@ import kschedx
 from kschedx.explain.events import contrasts
 from kschedx.explain.notes import Note
 from kschedx.render.screen import why_lines
-from kschedx.snapshot.events import CUT, NOTE_LENGTH, FailedScheduling
+from kschedx.snapshot.events import CUT, NOTE_LENGTH, RecordedEvent
 from tests.builders import Manifest, node, pod
 
 NO_ROOM = (
@@ -58,7 +58,7 @@ def note(*objects: Manifest) -> Note | None:
 
 
 def differences(theirs: str, ours: str, *, nominated: bool = False) -> list[str]:
-    return list(contrasts(FailedScheduling(message=theirs), ours, nominated=nominated))
+    return list(contrasts(RecordedEvent(message=theirs), ours, nominated=nominated))
 
 
 def message(*objects: Manifest) -> object:

@@ -179,6 +179,9 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     (types.ContainerStateTerminated, "message"): lambda _value, _names: None,
     (types.PodStatus, "message"): lambda _value, _names: None,
     (types.NamespaceCondition, "message"): lambda _value, _names: None,
+    # no scheduling decision reads what a claim's volume is filled with
+    (types.PersistentVolumeClaimSpec, "data_source"): lambda _value, _names: None,
+    (types.PersistentVolumeClaimSpec, "data_source_ref"): lambda _value, _names: None,
     (karpenter.DisruptionBudget, "nodes"): _share,
     (karpenter.DisruptionBudget, "duration"): _lasting,
     (karpenter.DisruptionBudget, "schedule"): _schedule,

@@ -48,6 +48,7 @@ from kschedx.fixes.steps.storage import AddStorage as AddStorage
 from kschedx.fixes.steps.storage import ChangeClaimTemplate as ChangeClaimTemplate
 from kschedx.fixes.steps.storage import CreateDeviceClaim as CreateDeviceClaim
 from kschedx.fixes.steps.storage import CreateVolume as CreateVolume
+from kschedx.fixes.steps.storage import DeleteTaintRules as DeleteTaintRules
 from kschedx.fixes.steps.storage import NextAttempt as NextAttempt
 from kschedx.fixes.steps.storage import ObjectStep as ObjectStep
 from kschedx.fixes.steps.storage import RecreateClaim as RecreateClaim

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.explain.root_causes import DevicePluginDown
+from kschedx.explain.cause_kinds import DevicePluginDown
 from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
@@ -217,7 +217,6 @@ class EnlargeNode(NodeStep, frozen=True, kw_only=True):
 class OfferResource(NodeStep, frozen=True, kw_only=True):
     """A node offers what it did not offer before: hardware that its labels name, or memory reserved as huge pages."""
 
-    _cost = Cost.REPAIR
     _group = Group.CAPACITY
     resource: str
     amounts: tuple[NodeAmount, ...]
@@ -229,6 +228,11 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     """None if the cause is unknown."""
 
     @property
+    def cost(self) -> Cost:
+        """Huge pages are set aside on a node that had none, mostly when it starts."""
+        return Cost.REPAIR if self.label or self.is_unhealthy or self.plugin is not None else Cost.NODE
+
+    @property
     def title(self) -> str:
         if self.plugin is not None and self.plugin.layout:
             verb = "repair" if self.plugin.is_failed else "wait for"
@@ -236,7 +240,7 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
         if self.plugin is not None and self.plugin.pod:
             return f"repair device plugin {self.plugin.pod} on {self.node}"
         if self.plugin is not None and self.plugin.taint:
-            return f"let DaemonSet {self.plugin.daemon_set} tolerate {self.plugin.taint}, for its device plugin"
+            return f"let DaemonSet {self.plugin.daemon_set}, the device plugin, tolerate {self.plugin.taint}"
         if self.is_unhealthy:
             return (
                 f"repair the device plugin for {self.resource} on {self.node}, or the devices that it reports unhealthy"

@@ -360,7 +360,8 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
         if request.source:
             of = f"of container {request.container}"
             return f"requests.{request.resource} {of} to {after} ({request.source} sets {before})"
-        whose = f"container {request.container}" if request.container else "the pod as a whole"
+        kind = "init container" if request.is_init else "container"
+        whose = f"{kind} {request.container}" if request.container else "the pod as a whole"
         return f"requests.{request.resource} of {whose} from {before} to {after}"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:

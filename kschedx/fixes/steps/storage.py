@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kschedx.fixes import pod_edits as edit
+from kschedx.fixes.changes import Change
 from kschedx.fixes.phrases import joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, Ground, Group, Proposal, Step
 from kschedx.kube.devices import ResourceClaim, ResourceClaimTemplate
+from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, bound_claim
 from kschedx.kube.types import PodResourceClaimStatus
@@ -77,10 +79,12 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
     """The volume whose access modes the claim then requests."""
     is_bound_at_once: bool = False
     """Whether the claim is bound to that volume before the pod is scheduled."""
+    is_elsewhere: bool = False
+    """Whether the present class exists, and is restricted to another topology."""
 
     @property
     def cost(self) -> Cost:
-        if self.modes_of:
+        if self.modes_of or self.is_elsewhere:
             return Cost.CONSTRAINT
         return Cost.TYPO if self.is_typo else Cost.OTHER_PODS if self.users else Cost.AROUND
 
@@ -285,6 +289,31 @@ class CreateDeviceClaim(Step, frozen=True, kw_only=True):
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
         if self.new_template is not None or self.wrong_template:
             yield self.claim, CONTROLLER_MANAGER
+
+
+class DeleteTaintRules(Step, frozen=True, kw_only=True):
+    """DeviceTaintRules are deleted, so that devices that only they taint may be allocated."""
+
+    _cost = Cost.REPAIR
+    _group = Group.CLUSTER
+    names: tuple[str, ...]
+    api_version: str
+
+    @property
+    def title(self) -> str:
+        rules = f"DeviceTaintRule{'' if len(self.names) == 1 else 's'} {joined(self.names)}"
+        return f"delete {rules}, if the devices may be used again"
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return replace(proposal, untainted=proposal.untainted | {*self.names})
+
+    def commands(self) -> tuple[str, ...]:
+        return tuple(shell_command("kubectl delete devicetaintrule {}", name) for name in self.names)
+
+    def changes(self, namespace: str) -> Iterator[Change]:
+        for name in self.names:
+            target = Target(api_version=self.api_version, kind="DeviceTaintRule", name=name)
+            yield Change(target=target, delete=True)
 
 
 class NextAttempt(Step, frozen=True, kw_only=True):

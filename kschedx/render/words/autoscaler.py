@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
-from kschedx.autoscaler.growth import AutoscalerGrowth, AutoscalerGrowthStep
+from kschedx.autoscaler.growth import AutoscalerGrowth
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.remedies import NodeRemedy, StepKind
 from kschedx.autoscaler.sizes import BACKED_OFF, Resize
@@ -269,7 +269,7 @@ def by_name(said: Iterable[tuple[Sequence[str], str]]) -> str:
     return "; ".join([*texts[:MOST_NAMES], *more])
 
 
-def _sizes(step: AutoscalerGrowthStep) -> str:
+def _sizes(step: Resize) -> str:
     more = count(step.after - step.before, "node")
     return f"{more} to {step.group} ({step.before} → {step.after}, maximum {step.maximum})"
 

@@ -113,9 +113,14 @@ def _offered_nowhere(finding: Finding | None) -> bool:
 
 
 def _main(group: NodeGroup) -> Finding | None:
-    """Return the finding of the plugin at which kube-scheduler stops."""
+    """Return the finding of the plugin at which kube-scheduler stops. A resource that the nodes do not have at all
+    comes before those that are used up."""
     findings = group.exemplar.findings
-    return next((finding for finding in findings if not only_repeats_cordon(finding)), next(iter(findings), None))
+    first = next((finding for finding in findings if not only_repeats_cordon(finding)), next(iter(findings), None))
+    if not isinstance(first, InsufficientResource):
+        return first
+    short = (finding for finding in findings if isinstance(finding, InsufficientResource))
+    return next((finding for finding in short if not finding.allocatable), first)
 
 
 def _key(finding: Finding) -> tuple[str, object]:

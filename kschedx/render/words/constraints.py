@@ -244,7 +244,7 @@ def _pod_affinity_unsatisfied(finding: findings.PodAffinityUnsatisfied) -> Words
     else:
         text = f"no pod {_selector(finding.selector)} in {finding.topology_key}={finding.domain}"
         shared = f"no pod {_selector(finding.selector)}" if finding.topology_key == HOSTNAME else text
-    namespaces = "all namespaces" if finding.every_namespace else listed(finding.namespaces, SHOWN)
+    namespaces = "all namespaces" if finding.every_namespace else listed(finding.namespaces, SHOWN) or "no namespace"
     rule = f"podAffinity {finding.term + 1}, {_selector(finding.selector)}, per {finding.topology_key}, in {namespaces}"
     if not finding.matching_pods:
         found = "no pod in the cluster matches every term"

@@ -1,0 +1,264 @@
+"""Causes outside the pod and its nodes, such as namespaces and controllers. Each is named, and the expert's fix comes
+first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import kschedx
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.events import extender_failure
+from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.workloads import has_template
+from kschedx.render.outcome import causes, roots
+from tests.builders import Manifest, at, node, pod
+from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice
+from tests.storage_builders import DRIVER as DISK
+from tests.storage_builders import claim as volume_claim
+from tests.storage_builders import storage_class
+
+ZONE = "topology.kubernetes.io/zone"
+GPU = "nvidia.com/gpu"
+DATA = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+
+
+def explained(*objects: Manifest, **options: Any) -> Explanation:
+    return kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me", **options)
+
+
+def titles(*objects: Manifest, **options: Any) -> list[str]:
+    return [fix.title for fix in explained(*objects, **options).fixes]
+
+
+def asking(name: str, on: str | None = None, **requests: str) -> Manifest:
+    return pod(name, on=on, containers=[{"name": "main", "resources": {"requests": requests}}])
+
+
+def namespaced(name: str, **labels: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+@pytest.mark.parametrize(("labels", "is_named"), [({}, True), ({"team": "platform"}, False)])
+def test_a_namespace_that_a_term_does_not_select(labels: dict[str, str], is_named: bool) -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "redis"}}, "topologyKey": "kubernetes.io/hostname"}
+    term |= {"namespaceSelector": {"matchLabels": {"team": "platform"}}}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    redis = pod("redis", namespace="data", labels={"app": "redis"}, on="a")
+    cluster = [node("a", labels={"kubernetes.io/hostname": "a"}), namespaced("data", **labels), namespaced("default")]
+    found = explained(*cluster, redis, pod("me", affinity=affinity))
+    if is_named:
+        selects = "podAffinity term 1 selects namespaces with team=platform"
+        run = "pods app=redis run in namespace data, which does not match"
+        assert roots(Diagnosis(found.cycle)) == (f"{selects}; {run}",)
+        assert found.fixes[0].title == "add namespaces: [data] to podAffinity term 1 (app=redis)"
+    else:
+        assert found.outcome == "Scheduled"
+
+
+def test_a_class_of_another_topology_has_an_alternative() -> None:
+    classes = [storage_class("zonal", provisioner=DISK, zones=["d"]), storage_class("general", provisioner=DISK)]
+    cluster = [node("a", labels={ZONE: "a"}), *classes, volume_claim("data", storage_class="zonal")]
+    first, second, *_ = titles(*cluster, pod("me", volumes=DATA))
+    assert first == "delete and recreate claim default/data with class general instead of zonal"
+    assert second.startswith("add a node in zone d")
+
+
+def test_a_claim_keeps_its_data_source() -> None:
+    source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "nightly"}
+    lacking = volume_claim("data", storage_class="fst")
+    lacking = {**lacking, "spec": at(lacking, "spec") | {"dataSource": source}}
+    fix = explained(node("a"), storage_class("fast", provisioner=DISK), lacking, pod("me", volumes=DATA)).fixes[0]
+    [made] = [change.create for change in fix.changes if change.create]
+    assert at(made, "spec.dataSource") == source
+
+
+def test_the_rule_that_taints_devices_is_named_and_deleted() -> None:
+    rule: Manifest = {
+        "apiVersion": "resource.k8s.io/v1beta2",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "recall"},
+        "spec": {"deviceSelector": {"driver": DRIVER}, "taint": {"key": "recall", "effect": "NoSchedule"}},
+    }
+    devices = [resource_slice("a", device("gpu-0")), device_class(), claim("c", request())]
+    gates = {"DRADeviceTaints": True, "DRADeviceTaintRules": True}
+    found = explained(node("a"), *devices, rule, claiming("c"), feature_gates=gates)
+    assert "DeviceTaintRule recall sets the taint recall:NoSchedule on devices" in roots(Diagnosis(found.cycle))
+    first = found.fixes[0]
+    assert (first.title, first.commands) == (
+        "delete DeviceTaintRule recall, if the devices may be used again",
+        ("kubectl delete devicetaintrule recall",),
+    )
+    assert first.certainty == "verified"
+
+
+def test_a_claim_with_admin_access_needs_a_label_of_the_namespace() -> None:
+    spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "adminAccess": True}}]}}
+    template: Manifest = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "monitor", "namespace": "default"},
+        "spec": {"spec": spec},
+    }
+    me = pod("me", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "monitor"}])
+    found = explained(node("a"), device_class(), template, namespaced("default"), me)
+    label = "resource.kubernetes.io/admin-access=true"
+    assert roots(Diagnosis(found.cycle)) == (
+        f"template default/monitor requests admin access, for which namespace default lacks the label {label}",
+    )
+    assert [fix.title for fix in found.fixes] == [f"label namespace default {label}"]
+
+
+@pytest.mark.parametrize(
+    ("keeper", "first"),
+    [
+        ([], "check why the controller that removes gate quota.acme.io/ok has not: its logs, the pod's events"),
+        (
+            [pod("acme-controller-0", namespace="acme-system", on="a")],
+            "check why acme-system/acme-controller-0, which likely removes gate quota.acme.io/ok, has not",
+        ),
+        (
+            [pod("acme-controller-0", namespace="acme-system")],
+            "repair acme-system/acme-controller-0, which is not ready and likely removes gate quota.acme.io/ok",
+        ),
+    ],
+)
+def test_an_unknown_gate_is_left_to_its_controller(keeper: list[Manifest], first: str) -> None:
+    found = titles(node("a"), *keeper, pod("me", schedulingGates=[{"name": "quota.acme.io/ok"}]))
+    assert found == [first, "remove scheduling gate quota.acme.io/ok"]
+
+
+@pytest.mark.parametrize(
+    ("message", "why", "advice"),
+    [
+        (
+            'Post "http://hami.kube-system.svc:443/filter": dial tcp 10.0.0.7:443: connect: connection refused',
+            "does not answer: connection refused",
+            "repair Service kube-system/hami of the scheduler's extender",
+        ),
+        (
+            "failed filter with extender at URL https://10.0.0.7/filter, code 500",
+            "answers with HTTP status 500",
+            "repair the scheduler's extender",
+        ),
+    ],
+)
+def test_an_extender_that_fails_is_named(message: str, why: str, advice: str) -> None:
+    failed = extender_failure(message)
+    assert failed is not None
+    assert failed.why == why
+    assert failed.advice == f"{advice}, or set ignorable: true for it in the scheduler's configuration"
+    assert extender_failure("0/1 nodes are available: 1 Insufficient cpu.") is None
+
+
+def test_a_resize_that_is_not_complete_counts() -> None:
+    given = {"name": "main", "allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "3"}}}
+    shrunk = asking("shrunk", "a", cpu="500m") | {"status": {"phase": "Running", "containerStatuses": [given]}}
+    small = node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
+    assert roots(Diagnosis(explained(small, shrunk, asking("me", cpu="2")).cycle)) == (
+        "default/shrunk on a still has 3000m CPU allocated, which counts: its resize to 500m is not complete",
+    )
+
+
+def test_a_claim_of_another_namespace_does_not_count() -> None:
+    other = volume_claim("data", storage_class="fast") | {"metadata": {"name": "data", "namespace": "other"}}
+    found = explained(node("a"), storage_class("fast", provisioner=DISK), other, pod("me", volumes=DATA))
+    assert "claim other/data exists, but a pod of namespace default uses only claims of that namespace" in roots(
+        Diagnosis(found.cycle)
+    )
+
+
+def test_nodes_without_a_resource_are_named_before_nodes_that_are_full() -> None:
+    """The nodes without the resource also lack CPU, which says less."""
+    gpus = node("gpu", allocatable={"cpu": "9", "pods": "9", GPU: "1"})
+    plain = [node(name, allocatable={"cpu": "1", "pods": "9"}) for name in "ab"]
+    found = explained(gpus, *plain, asking("holder", "gpu", **{GPU: "1"}), asking("me", cpu="4", **{GPU: "1"}))
+    assert causes(Diagnosis(found.cycle)) == (f"3 nodes lack 1 {GPU} or more",)
+
+
+def test_huge_pages_are_reserved_only_if_no_node_has_them() -> None:
+    taints = ["dpdk=true:NoSchedule"]
+    nodes = [
+        node("a", allocatable={"cpu": "4", "memory": "8Gi", "pods": "9"}),
+        node("b", allocatable={"cpu": "4", "memory": "8Gi", "pods": "9", "hugepages-2Mi": "1Gi"}, taints=taints),
+    ]
+    me = asking("me", cpu="1", memory="1Gi", **{"hugepages-2Mi": "512Mi"})
+    assert titles(*nodes, me)[0] == "tolerate dpdk=true:NoSchedule"
+
+
+def test_a_larger_node_is_offered_if_only_daemon_sets_leave_too_little_of_a_new_one() -> None:
+    agent: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": {"metadata": {"labels": {"app": "agent"}}}},
+    }
+    container = {"name": "main", "image": "agent", "resources": {"requests": {"cpu": "500m"}}}
+    at(agent, "spec.template")["spec"] = {"containers": [container]}
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "1", "controller": True}
+    running = asking("agent-1", "a", cpu="500m")
+    running = {
+        **running,
+        "metadata": at(running, "metadata") | {"ownerReferences": [owner], "labels": {"app": "agent"}},
+    }
+    small = node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
+    first, second = titles(small, agent, running, asking("me", cpu="3800m"))
+    assert first.startswith("add a node with at least 3800m CPU")
+    assert second == "lower requests.cpu of container main from 3800m to 3500m"
+
+
+def test_an_init_container_is_called_one() -> None:
+    init = [{"name": "migrate", "resources": {"requests": {"cpu": "6"}}}]
+    small = node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
+    lowered = "lower requests.cpu of init container migrate from 6 to 4"
+    assert lowered in titles(small, pod("me", initContainers=init, containers=[{"name": "main"}]))
+
+
+def test_a_claim_with_another_class_keeps_the_other_steps_in_its_title() -> None:
+    template = volume_claim("data", storage_class="fst")
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "1", "controller": True}
+    spec = {"replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "db"}]}}}
+    maker: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "default"},
+        "spec": {**spec, "volumeClaimTemplates": [template]},
+    }
+    claimed = volume_claim("data-db-0", storage_class="fst")
+    mine = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}]
+    waiting = pod("db-0", metadata={"ownerReferences": [owner]}, volumes=mine)
+    objects = [
+        node("a", taints=["pool=db:NoSchedule"]),
+        storage_class("fast", provisioner=DISK),
+        maker,
+        claimed,
+        waiting,
+    ]
+    first = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/db-0").fixes[0].title
+    assert "use class fast instead of fst in volumeClaimTemplate data of StatefulSet db" in first
+    assert first.endswith(", tolerate pool=db:NoSchedule")
+
+
+def test_a_scheduler_without_a_node_is_asked_about_first() -> None:
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": "volcano-scheduler-1",
+        "uid": "1",
+        "controller": True,
+    }
+    down = pod("volcano-scheduler-1-x", namespace="system", metadata={"ownerReferences": [owner]})
+    found = explained(node("a"), down, pod("me", schedulerName="volcano"))
+    [fix] = found.fixes
+    assert fix.title == "make room for system/volcano-scheduler-1-x first: volcano-scheduler has no node"
+    assert fix.commands == ("kschedx why pod/volcano-scheduler-1-x -n system",)
+
+
+@pytest.mark.parametrize(("dropped", "is_same"), [("", True), ("nodeAffinity", False), ("podAntiAffinity", False)])
+def test_a_template_that_loses_a_part_of_its_affinity_is_new(dropped: str, is_same: bool) -> None:
+    """A fix that drops a required term is tried with a rollout."""
+    rules = {"nodeAffinity": {"required": 1}, "podAntiAffinity": {"required": 1}}
+    left = {key: rule for key, rule in rules.items() if key != dropped}
+    stored, changed = ({"spec": {"containers": [], "affinity": affinity}} for affinity in (rules, left))
+    assert has_template(stored, changed) is is_same
