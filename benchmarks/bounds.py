@@ -196,8 +196,8 @@ LIMIT = 3_600
 """Seconds of wall time for an MCP tool: on a busy machine it takes many times what it takes of the processor."""
 TOOL_BOUND = Bound(60, 15, 600)
 TOOL_BOUNDS = {
-    "capacity_check": Bound(60, 60, 1_300),
-    "dump_check": Bound(60, 60, 1_300),
+    "capacity_check": Bound(60, 60, 800),
+    "dump_check": Bound(60, 60, 800),
     "scale_down_explain": Bound(60, 15, 700),
     "failure_simulate": Bound(60, 60, 1_000),
 }

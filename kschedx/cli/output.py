@@ -274,17 +274,16 @@ def write(report: Report, output: Format | None) -> None:
 
             out = terminal.console()
             terminal.write(report.screen(out.width, output is Format.WIDE), out)
-        case Format.JSON:
-            from kschedx.render.manifests import json_parts
+        case Format.YAML if report.yaml is not None:
+            typer.echo(report.yaml(), nl=False)
+        case Format.JSON | Format.YAML:
+            from kschedx.render.manifests import json_parts, yaml_parts
 
-            parts = json_parts(report.document().items() if report.entries is None else report.entries())
-            for part in _held_back(parts):
+            entries = report.document().items() if report.entries is None else report.entries()
+            for part in _held_back(json_parts(entries) if output is Format.JSON else yaml_parts(entries)):
                 typer.echo(part, nl=False)
-            typer.echo()
-        case Format.YAML:
-            from kschedx.render.manifests import to_yaml
-
-            typer.echo(to_yaml(report.document()) if report.yaml is None else report.yaml(), nl=False)
+            if output is Format.JSON:
+                typer.echo()
         case Format.NAME:
             for name in _has(report.names, output)():
                 typer.echo(name)

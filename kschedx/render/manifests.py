@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -49,7 +50,7 @@ def _json(value: object, *, depth: int = 0) -> str:
     return text.replace("\n", "\n" + "    " * depth)
 
 
-def to_yaml(document: Mapping[str, object]) -> str:
+def to_yaml(document: Mapping[str, object] | Sequence[object]) -> str:
     import yaml
 
     base = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -63,6 +64,19 @@ def _yaml_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     """Represent text that a CI system would interpret in double quotes, where an escape can replace its `#`."""
     style = '"' if yaml_escaped(value) != value else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+def yaml_parts(entries: Iterable[tuple[str, object]]) -> Iterator[str]:
+    """Yield `to_yaml` of a document with these keys and values, in pieces, as `json_parts` does."""
+    for key, value in entries:
+        items = iter(value) if isinstance(value, Iterator | list | tuple) else iter(())
+        first = next(items, None)
+        if first is None:
+            yield to_yaml({key: [] if isinstance(value, Iterator) else value})
+            continue
+        yield to_yaml({key: None}).removesuffix(" null\n") + "\n"
+        for item in chain((first,), items):
+            yield to_yaml([item])
 
 
 # YAML with comments next to values.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Never, assert_never
 
 import msgspec
@@ -79,17 +79,6 @@ class ChangeEffect(Struct, frozen=True, kw_only=True):
         return str(self.change)
 
 
-class _Made(Struct, frozen=True, kw_only=True):
-    """An applied change."""
-
-    change: Change
-    first_row: int
-    """The first row of the pods that were created since the change."""
-    evicted: tuple[str, ...]
-    gone: tuple[str, ...]
-    undone: str
-
-
 class Displaced(Struct, frozen=True, kw_only=True):
     """Pods that lost their nodes to changes: directly, or preempted by pods that the changes created."""
 
@@ -145,7 +134,8 @@ class ClusterChanges:
         self.added_nodes: list[str] = []
         self._removed: dict[str, Node] = {}
         """Nodes that a change removed, in their last state."""
-        self._made: list[_Made] = []
+        self._applied: list[tuple[int, ChangeEffect]] = []
+        """The first row of the pods that were created since a change, and its effect without these pods."""
         self._evicted: list[str] = []
         """Pods that lost their nodes and are pending."""
         self._gone: list[str] = []
@@ -168,22 +158,18 @@ class ClusterChanges:
     @property
     def effects(self) -> tuple[ChangeEffect, ...]:
         """The effect of every applied change, with the pods that controllers created for it until the next change."""
-        ends = [*(one.first_row for one in self._made), len(self._simulator.pods)][1:]
-        return tuple(self._effect(one, end) for one, end in zip(self._made, ends, strict=True))
-
-    def _effect(self, made: _Made, end: int) -> ChangeEffect:
-        simulator = self._simulator
-        pods, deleted = simulator.pods, simulator.deleted
-        replacing = {row for rollout in self._manager.rollout_rows() for row in rollout}
-        rows = (row for row in range(made.first_row, end) if row not in deleted and row not in replacing)
-        keys = (pods.key(row) for row in rows)
-        return ChangeEffect(
-            change=made.change,
-            made=tuple(key for key in keys if key not in made.evicted),
-            evicted=made.evicted,
-            gone=made.gone,
-            undone=made.undone,
+        ends = [*(first for first, _ in self._applied), len(self._simulator.pods)][1:]
+        return tuple(
+            replace(effect, made=tuple(self._made(first, end, effect.evicted)))
+            for (first, effect), end in zip(self._applied, ends, strict=True)
         )
+
+    def _made(self, first: int, end: int, evicted: Container[str]) -> Iterator[str]:
+        """Yield the existing pods of these rows, without those of rollouts and recreated ones."""
+        pods, deleted = self._simulator.pods, self._simulator.deleted
+        replacing = {row for rollout in self._manager.rollout_rows() for row in rollout}
+        rows = (row for row in range(first, end) if row not in deleted and row not in replacing)
+        yield from (key for key in map(pods.key, rows) if key not in evicted)
 
     def apply(self, change: Change) -> None:
         """Apply a change. Raises `InputError` with the change."""
@@ -196,15 +182,9 @@ class ClusterChanges:
         except InputError as error:
             raise error.at(Place(object=str(change))) from None
         self._gone += map(self._simulator.pods.key, self._manager.left_nodes)
-        self._made.append(
-            _Made(
-                change=change,
-                first_row=first_row,
-                evicted=tuple(self._evicted),
-                gone=tuple(self._gone),
-                undone=self._undone,
-            )
-        )
+        evicted, gone = tuple(self._evicted), tuple(self._gone)
+        effect = ChangeEffect(change=change, evicted=evicted, gone=gone, undone=self._undone)
+        self._applied.append((first_row, effect))
 
     def node(self, change: Change) -> Node:
         """Return the only node that a change names. Raises `InputError` with the change."""

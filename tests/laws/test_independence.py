@@ -120,8 +120,17 @@ items:
   spec:
     queueName: jobs
     podSets: [{name: other, count: 1, template: {spec: {containers: [{name: main, image: main}]}}}]
+- apiVersion: batch/v1
+  kind: Job
+  metadata: {name: suspended, namespace: default, uid: j, labels: {kueue.x-k8s.io/queue-name: jobs}}
+  spec: {suspend: true, template: *template}
+- <<: *workload
+  metadata:
+    <<: *metadata
+    name: job-suspended
+    ownerReferences: [{apiVersion: batch/v1, kind: Job, name: suspended, uid: j, controller: true}]
 """
-"""A workload that is scaled, and two of one owner that Kueue holds."""
+"""A workload that is scaled, two of one owner that Kueue holds, and a Job that it suspends."""
 AUTOSCALER: Manifest = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
