@@ -329,6 +329,20 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?no persistent volumes available for this claim and no storage class is set",
     ),
     ("kube-controller-manager", "volume-attached-elsewhere"): (r"(?:.* )?Multi-Attach error for volume .*",),
+    ("kube-controller-manager", "rollout-deadline-exceeded"): (
+        r"(?:.* )?ReplicaSet \S+ has timed out progressing\.?",
+        r"ProgressDeadlineExceeded",
+    ),
+    ("kubelet", "volume-not-mounted"): (
+        r"(?:.* )?MountVolume\.\S+ failed for volume .*",
+        r"(?:.* )?Unable to attach or mount volumes: .*",
+        r"FailedMount",
+    ),
+    ("kubelet", "sandbox-not-created"): (
+        r"(?:.* )?Failed to create pod sandbox: .*",
+        r"FailedCreatePodSandBox",
+    ),
+    ("Karpenter", "disruption-blocked"): (r"(?:.* )?Cannot disrupt Node(?:Claim)?: .*", r"DisruptionBlocked"),
     ("Kueue", "quota-not-reserved"): (
         r"(?:.* )?couldn't assign flavors to pod set .*",
         r"(?:.* )?insufficient (?:unused )?quota .*",

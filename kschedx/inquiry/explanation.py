@@ -35,6 +35,7 @@ from kschedx.render.states import (
 from kschedx.results import Shown
 
 if TYPE_CHECKING:
+    from kschedx.explain.cause_kinds import VirtualNode
     from kschedx.explain.setup import Setup
     from kschedx.fixes.owners import Owner
     from kschedx.fixes.ranking import ClusterTest
@@ -104,6 +105,14 @@ _OVERALL = {
     ExitCode.UNSCHEDULABLE: Outcome.UNSCHEDULABLE,
     ExitCode.UNDECIDED: Outcome.UNDECIDED,
 }
+
+
+def _on_fargate(cause: VirtualNode, namespace: str) -> str:
+    """Return what lets EKS Fargate run a pod."""
+    if cause.kept_off:
+        selects = f"a Fargate profile selects namespace {namespace} and its labels"
+        return f"remove annotation {cause.key} from the pod's template, if {selects}"
+    return f"create a Fargate profile that selects namespace {namespace} and the pod's labels, and recreate the pod"
 
 
 class Explanation(Shown, Struct, frozen=True, dict=True):
@@ -462,12 +471,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:
                     named = f"DaemonSet {pod.controller.name} off nodes of {cause.provider}"
                     yield Fix.untried(f"keep {named}: require {key} NotIn [{value}] in its nodeAffinity")
-                case VirtualNode(provider="EKS Fargate", key=key, kept_off=True):
-                    selects = f"a Fargate profile selects namespace {pod.namespace} and its labels"
-                    yield Fix.untried(f"remove annotation {key} from the pod's template, if {selects}")
                 case VirtualNode(provider="EKS Fargate"):
-                    selects = f"selects namespace {pod.namespace} and the pod's labels"
-                    yield Fix.untried(f"create a Fargate profile that {selects}, and recreate the pod")
+                    yield Fix.untried(_on_fargate(cause, pod.namespace))
                 case CapacityNotPublished(driver=driver, storage_class=name):
                     where = f"the parameters of class {name}, and the driver's controller"
                     yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")

@@ -215,6 +215,22 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
             [(None, "kube-controller-manager", "volume-attached-elsewhere")],
         ),
         (
+            'MountVolume.SetUp failed for volume "cert" : secret "tls-cert" not found',
+            [(None, "kubelet", "volume-not-mounted")],
+        ),
+        (
+            'Failed to create pod sandbox: rpc error: code = Unknown desc = plugin type="calico" failed (add)',
+            [(None, "kubelet", "sandbox-not-created")],
+        ),
+        (
+            'ReplicaSet "web-6d9f" has timed out progressing.',
+            [(None, "kube-controller-manager", "rollout-deadline-exceeded")],
+        ),
+        (
+            'Cannot disrupt Node: Pod "shop/a" has "karpenter.sh/do-not-disrupt" annotation',
+            [(None, "Karpenter", "disruption-blocked")],
+        ),
+        (
             "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor a, 2 more needed",
             [(None, "Kueue", "quota-not-reserved")],
         ),
