@@ -150,6 +150,8 @@ class Report(Struct, frozen=True, kw_only=True):
     entries: Callable[[], Iterator[tuple[str, object]]] | None = None
     """Returns the document's keys and values in order, if the document may be too large for memory. A list may be an
     iterator."""
+    sample: Callable[[], tuple[Mapping[str, object], int]] | None = None
+    """Returns the document with some of its items, and how many it has, if the document may be too large for memory."""
     yaml: Callable[[], str] | None = None
     """The YAML output, if it is not the document."""
     names: Callable[[], Iterable[str]] | None = None

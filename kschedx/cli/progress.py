@@ -99,7 +99,7 @@ class Bar:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         console = Console(file=self._file, force_terminal=True, markup=False, emoji=False, highlight=False)
-        drawn, wait = ("", False), DELAY
+        drawn, wait = ("", False, False), DELAY
         while not self._ended.wait(wait):
             wait = INTERVAL
             with self._lock:
@@ -108,10 +108,11 @@ class Bar:
                     return
                 if not step.phase:
                     continue
-                wanted = _shown(step), bool(step.total)
+                wanted = _shown(step), bool(step.total), bool(step.noun)
                 if self._drawn is None or wanted != drawn:
                     self._clear()
-                    columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[amount]}"))
+                    amount = (TextColumn("{task.fields[amount]}"),) if step.noun else ()
+                    columns = (TextColumn("{task.description}"), BarColumn(20), *amount)
                     left = (TimeRemainingColumn(compact=True), TextColumn("left")) if step.total else ()
                     progress = Progress(*columns, *left, console=console, auto_refresh=False, transient=True)
                     drawn = wanted

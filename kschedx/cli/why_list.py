@@ -25,6 +25,7 @@ from kschedx.explain.causes import (
     alike,
     cause_of,
     decisive,
+    groups,
     owner_of,
     rows_in_queue_order,
 )
@@ -116,6 +117,14 @@ def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
     target = f"{short}/{of}" if not name or (wanted.files and short) else f"pod/{name}"
     pattern = "kschedx why {} -n {}" + " -f {}" * len(wanted.files) + " -s {}" * len(wanted.snapshot)
     return shell_command(pattern, target, namespace, *map(Path, (*wanted.files, *wanted.snapshot)))
+
+
+MOST_OF_SAMPLE = 20
+"""Causes of a sample. A document of thousands of nodes that is cut to what an assistant reads has room for fewer."""
+
+
+def _listed(entries: Iterator[tuple[str, object]]) -> dict[str, object]:
+    return {key: [*value] if isinstance(value, Iterator) else value for key, value in entries}
 
 
 class ManyPods(Struct, dict=True):
@@ -285,17 +294,24 @@ class ManyPods(Struct, dict=True):
         return self.items[index].explain()
 
     def document(self) -> dict[str, object]:
-        return {key: [*value] if isinstance(value, Iterator) else value for key, value in self.entries()}
+        return _listed(self.entries())
 
-    def entries(self) -> Iterator[tuple[str, object]]:
-        """Yield the keys and values of one document with every Explanation, and the undecided and refused pods. Each
-        entry is computed when it is requested."""
+    def sample(self) -> tuple[dict[str, object], int]:
+        """Return the document with the first pod of each of the largest causes, and the number of pods."""
+        firsts = {group.first.pod for group in groups(self.answers)[:MOST_OF_SAMPLE]}
+        indexes = [index for index, own in enumerate(self._answers) if any(one.pod in firsts for one in own)]
+        return _listed(self.entries(indexes)), len(self.items)
+
+    def entries(self, indexes: Sequence[int] | None = None) -> Iterator[tuple[str, object]]:
+        """Yield the keys and values of one document with every Explanation, and the undecided and refused pods; only of
+        the items with `indexes` if those are given. Each entry is computed when it is requested."""
         undecided: list[object] = []
         refused: list[object] = []
         answers: list[tuple[PodAnswer, ...]] = []
 
         def items() -> Iterator[object]:
-            for index, item in enumerate(self.items):
+            for index in range(len(self.items)) if indexes is None else indexes:
+                item = self.items[index]
                 answer, explanation = self.look(index)
                 answers.append(self._each(item, answer))
                 if explanation is not None and not isinstance(explanation.lifecycle, Refused):
@@ -308,7 +324,8 @@ class ManyPods(Struct, dict=True):
         yield "apiVersion", API_VERSION
         yield "kind", "ExplanationList"
         yield "items", items()
-        self._answers = answers
+        if indexes is None:
+            self._answers = answers
         yield "undecided", undecided
         if refused:
             yield "refused", refused
@@ -362,6 +379,7 @@ class ManyPods(Struct, dict=True):
             screen=lambda width, wide: pending_lines(self._shown, width=width, wide=wide),
             document=self.document,
             entries=self.entries,
+            sample=self.sample,
             names=names,
             checks=checks,
             page=page,
@@ -462,7 +480,7 @@ def _together(
 
     clusters, setup = inquiry.clusters, inquiry.setup
     gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
-    groups: dict[int, ReplicaGroup] = {}
+    replicas: dict[int, ReplicaGroup] = {}
     items: dict[int, tuple[Item, ...]] = {}
     numbers = {id(one): number for number, one in enumerate(pods)}
     for pod in queue:
@@ -484,9 +502,9 @@ def _together(
             item = _item(wanted, taken.subject, pod, partial(_same, taken.explanation))
             items[number] = (_replicas_of(item, taken.explanation),)
         else:
-            groups[number] = taken
+            replicas[number] = taken
     together = gathering.place()
-    for number, group in groups.items():
+    for number, group in replicas.items():
         state = together.state(group)
         if not state.pods and not state.kept and not state.refused:  # a DaemonSet without an eligible node
             items[number] = _alone(question, wanted, inquiry, pods[number])

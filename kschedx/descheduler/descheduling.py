@@ -20,7 +20,6 @@ from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
 from kschedx.kube.scalars import nanoseconds
 from kschedx.loading import without_collection
-from kschedx.progress import Phase, say
 from kschedx.results import Shown
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources import yaml
@@ -156,9 +155,9 @@ def _run(
     loops, landings = [], []
     before = shares(Cluster(snapshot, pods, counts_budgets=False))
     for number in range(rounds + 1):
-        say(Phase.DESCHEDULING, of=f"loop {number + 1} of {rounds + 1}")
+        title = f"loop {number + 1} of {rounds + 1}"
         cluster = world.cluster(counts_budgets=counts_budgets)
-        loops.append(run_loop(cluster, read, metrics, moment, judges=not (number or is_trial)))
+        loops.append(run_loop(cluster, read, metrics, moment, judges=not (number or is_trial), title=title))
         if number == rounds or not loops[-1].evicted:
             break
         landings.append(world.move(loops[-1].evicted))

@@ -6,8 +6,9 @@ Upstream: pkg/framework/plugins/defaultevictor, pkg/descheduler/evictions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -18,7 +19,6 @@ from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.descheduling import CONFIG_SOURCE, EVICT, PREFER_NO_EVICTION
 from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
 from kschedx.kube.types import Node
-from kschedx.progress import Phase, say
 
 FITS_NOWHERE = (
     "pod does not fit on any other node because of nodeSelector(s), Taint(s), or nodes marked as unschedulable"
@@ -27,6 +27,7 @@ NAMESPACE_DIFFERS = "pod namespace do not match the namespaceLabelSelector filte
 SEVERAL_OWNERS = "pod has multiple owner references which is not supported for minReplicas check"
 NODES_UNKNOWN = "unable to list ready nodes"
 
+T = TypeVar("T")
 Say = Callable[[PodFacts, str], None]
 
 
@@ -258,7 +259,6 @@ class Evictions:
         self.total = 0
 
     def evict(self, pod: PodFacts, profile: str, plugin: str, because: str) -> Outcome:
-        say(Phase.DESCHEDULING, self.total, noun="evictions", of=plugin)
         outcome, error = self._tried(pod)
         self.asked.append(
             Eviction(pod=pod, profile=profile, plugin=plugin, because=because, outcome=outcome, error=error)
@@ -315,8 +315,10 @@ class Handle:
         nodes: Sequence[Node],
         now: int,
         say: Say,
+        see: Callable[[float], None],
     ) -> None:
-        """`nodes` are those of the run, in order; `now` is in nanoseconds since 1970."""
+        """`nodes` are those of the run, in order; `now` is in nanoseconds since 1970; `see` is called with the
+        completed share of the plugin's work."""
         self.profile = profile
         self.plugin = plugin
         self.cluster = cluster
@@ -325,6 +327,13 @@ class Handle:
         self.now = now
         self.say = say
         self._evictions = evictions
+        self._see = see
+
+    def each(self, items: Collection[T]) -> Iterator[T]:
+        """Yield the items of the plugin's longest loop, and report its progress."""
+        for number, item in enumerate(items):
+            self._see(number / len(items))
+            yield item
 
     def evict(self, pod: PodFacts, because: str) -> Outcome:
         return self._evictions.evict(pod, self.profile, self.plugin, because)

@@ -48,7 +48,7 @@ def pod_life_time(handle: Handle, args: PodLifeTimeArgs) -> None:
     is_concerned = concerned(args)
     facts = [
         pod
-        for node in handle.nodes
+        for node in handle.each(handle.nodes)
         for pod in handle.cluster.on(node.name)
         if is_concerned(pod) and handle.evictor.both(pod) and _is_due(handle, args, pod)
     ]
@@ -156,7 +156,7 @@ def remove_failed_pods(handle: Handle, args: RemoveFailedPodsArgs) -> None:
             handle.say(pod, f"ignoring pod for eviction due to: {aggregate(faults)}")
         return not faults
 
-    for node in handle.nodes:
+    for node in handle.each(handle.nodes):
         pods = [pod for pod in handle.cluster.on(node.name) if is_due(pod)]
         if not handle.evict_each([(pod, _why_failed(pod)) for pod in pods]):
             return
@@ -213,7 +213,7 @@ def too_many_restarts(handle: Handle, args: TooManyRestartsArgs) -> None:
             return False
         return not args.states or pod.phase in args.states or _waits_in(args, pod)
 
-    for node in handle.nodes:
+    for node in handle.each(handle.nodes):
         pods = [pod for pod in handle.cluster.on(node.name) if is_due(pod)]
         sort_slice(pods, lambda pod_facts, other: restarts(pod_facts) > restarts(other))
         because = f"its containers restarted {{}} times, threshold {args.pod_restart_threshold}"

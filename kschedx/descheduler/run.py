@@ -36,6 +36,7 @@ from kschedx.descheduler.utilization import (
 )
 from kschedx.descheduler.violations import inter_pod_anti_affinity, node_affinity, node_taints
 from kschedx.kube.types import Node
+from kschedx.progress import Phase, say
 
 SKIPPED = "Skipping descheduling cycle: requires >=2 nodes"
 
@@ -67,16 +68,23 @@ class Loop(Struct, frozen=True, kw_only=True):
         return tuple(eviction for eviction in self.evictions if eviction.error)
 
 
-def run_loop(cluster: Cluster, policy: Policy, metrics: Metrics, now: int, *, judges: bool = True) -> Loop:
+_SHARES = 1000
+"""Units of progress for each part of a loop."""
+
+
+def run_loop(
+    cluster: Cluster, policy: Policy, metrics: Metrics, now: int, *, judges: bool = True, title: str = ""
+) -> Loop:
     """Run every plugin of every profile once, and change `cluster` accordingly.
 
     `now` is in nanoseconds since 1970. `judges`: every pod gets its verdicts, whether or not a plugin considers it.
+    `title` names the loop in the progress.
     """
-    loop = _Run(cluster, policy, metrics, now)
-    verdicts: dict[str, dict[str, Verdict]] = {
-        pod.key: {name: evictor.verdict(pod) for name, evictor in loop.evictors}
-        for pod in (cluster.pods if judges else ())
-    }
+    loop = _Run(cluster, policy, metrics, now, title)
+    verdicts: dict[str, dict[str, Verdict]] = {}
+    for number, pod in enumerate(cluster.pods if judges else ()):
+        loop.see(number / len(cluster.pods))
+        verdicts[pod.key] = {name: evictor.verdict(pod) for name, evictor in loop.evictors}
     nodes = nodes_for(cluster, policy.node_selector)
     if len(nodes) < 2:
         return Loop(verdicts=verdicts, skipped=SKIPPED)
@@ -93,7 +101,7 @@ def run_loop(cluster: Cluster, policy: Policy, metrics: Metrics, now: int, *, ju
 
 
 class _Run:
-    def __init__(self, cluster: Cluster, policy: Policy, metrics: Metrics, now: int) -> None:
+    def __init__(self, cluster: Cluster, policy: Policy, metrics: Metrics, now: int, title: str) -> None:
         self._cluster = cluster
         self._policy = policy
         self._metrics = metrics
@@ -106,6 +114,14 @@ class _Run:
         self.said: list[PassedOver] = []
         self.errors: list[FailedPlugin] = []
         self._running = ("", "")
+        self._title = title
+        self._steps = list(self._sequence())
+        self._done = 0
+
+    def see(self, share: float) -> None:
+        """Report the completed share of the current part: the verdicts before the plugins, or one of the plugins."""
+        parts = 1 + len(self._steps)
+        say(Phase.DESCHEDULING, int(_SHARES * (self._done + share)), _SHARES * parts, of=self._title)
 
     def _say(self, pod: PodFacts, message: str) -> None:
         profile, plugin = self._running
@@ -122,7 +138,9 @@ class _Run:
                 yield profile.name, evictor, plugin
 
     def run(self, nodes: Sequence[Node]) -> None:
-        for profile, evictor, plugin in self._sequence():
+        for profile, evictor, plugin in self._steps:
+            self._done += 1
+            self.see(0)
             self._running = (profile, plugin.name)
             handle = Handle(
                 profile=profile,
@@ -133,6 +151,7 @@ class _Run:
                 nodes=nodes,
                 now=self._now,
                 say=self._say,
+                see=self.see,
             )
             try:
                 self._run_plugin(handle, plugin)

@@ -54,7 +54,7 @@ def _find_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> tuple[_Dupli
     duplicates: _Duplicates = {}
     count: dict[_Owner, int] = {}
     known: dict[tuple[int, int, str], tuple[list[_Owner], tuple[str, ...]]] = {}
-    for node in handle.nodes:
+    for node in handle.each(handle.nodes):
         seen: set[tuple[str, ...]] = set()
         pods = [
             pod
@@ -127,7 +127,7 @@ def topology_spread(handle: Handle, args: TopologySpreadArgs) -> None:
     kinds = args.constraints or ("DoNotSchedule",)
     topology = _Topology(handle.cluster, handle.nodes)
     due: dict[str, tuple[PodFacts, str]] = {}
-    for pods in by_namespace(listed).values():
+    for pods in handle.each(by_namespace(listed).values()):
         for constraint in _constraints(handle.cluster, pods, kinds):
             eligible = topology.eligible(constraint)
             domains, total = _domains(topology.values(constraint.topology_key), eligible, constraint, pods)

@@ -380,7 +380,7 @@ def _evict_from(
         for name, nano in usage.nodes[node.name].items():
             available[name] = available.get(name, 0) + targets[node.name][name] - nano
     tolerate = _Toleration(takers)
-    for node in sources:
+    for node in handle.each(sources):
         pods = [pod for pod in usage.pods[node.name] if is_removable(pod)]
         sort_by_priority(pods)
         if not pods or not goes_on(node, available):

@@ -64,7 +64,7 @@ def inter_pod_anti_affinity(handle: Handle, args: InterPodAntiAffinityArgs) -> N
         for node in handle.nodes
     }
     others = _Others(handle.cluster, handle.nodes, [pod for pods in on_node.values() for pod in pods])
-    for node in handle.nodes:
+    for node in handle.each(handle.nodes):
         pods = on_node[node.name]
         sort_by_priority(pods)
         for pod in pods:
@@ -164,7 +164,7 @@ def node_affinity(handle: Handle, args: NodeAffinityArgs) -> None:
             if kind == REQUIRED
             else "another node matches its preferred node affinity better"
         )
-        for node in handle.nodes:
+        for node in handle.each(handle.nodes):
             pods = [
                 pod
                 for pod in handle.cluster.unfinished_on(node.name)
@@ -218,7 +218,7 @@ def node_taints(handle: Handle, args: NodeTaintsArgs) -> None:
             tolerations[pod.template] = Tolerations(pod.spec.tolerations, comparison=True)
         return tolerations[pod.template].uncovered(taints, effects)
 
-    for node in handle.nodes:
+    for node in handle.each(handle.nodes):
         taints = [taint for taint in node.spec.taints if _counts(taint, args)]
         listed = [
             pod for pod in handle.cluster.unfinished_on(node.name) if is_concerned(pod) and handle.evictor.both(pod)

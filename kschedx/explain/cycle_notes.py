@@ -446,11 +446,19 @@ def _of_recorded_event(cycle: Cycle) -> Iterator[Note]:
         whole, _, fraction = theirs.last_seen.partition(".")
         times = f", {theirs.count:,} times" if theirs.count > 1 else ""
         seen = f" (last seen {whole}{'Z' if fraction else ''}{times})" if theirs.last_seen else ""
+        if not ours and (joined := _joined_since(cycle, whole)):
+            different = (f"kschedx finds a node: {listed(joined, _SHOWN_OBJECTS)} joined after the event",)
         differs = f"differs: {'; '.join(different)}" if different else "is the same"
         when = {"count": theirs.count, "last_seen": theirs.last_seen} if theirs.last_seen else {}
         yield note(
             RECORDED, f"the recorded event{seen} {differs}", message=theirs.message, differences=different, **when
         )
+
+
+def _joined_since(cycle: Cycle, event: str) -> list[str]:
+    """Return the nodes to choose from that were created after an event."""
+    nodes = [cycle.all_nodes.cluster.nodes[row] for row in cycle.choice] if event else []
+    return [node.name for node in nodes if (node.metadata.creation_timestamp or "") > event]
 
 
 def _of_cluster(snapshot: Snapshot) -> Iterator[Note]:

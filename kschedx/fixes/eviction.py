@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
 from kschedx.errors import UndecidableError
+from kschedx.findings import HostPortConflict
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import faults_of, taken_away_by
 from kschedx.fixes.owners import Owner, template_owner, workload_above
@@ -240,9 +241,12 @@ def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
 
 
 def preemption_of_daemon_pod(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
-    """Yield preemption with the lowest priority class that gives a DaemonSet's pod enough of its node."""
+    """Yield preemption with the lowest priority class that gives a DaemonSet's pod enough of its node. A host port is
+    no matter of priority: its present user needs it as well."""
     has_candidates = cycle.post_filter is not None and cycle.post_filter.candidates
     if not is_of_a_daemon_set(start.pod) or has_candidates or not start.status.is_success:
+        return
+    if any(isinstance(finding, HostPortConflict) for group in start.groups for finding in group.exemplar.findings):
         return
     for chosen in _classes(start):
         step = s.RaisePriority(name=chosen.metadata.name, value=chosen.value)

@@ -258,7 +258,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return self._gang_fixes(self.gang)
         if self.becomes is Outcome.SCHEDULED:
             return () if self.remedies is None else self.remedies()
-        from kschedx.explain.cause_kinds import SharedByHami
+        from kschedx.explain.cause_kinds import SharedByHami, VirtualNode
         from kschedx.explain.diagnosis import Diagnosis
         from kschedx.explain.root_causes import balanced_service, root_causes
         from kschedx.fixes import find_fixes
@@ -283,8 +283,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             fixes = tuple(fix for fix in fixes if not fix.adds_node)
         if balanced_service(pod.metadata.labels):
             fixes = ()  # its controller overwrites the pod template
-        if any(isinstance(cause, SharedByHami) for cause in root_causes(Diagnosis(self.cycle))):
-            room = fixes = ()  # no node publishes the missing resource
+        causes = root_causes(Diagnosis(self.cycle))
+        if any(isinstance(cause, SharedByHami) or (isinstance(cause, VirtualNode) and cause.node) for cause in causes):
+            room = fixes = ()  # no node publishes the resource, or a provider's node runs no pods of DaemonSets
         return (*self._missing_members(), *gate_keepers(self), *self._of_causes(), *room, *fixes)
 
     def _for_group(self, fix: Fix) -> Fix:

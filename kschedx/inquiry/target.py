@@ -385,10 +385,11 @@ def workloads_asked_about(names: Sequence[str], namespace: str) -> Collection[Wo
 
 def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:
     """Return the nodes named with --node. Raises `InputError` if one does not exist."""
-    for name in wanted:
+    names = [snapshot.cluster.full_name(name) for name in wanted]
+    for name in names:
         if name not in snapshot.cluster.index:
             raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
-    return tuple(dict.fromkeys(wanted))
+    return tuple(dict.fromkeys(names))
 
 
 # The subject of a question by a program: a name or a manifest.

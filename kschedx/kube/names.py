@@ -7,7 +7,7 @@ apimachinery/pkg/api/validate/content.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 _DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -175,3 +175,38 @@ INSTANCE_TYPE_LABELS = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/
 def first_label(labels: Mapping[str, str], keys: Iterable[str]) -> str:
     """Return the value of the first of these labels that is set, or an empty string."""
     return next((labels[key] for key in keys if labels.get(key)), "")
+
+
+# Names of nodes as screens show them.
+
+_WORD = re.compile(r"[a-z]{3}")
+_SHORTEST_PREFIX = 8
+"""The minimum length of an omitted prefix. Shorter ones cost little, and may show the purpose of a node: `gpu-`."""
+
+
+def short_names(names: Sequence[str]) -> Mapping[str, str]:
+    """Return names without their common prefix and domain; empty if they have none.
+
+    Each short name begins with a word and differs from all others: `gke-prod-euw4-general-a679-w7pq` becomes
+    `general-a679-w7pq`, while `node-1` and the address `10.0.0.1` stay as they are.
+    """
+    if len(names) < 2:
+        return {}
+    domains = {name.partition(".")[2] for name in names}
+    domain = f".{domains.pop()}" if len(domains) == 1 else ""
+    if domain == "." or domain.rpartition(".")[2].isdigit():
+        domain = ""
+    bare = [name.removesuffix(domain) for name in names]
+    prefix = _common_prefix(bare)
+    if (not prefix and not domain) or len(set(bare)) < len(names):
+        return {}
+    return {name: short.removeprefix(prefix) for name, short in zip(names, bare, strict=True)}
+
+
+def _common_prefix(names: Sequence[str]) -> str:
+    """Return the prefix up to the last dash after which every name continues with a word."""
+    first, last = min(names), max(names)
+    common = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    ends = [match.end() for match in re.finditer("-", first[:common])]
+    ends = [end for end in ends if end >= _SHORTEST_PREFIX]
+    return next((first[:end] for end in reversed(ends) if all(_WORD.match(name, end) for name in names)), "")

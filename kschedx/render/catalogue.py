@@ -184,9 +184,9 @@ def id_lines(name: str, width: int, *, everything: bool = False) -> list[Text]:
     reason, page = reasons()[name], reason_page(name)
     lines = _explained(name, reason, width, reason.confirm if everything else ())
     if not everything:
-        return [*lines, *_list_lines("docs", (page,), width)]
+        return [*lines, *_link_lines((page,), width)]
     links = (page, *(f"{KUBERNETES_DOCS}{link}" for link in reason.links))
-    return [*lines, *_list_lines("no help", reason.useless, width), *_list_lines("docs", links, width)]
+    return [*lines, *_list_lines("no help", reason.useless, width), *_link_lines(links, width)]
 
 
 def _explained(name: str, reason: Reason, width: int, confirm: Sequence[str] = ()) -> list[Text]:
@@ -203,6 +203,14 @@ def _list_lines(title: str, entries: Sequence[str], width: int) -> list[Text]:
     for number, entry in enumerate(entries):
         lines += paragraph(entry, width, first=f"  {title if number == 0 else '':<8}- ")
     return lines
+
+
+def _link_lines(links: Sequence[str], width: int) -> list[Text]:
+    """Return links, which are never broken: all begin at the margin if one does not fit behind the label."""
+    label = "  docs    "
+    if all(cell_len(label + link) <= width for link in links):
+        return [text(f"{label if number == 0 else '':<10}{link}") for number, link in enumerate(links)]
+    return [text(label.rstrip()), *map(text, links)]
 
 
 def _plugin_lines(plugin: str, width: int) -> list[Text]:

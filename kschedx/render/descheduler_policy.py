@@ -9,7 +9,6 @@ from rich.text import Text
 
 from kschedx.descheduler.advice import Advice, Goal, Trial
 from kschedx.render.descheduling import head_lines
-from kschedx.render.manifests import to_yaml
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
 from kschedx.render.terminal import BLANK, DIM, columns, line, more
 from kschedx.render.view import Fix, Item, Tone, View
@@ -75,7 +74,7 @@ def advice_view(advice: Advice) -> View:
         headline=_headline(advice),
         tone=Tone.GOOD if advice.is_reached and (chosen or advice.target is not None) else Tone.BAD,
         facts=tuple(_facts(advice)),
-        fixes=() if chosen is None else (Fix(title=_title(chosen), changes=to_yaml(chosen.policy)),),
+        fixes=() if chosen is None else (Fix(title=_title(chosen), changes=(chosen.policy,)),),
         items=tuple(_item(plugin) for plugin in advice.plugins),
         list_title="Each plugin by itself",
         list_noun="plugin",

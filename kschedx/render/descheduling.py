@@ -14,6 +14,7 @@ from kschedx.descheduler.evictor import Eviction, Outcome
 from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import Loop
 from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
+from kschedx.kube.names import short_names
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Usage, page_of
 from kschedx.render.terminal import (
     BLANK,
@@ -26,7 +27,7 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import Item, Tone, View
-from kschedx.render.wording import Fact, count, listed, short_names
+from kschedx.render.wording import Fact, count, listed
 
 MOST_LINES = 30
 """Lines of the screen without `-o wide`."""
@@ -251,7 +252,7 @@ def _repeat_facts(descheduling: Descheduling) -> Iterator[Fact]:
             why = f"{first} evicts {them} from the next node as well"
         mine, its, number = next(iter(pods.values()))
         which = "the next round" if len(descheduling.landings) == 1 else f"round {number}"
-        yield Fact(label="again", items=(f"{which} evicts {listed(pods, 2)} again: {why}",))
+        yield Fact(label="again", items=(f"{why}: {which} evicts {listed(pods, 2)} again",))
         if first != then:
             yield Fact(label="", items=(f"{first}: {mine}",))
             yield Fact(label="", items=(f"{then}: {its}",))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
-import msgspec
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -59,10 +58,10 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
     return tuple(fixes)
 
 
-def _changes(fix: Fix) -> str:
+def _changes(fix: Fix) -> tuple[Mapping[str, object], ...]:
     """Return the changes of a fix without commands, to be copied."""
-    applied = [] if fix.commands else [to_json(change.document) for change in fix.apply]
-    return msgspec.json.encode(applied).decode() if applied else ""
+    changes = () if fix.commands else fix.apply
+    return tuple(change.create or to_json(change.document) for change in changes)
 
 
 def group_fix(fix: Fix, *, for_one: bool) -> FixView:
@@ -74,7 +73,7 @@ def group_fix(fix: Fix, *, for_one: bool) -> FixView:
 def mended_fix(mended: SharedFix) -> FixView:
     """Return a fix of several pods. One that adds several nodes has no changes to copy."""
     title, _, seen = mended_text(mended).partition(SEPARATOR)
-    changes = _changes(mended.fix) if mended.nodes == 1 else ""
+    changes = _changes(mended.fix) if mended.nodes == 1 else ()
     return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
 

@@ -12,7 +12,21 @@ from kschedx.explain.ranking import Contribution, Ranking, ScoredNode, scored
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
 from kschedx.render.blocks import eviction_facts, shown_findings
-from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, fact_lines, joined, line, paragraph, shown, text
+from kschedx.render.terminal import (
+    BLANK,
+    BOLD,
+    DIM,
+    columns,
+    ended,
+    fact_lines,
+    joined,
+    line,
+    paragraph,
+    shown,
+    text,
+    title_lines,
+)
+from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed, visible
 from kschedx.render.words import describe
 from kschedx.snapshot.columns import ClusterRow, TableRow
@@ -237,11 +251,13 @@ def _title(
     scores: ScoredNode | None,
     width: int,
 ) -> list[Text]:
-    key = diagnosis.cycle.pod.key
+    key, tone = diagnosis.cycle.pod.key, Tone.GOOD
     if row is None:
+        tone = Tone.BAD
         said = f"{key} was not tried here"
     elif diagnosis.cycle.filter is not None and diagnosis.cycle.filter.codes[row] != Code.SUCCESS:
         blockers = diagnosis.detail(row).account.blockers
+        tone = Tone.BAD
         said = f"{key} does not fit: {count(len(blockers), 'plugin rejects', 'plugins reject')} it"
     elif scores is None or ranking is None:
         said = f"{key} fits"
@@ -249,7 +265,7 @@ def _title(
         behind = ranking.nodes[0].total - scores.total
         place = f"{behind:,} behind {ranking.nodes[0].name}" if behind else "the highest"
         said = f"{key} fits, total {scores.total:,}, {place}"
-    return paragraph(f"{name}: {said}", width, indent=2, style=BOLD)
+    return title_lines(f"{name}: {said}", tone, width)
 
 
 def _not_evaluated(diagnosis: Diagnosis) -> str:

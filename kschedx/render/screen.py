@@ -16,6 +16,7 @@ from kschedx.explain.ranking import Ranking, ranking
 from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.names import short_names
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
 from kschedx.render.fixes import fix_lines, fix_views
 from kschedx.render.holding import holding_facts
@@ -50,7 +51,7 @@ from kschedx.render.terminal import (
     text,
 )
 from kschedx.render.view import Decider, Tone, View
-from kschedx.render.wording import Fact, count, listed, short_names
+from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.causes import main_findings
 from kschedx.render.words.constraints import label_hint_text
@@ -285,10 +286,9 @@ def _head(
 def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Text]:
     index = diagnosis.cycle.all_nodes.cluster.index
     ranked = ranking(diagnosis.cycle)
-    long_names = {short: name for name, short in short_names(diagnosis.cycle.all_nodes.names).items()}
     lines: list[Text] = []
     for name in nodes:
-        name = name if name in index else long_names.get(name, name)
+        name = diagnosis.cycle.all_nodes.cluster.full_name(name)
         if name not in index:
             raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, index))
         lines += [*([BLANK] if lines else []), *node_verdict_lines(diagnosis, ranked, name, width)]
@@ -316,8 +316,12 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     if scores and ranked and len(_sections(head, scores, tail, hint)) > MOST_LINES:
         scores = ranking_block(ranked, width, by_plugin=False)
     room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
-    blockers = _fitted(_blocks(diagnosis, width), room, diagnosis, most=_most_level(diagnosis))
-    return _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
+    blockers = _fitted(_blocks(diagnosis, width), room, diagnosis, width, most=_most_level(diagnosis))
+    lines = _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
+    note = names_note(_nodes_of(explanation))
+    if len(lines) < MOST_LINES or note in " ".join(row.plain.strip() for row in lines):
+        return lines
+    return [*lines[:-1], text(note, DIM, exact=True)]
 
 
 def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[Text]:
@@ -356,17 +360,17 @@ def _blocks(diagnosis: Diagnosis, width: int) -> list[Block]:
     return blocks
 
 
-def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, *, most: Level) -> list[Text]:
+def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, width: int, *, most: Level) -> list[Text]:
     """Return as many blocks as fit, each in as much detail as fits: first the nearest in brief and all headlines, then
     facts, in order."""
     for shown in range(min(len(blocks), MOST_GROUPS), 0, -1):
-        rest = _rest(diagnosis, len(blocks) - shown)
+        rest = _rest(diagnosis, len(blocks) - shown, width)
         levels = [min(most, Level.BRIEF), *[Level.LINE] * (shown - 1)]
         made = [block(level) for block, level in zip(blocks, levels, strict=False)]
         if len(_stacked(made, levels)) + len(rest) <= room:
             break
     else:
-        return blocks[0](Level.LINE) + _rest(diagnosis, len(blocks) - 1) if blocks else []
+        return blocks[0](Level.LINE) + _rest(diagnosis, len(blocks) - 1, width) if blocks else []
     for level in (Level.BRIEF, Level.FACTS, Level.FULL):
         for number in range(shown):
             if level > most or levels[number] >= level or levels[number] < level - 1:
@@ -388,14 +392,14 @@ def _stacked(blocks: list[list[Text]], levels: list[Level]) -> list[Text]:
     return lines
 
 
-def _rest(diagnosis: Diagnosis, hidden: int) -> list[Text]:
+def _rest(diagnosis: Diagnosis, hidden: int, width: int) -> list[Text]:
     if not hidden:
         return []
     groups = diagnosis.groups[-hidden:]
     nodes = sum(group.count for group in groups)
     plugins = list(dict.fromkeys(group.exemplar.blockers[0].plugin for group in groups))
     phrase = f"{count(hidden, 'more group')} of {count(nodes, 'node')}: {listed(plugins, 4)}"
-    return [text(phrase, DIM)]
+    return paragraph(phrase, width, indent=2, style=DIM)
 
 
 def _steps(explanation: Explanation, width: int) -> list[Text]:

@@ -20,8 +20,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from kschedx.kube.names import short_names
 from kschedx.render.view import Tone
-from kschedx.render.wording import Fact, count, short_names, visible
+from kschedx.render.wording import Fact, count, visible
 
 INDENT = 2
 LABEL = 10
@@ -61,8 +62,11 @@ def shortens(
     ) -> Callable[Concatenate[Question, More], list[Text]]:
         @wraps(screen)
         def shortened(question: Question, /, *args: More.args, **options: More.kwargs) -> list[Text]:
-            with short_node_names(names_of(question)):
-                return screen(question, *args, **options)
+            names = names_of(question)
+            is_part = _SHORT_NAMES.get() is not None
+            with short_node_names(names):
+                lines = screen(question, *args, **options)
+            return lines if is_part else _with_note(lines, names)
 
         return shortened
 
@@ -84,6 +88,15 @@ def names_note(names: Sequence[str]) -> str:
     name, bare = next(iter(short.items()))
     prefix, _, suffix = name.partition(bare)
     return f"names without {' and '.join(filter(None, (prefix, suffix)))}"
+
+
+def _with_note(lines: list[Text], names: Sequence[str]) -> list[Text]:
+    """Add what the short names omit to a screen that has some and does not say it."""
+    note, bare = names_note(names), set(short_names(names).values())
+    shown_text = " ".join(row.plain.strip() for row in lines)
+    if not note or note in shown_text or not bare.intersection(_NAME.findall(shown_text)):
+        return lines
+    return [*lines, text(note, DIM, exact=True)]
 
 
 def text(content: str, style: str = "", *, exact: bool = False) -> Text:
@@ -148,7 +161,8 @@ def _shortened(fact: Fact, items: Sequence[str], room: int, limit: int) -> list[
             return rows
     rows = joined(items, room)[:limit]
     left = f" +{number - 1:,}" if number > 1 else "…"
-    return [*rows[:-1], ended(rows[-1], room - cell_len(left)) + left]
+    last = ended(rows[-1], room - cell_len(left))
+    return [*rows[:-1], (last if number > 1 else last.removesuffix("…")) + left]
 
 
 def wrapped(content: str, room: int) -> list[str]:

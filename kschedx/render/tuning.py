@@ -53,7 +53,7 @@ def tuning_view(tuning: Tuning) -> View:
     """Return a view with the best profile as a fix, and a row for each profile of the front."""
     left_out = (f"{tuning.left_out:,} more had no time: --seconds",) if tuning.left_out else ()
     tried = f"{count(tuning.candidates, 'profile')} for {tuning.goal.value}, seed {tuning.seed}"
-    fix = Fix(title=f"profile: {tuning.best.candidate.title}", changes=to_yaml(tuning.configuration))
+    fix = Fix(title=f"profile: {tuning.best.candidate.title}", changes=(tuning.configuration,))
     return View(
         command="kschedx profiles tune",
         subject=tuning.goal.value,

@@ -6,6 +6,7 @@ escaped here; each renderer makes it harmless before it prints it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import assert_never
 
@@ -51,7 +52,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     """The nodes that the pod then fits."""
     commands: tuple[str, ...] = ()
     """kubectl commands that apply the whole fix."""
-    changes: str = ""
+    changes: tuple[Mapping[str, object], ...] = ()
     """Patches and manifests to copy if there are no commands."""
     group: str = ""
     """`capacity`; empty if all fixes have the same one."""

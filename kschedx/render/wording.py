@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from functools import singledispatch
 
 from msgspec import Struct
@@ -139,39 +138,6 @@ def listed(names: Iterable[str], limit: int, total: int | None = None, *, conjun
     if conjunction and len(shown) > 1:
         return f"{', '.join(shown[:-1])} {conjunction} {shown[-1]}"
     return ", ".join(shown)
-
-
-_WORD = re.compile(r"[a-z]{3}")
-_SHORTEST_PREFIX = 8
-"""The minimum length of an omitted prefix. Shorter ones cost little, and may show the purpose of a node: `gpu-`."""
-
-
-def short_names(names: Sequence[str]) -> Mapping[str, str]:
-    """Return names without their common prefix and domain; empty if they have none.
-
-    Each short name begins with a word and differs from all others: `gke-prod-euw4-general-a679-w7pq` becomes
-    `general-a679-w7pq`, while `node-1` and the address `10.0.0.1` stay as they are.
-    """
-    if len(names) < 2:
-        return {}
-    domains = {name.partition(".")[2] for name in names}
-    domain = f".{domains.pop()}" if len(domains) == 1 else ""
-    if domain == "." or domain.rpartition(".")[2].isdigit():
-        domain = ""
-    bare = [name.removesuffix(domain) for name in names]
-    prefix = _common_prefix(bare)
-    if (not prefix and not domain) or len(set(bare)) < len(names):
-        return {}
-    return {name: short.removeprefix(prefix) for name, short in zip(names, bare, strict=True)}
-
-
-def _common_prefix(names: Sequence[str]) -> str:
-    """Return the prefix up to the last dash after which every name continues with a word."""
-    first, last = min(names), max(names)
-    common = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
-    ends = [match.end() for match in re.finditer("-", first[:common])]
-    ends = [end for end in ends if end >= _SHORTEST_PREFIX]
-    return next((first[:end] for end in reversed(ends) if all(_WORD.match(name, end) for name in names)), "")
 
 
 class Fact(Struct, frozen=True, kw_only=True):

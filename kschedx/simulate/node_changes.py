@@ -49,7 +49,7 @@ def another_like(template: Node, name: str) -> Node:
 
 def node_of(snapshot: Snapshot, name: str) -> Node:
     """Return the node `node-1`, `node/node-1`, or `no/node-1`. Raises `InputError` with the nearest name."""
-    name = bare_name(name)
+    name = snapshot.cluster.full_name(bare_name(name))
     row = snapshot.cluster.index.get(name)
     if row is None:
         raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))

@@ -98,7 +98,7 @@ def failure_of(nodes: NodeTable, targets: Sequence[str], busiest: int = 0) -> Fa
 def _nodes_of(cluster: ClusterNodes, target: str) -> list[str]:
     key, equals, value = target.partition("=")
     if not equals:
-        name = target.removeprefix("node/")
+        name = cluster.full_name(target.removeprefix("node/"))
         if name not in cluster.index:
             hint = nearest(name, cluster.index) or "or name zone=NAME, nodepool=NAME, LABEL=VALUE"
             raise InputError(f'no node "{name}" in the snapshot', hint=hint)

@@ -204,6 +204,7 @@ def drain_each(
 def _there(simulator: Simulator, nodes: Sequence[str], before: Snapshot) -> Sequence[str]:
     """Return the nodes. Raises `InputError` for a node that does not exist, or not any more."""
     known = simulator.run.snapshot.cluster.index
+    nodes = [before.cluster.full_name(name) for name in nodes]
     for name in nodes:
         if name not in known:
             hint = "a change removes it" if name in before.cluster.index else nearest(name, known)

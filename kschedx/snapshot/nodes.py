@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.decoding import decode
+from kschedx.kube.names import short_names
 from kschedx.kube.resources import RequestOptions, node_allocatable
 from kschedx.kube.types import ContainerImage, Node, Taint
 from kschedx.snapshot.columns import (
@@ -143,6 +144,12 @@ class ClusterNodes:
         self._labels: dict[str, Column[str | None]] = {}
         self.derived: Derived = {}
         """Values computed from the nodes alone; cleared when a node is replaced."""
+
+    def full_name(self, name: str) -> str:
+        """Return the name of the node that screens show by this short name; the name itself if there is none."""
+        if name in self.index:
+            return name
+        return next((full for full, short in short_names(self.names).items() if short == name), name)
 
     def with_nodes(self, changed: Mapping[ClusterRow, Node]) -> ClusterNodes:
         """Replace nodes by row; names stay. Rows beyond the end are ignored."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -150,21 +150,40 @@ _RAW = msgspec.json.Decoder(msgspec.Raw)
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def line_of_item(path: Path, start: int, index: int) -> int | None:
-    """Return the line of item number `index` of those that begin at offset `start`; None if it cannot be found."""
-    try:
-        with path.open("rb") as file:
-            file.seek(start)
-            text = memoryview(file.read(_NEAR))
-        at = 0
-        for number in range(index + 1):
-            match = _BETWEEN_ITEMS.match(text, at)
-            at = match.end() if match else at
-            if number < index:
-                at += length_of_first(text[at:])
-        return count_lines(path, start) + bytes(text[:at]).count(b"\n") + 1
-    except (OSError, ValueError):
-        return None
+class LineCounter:
+    """Counts the line ends of a file before an offset, from the last offset on if that is not later."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known = (0, 0)
+
+    def before(self, end: int) -> int:
+        offset, lines = self._known if self._known[0] <= end else (0, 0)
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            while offset < end and (block := file.read(min(end - offset, _BLOCK))):
+                lines += block.count(b"\n")
+                offset += len(block)
+        self._known = (offset, lines)
+        return lines
+
+    def of_items(self, start: int, count: int) -> Iterator[int]:
+        """Yield the lines of the first `count` items of those that begin at offset `start`, as far as each is found."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(start)
+                text = memoryview(file.read(_NEAR))
+            line, at = self.before(start) + 1, 0
+            for number in range(count):
+                match = _BETWEEN_ITEMS.match(text, at)
+                here = match.end() if match else at
+                line += bytes(text[at:here]).count(b"\n")
+                yield line
+                if number < count - 1:
+                    at = here + length_of_first(text[here:])
+                    line += bytes(text[here:at]).count(b"\n")
+        except (OSError, ValueError):
+            return
 
 
 def length_of_first(text: memoryview) -> int:
@@ -198,16 +217,6 @@ class _Items(msgspec.Struct):
     items: msgspec.Raw = msgspec.Raw(b"")
     Items: msgspec.Raw = msgspec.Raw(b"[]")
     """The items of a list in kubectl's internal types (`lists.versioned`)."""
-
-
-def count_lines(path: Path, end: int) -> int:
-    """Return the number of line ends before offset `end`."""
-    lines = 0
-    with path.open("rb") as file:
-        while end > 0 and (block := file.read(min(end, _BLOCK))):
-            lines += block.count(b"\n")
-            end -= len(block)
-    return lines
 
 
 T = TypeVar("T")
@@ -254,15 +263,22 @@ class ChunkOrigin(Struct, frozen=True, kw_only=True):
     document: int
     start: int
     """The offset of the first object's first byte."""
-    file: Path | None = None
-    """The file, to read the chunk again; None for input that can be read only once."""
+    lines: LineCounter | None = None
+    """Reads the chunk again; None for input that can be read only once."""
     indexes: tuple[int | None, ...] = ()
     """The item of each object, counted from the chunk's first one; empty if items and objects are the same."""
 
     def place(self, index: int) -> Place:
-        item = (self.indexes[index] if self.indexes else index) or 0
-        line = None if self.file is None else line_of_item(self.file, self.start, item)
-        return Place(source=self.source, document=self.document, line=line)
+        *_, place = self.places((index,))
+        return place
+
+    def places(self, objects: Sequence[int]) -> list[Place]:
+        items = [(self.indexes[index] if self.indexes else index) or 0 for index in objects]
+        lines = [] if self.lines is None else [*self.lines.of_items(self.start, max(items, default=-1) + 1)]
+        return [
+            Place(source=self.source, document=self.document, line=lines[item] if item < len(lines) else None)
+            for item in items
+        ]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -303,6 +319,12 @@ class Batch:
             return self._decode(decoder)
         self.settle = None
         return decoded
+
+    def places(self, count: int) -> list[Place]:
+        """Return the places of the first `count` objects. A file is read again once for all of them."""
+        if isinstance(self.origin, ChunkOrigin):
+            return self.origin.places(range(count))
+        return [self.origin.place(index) for index in range(count)]
 
     def invalid(self, error: msgspec.ValidationError) -> InputError:
         """Return the error of an invalid object, with its place, its name, and the field's path."""

@@ -270,11 +270,11 @@ _DECODER = msgspec.json.Decoder(list[dict[str, object]])
 
 def load_documents(path: str) -> list[tuple[dict[str, object], Place]]:
     """Return the objects of a file, a folder, or standard input ("-"), with their places. Raises InputError."""
-    documents = []
+    documents: list[tuple[dict[str, object], Place]] = []
     for batch in read(path):
         try:
             objects = batch.decode(_DECODER)
         except msgspec.ValidationError as error:
             raise batch.invalid(error) from None
-        documents += [(found, batch.origin.place(index)) for index, found in enumerate(objects)]
+        documents += zip(objects, batch.places(len(objects)), strict=True)
     return documents

@@ -17,10 +17,10 @@ from kschedx.sources.batch import (
     RAWS,
     Batch,
     ChunkOrigin,
+    LineCounter,
     ListedOrigin,
     Spot,
     byte_of,
-    count_lines,
     explain_malformed,
     invalid_utf8_at,
     is_truncated,
@@ -42,10 +42,10 @@ _DOCUMENT_MARK = re.compile(rb"---[ \t\r]*(?:\n|\Z)")
 class JsonText:
     """A window on a file. `text` begins at offset `start` of the file, and its next byte to process is at `at`."""
 
-    def __init__(self, file: Readable, *, path: Path | None, small: int) -> None:
-        """`path` allows reading the file again. White space is read in blocks of `small` bytes."""
+    def __init__(self, file: Readable, *, lines: LineCounter | None, small: int) -> None:
+        """`lines` reads the file again. White space is read in blocks of `small` bytes."""
         self._file = file
-        self._path = path
+        self._lines = lines
         self._small = small
         self.text = b""
         self.at = 0
@@ -114,10 +114,10 @@ class JsonText:
         known, line = self._known_line
         if known >= self.start:
             line += self.text.count(b"\n", known - self.start, offset - self.start)
-        elif self._path is None:
+        elif self._lines is None:
             return None
         else:
-            line = count_lines(self._path, offset) + 1
+            line = self._lines.before(offset) + 1
         self._known_line = (offset, line)
         return line
 
@@ -172,9 +172,9 @@ class JsonStream:
         max_item: int = MAX_ITEM,
         max_whole: int = MAX_WHOLE,
     ) -> None:
-        self._window = JsonText(file, path=path, small=small)
+        self._lines = None if path is None else LineCounter(path)
+        self._window = JsonText(file, lines=self._lines, small=small)
         self._source = source
-        self._path = path
         self._chunk = chunk
         self._small = small
         self._max_item = max_item
@@ -279,7 +279,7 @@ class JsonStream:
         header = self._list.header if self._list else None
         while self._list is not None:
             origin = ChunkOrigin(
-                source=self._source, document=self._document, start=self._window.offset, file=self._path
+                source=self._source, document=self._document, start=self._window.offset, lines=self._lines
             )
             items = self._cut(self._list.separator) if self._list.separator else None
             batch = Batch(items=items or b"", origin=origin, settle=self._settle, header=header)

@@ -192,7 +192,7 @@ def _documents(path: str, see: See) -> list[ManifestDocument]:
         except msgspec.ValidationError as error:
             raise batch.invalid(error) from None
         documents += [
-            ManifestDocument(value=value, place=batch.origin.place(index), text=text)
-            for index, value in enumerate(objects)
+            ManifestDocument(value=value, place=place, text=text)
+            for value, place in zip(objects, batch.places(len(objects)), strict=True)
         ]
     return documents

@@ -172,6 +172,44 @@ def test_the_keyboard_walks_through_the_nodes(page: Page, tmp_path: Path) -> Non
     assert "NodeAffinity" in page.text(".story")[0]
 
 
+def press(page: Page, key: str) -> None:
+    page.send("Input.dispatchKeyEvent", type="keyDown", key=key, **({"text": key} if len(key) == 1 else {}))
+    page.send("Input.dispatchKeyEvent", type="keyUp", key=key)
+    page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def test_keys_work_on_the_whole_page(page: Page, tmp_path: Path, cluster: Path) -> None:
+    page.resize(1400, 900)
+    page.open(answered(tmp_path, "nodes", "-s", str(cluster)))
+    arrow = "getComputedStyle(document.querySelector('[aria-sort=%s] button'), '::after').content.trim()"
+    press(page, "2")
+    assert page.run(arrow % "descending") == '" ↓"'
+    cells = page.text(".row.body > :nth-child(2)")
+    amounts = [float(cell.split("/")[0]) for cell in cells]
+    assert amounts == sorted(amounts, reverse=True)
+    press(page, "2")
+    assert page.run(arrow % "ascending") == '" ↑"'
+    press(page, "j")
+    assert page.text("[aria-selected=true]")
+    press(page, "/")
+    for key in "gpu-0":
+        press(page, key)
+    assert page.run("location.hash.includes('nodes.q=gpu-0')")
+    press(page, "Escape")
+    assert page.run("document.activeElement.getAttribute('role')") == "grid"
+    press(page, "?")
+    assert page.text("dialog[open] dt")
+
+
+def test_values_of_a_column_are_chips(page: Page, tmp_path: Path, cluster: Path) -> None:
+    page.open(answered(tmp_path, "nodes", "-s", str(cluster)))
+    page.click("[aria-label=zone] button[data-name=eu-west-1b]")
+    page.click("[aria-label=pool] button[data-name=gpu]")
+    page.run("new Promise((done) => requestAnimationFrame(done))")
+    assert set(page.text(".row.body > [title^=eu-west]")) == {"eu-west-1b"}
+    assert all(name.strip("✓ \n").startswith("gpu-") for name in page.text(".row.body > :first-child"))
+
+
 def test_nodes_before_and_after_a_simulation(page: Page, tmp_path: Path) -> None:
     page.resize(1400, 900)
     nodes = [node(f"n{number}", "4") for number in range(3)]

@@ -12,7 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
+import kschedx
+from kschedx.cli.fleet.survey import Work
 from kschedx.cli.parallel import FEW, results
 from kschedx.progress import Phase, Step, counted, listening, say, silence
 from tests.command import ROOT
@@ -80,6 +83,28 @@ def test_a_loop_that_is_left_counts_no_more() -> None:
         loop.close()  # type: ignore[attr-defined] # a generator
         say(Phase.WRITING)
     assert seen[-1] == Step(Phase.WRITING)
+
+
+def test_a_phase_of_a_cluster_leaves_room_for_the_next() -> None:
+    work, shares = Work(), []
+    for phase in (Phase.READING, Phase.DECIDING, Phase.WRITING):
+        for done in range(5):
+            work.see(Step(phase, done, 4))
+            shares.append(work.share)
+    assert shares == sorted(shares)
+    assert shares[4] == 0.5
+    assert shares[-1] < 1
+
+
+def test_a_loop_of_the_descheduler_knows_how_much_is_left() -> None:
+    folder, seen = ROOT / "fixtures" / "descheduler-fight", list[Step]()
+    policy = yaml.safe_load((folder / "policy.yaml").read_text())
+    snapshot = kschedx.load(str(folder / "cluster.yaml"), whole=True)
+    with listening(seen.append):
+        kschedx.deschedule(snapshot, policy)
+    shares = [step.share for step in seen if step.phase is Phase.DESCHEDULING]
+    assert len(set(shares)) > 3
+    assert shares == sorted(shares)
 
 
 def run(*, in_terminal: bool) -> str:

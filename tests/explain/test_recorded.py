@@ -57,6 +57,13 @@ def note(*objects: Manifest) -> Note | None:
     return next((one for one in result.notes if one.id == "recorded-event"), None)
 
 
+def test_nodes_that_joined_after_the_event_explain_it() -> None:
+    joined = {**node("c"), "metadata": {"name": "c", "creationTimestamp": "2026-01-31T12:05:00Z"}}
+    found = note(pending(), event(NO_ROOM), joined)
+    assert found is not None
+    assert found.text.endswith("differs: kschedx finds a node: c joined after the event")
+
+
 def differences(theirs: str, ours: str, *, nominated: bool = False) -> list[str]:
     return list(contrasts(RecordedEvent(message=theirs), ours, nominated=nominated))
 

@@ -12,6 +12,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import extender_failure
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.workloads import has_template
+from kschedx.render.fixes import fix_views
 from kschedx.render.outcome import causes, roots
 from tests.builders import Manifest, at, node, pod
 from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice
@@ -107,7 +108,7 @@ def test_a_claim_with_admin_access_needs_a_label_of_the_namespace() -> None:
     assert roots(Diagnosis(found.cycle)) == (
         f"template default/monitor requests admin access, for which namespace default lacks the label {label}",
     )
-    assert [fix.title for fix in found.fixes] == [f"label namespace default {label}"]
+    assert [(fix.title, fix.seen) for fix in fix_views(found)] == [(f"label namespace default {label}", "not tried")]
 
 
 @pytest.mark.parametrize(
@@ -262,3 +263,23 @@ def test_a_template_that_loses_a_part_of_its_affinity_is_new(dropped: str, is_sa
     left = {key: rule for key, rule in rules.items() if key != dropped}
     stored, changed = ({"spec": {"containers": [], "affinity": affinity}} for affinity in (rules, left))
     assert has_template(stored, changed) is is_same
+
+
+def daemon_pod(**spec: Any) -> Manifest:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "1", "controller": True}
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return pod("me", metadata={"ownerReferences": [owner]}, affinity=affinity, **spec)
+
+
+def test_a_virtual_node_is_not_freed_for_a_daemon_set() -> None:
+    virtual = node("a", labels={"eks.amazonaws.com/compute-type": "fargate"}, allocatable={"cpu": "2", "pods": "1"})
+    [title] = titles(virtual, asking("web", "a", cpu="1"), daemon_pod())
+    assert title.startswith("keep DaemonSet agent off nodes of EKS Fargate")
+
+
+def test_a_host_port_is_no_matter_of_priority() -> None:
+    port: Manifest = {"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
+    found = titles(node("a"), pod("debug", on="a", containers=[port]), daemon_pod(containers=[port]))
+    assert found == ["use host port 81 instead of 80", "remove host port 80", "delete default/debug"]

@@ -61,7 +61,9 @@ def test_a_time_limit_ends_one_cluster_alone(fleet: Path, monkeypatch: pytest.Mo
 
     asked = Worker.ask
     monkeypatch.setattr(
-        Worker, "ask", lambda self, words, limit: asked(self, words, 0.001 if "a.yaml" in str(words) else limit)
+        Worker,
+        "ask",
+        lambda self, words, limit, see: asked(self, words, 0.001 if "a.yaml" in str(words) else limit, see),
     )
     ran = kschedx("fleet", "--snapshots", fleet, "-j", "1", "-o", "json", "why", "--all-pending")
     rows = json.loads(ran.out)["clusters"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 from xml.etree import ElementTree
 
 import pytest
 
 import kschedx
 from kschedx.inquiry.explanation import Explanation
+from kschedx.render.page import explanation
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
@@ -105,6 +107,39 @@ def test_the_verdict_map_has_every_node_once() -> None:
     assert len(scores.nodes) == 6
     for row, total in enumerate(scores.totals):
         assert total == sum(s * w for s, w in zip(scores.normalized[row], scores.weights, strict=True))
+
+
+def test_what_is_too_much_for_a_page_is_left_out_but_of_the_first_node_of_a_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(explanation, "MOST_OF_STORIES", 900)
+    nodes = [node(f"n{number}", f"{number}m") for number in range(20)]
+    made = explanation_page(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod()), every_node=True)
+    verdicts = next(section for section in made.sections if isinstance(section, Verdicts))
+    facts = [verdicts.stories[story][0].facts for story in verdicts.story_of]
+    assert all(facts)
+    for group in verdicts.groups:
+        assert facts[group[0]] != explanation.LEFT_OUT
+    assert 10 < facts.count(explanation.LEFT_OUT) < 20
+
+
+def _luminance(color: str) -> float:
+    parts = (int(color[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_bars_have_a_contrast_of_three_on_light_and_dark_pages() -> None:
+    folder = files("kschedx.render.page")
+    style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    papers = re.findall(r"--(?:paper|band): (#[0-9a-f]{6})", style)
+    bars = re.findall(r"#[0-9a-f]{6}", script) + re.findall(r"(?:stroke|background): (#[0-9a-f]{6})", style)
+    assert len(papers) == 4
+    assert len(bars) > 12
+    for bar in bars:
+        for paper in papers:
+            dark, light = sorted(map(_luminance, (bar, paper)))
+            assert (light + 0.05) / (dark + 0.05) >= 3, (bar, paper)
 
 
 def test_markdown_has_no_markup_from_the_cluster() -> None:

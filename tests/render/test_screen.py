@@ -55,7 +55,7 @@ def test_stories_fit_their_screens(path: Path) -> None:
             assert all(line.cell_len <= width for line in lines)
     assert len(why_lines(explanation, width=80, wide=True)) > len(why_lines(explanation, width=80)) // 2
     for name in explanation.cycle.all_nodes.names:
-        assert why_lines(explanation, width=80, nodes=[name])[0].plain.startswith(f"{name}:")
+        assert why_lines(explanation, width=80, nodes=[name])[0].plain.startswith((f"✓ {name}:", f"✗ {name}:"))
 
 
 def test_the_event_is_quoted_once_and_whole() -> None:
@@ -149,7 +149,7 @@ def test_one_nodes_story_has_all_verdicts_and_facts() -> None:
     tainted = node("n", taints=["a=b:NoSchedule"], allocatable={"cpu": "1", "pods": "9"})
     explanation = explained(tainted, node("other"), asking("2"))
     told = [line.plain for line in why_lines(explanation, width=100, nodes=["n"])]
-    assert told[0] == "n: default/new does not fit: 2 plugins reject it"
+    assert told[0] == "✗ n: default/new does not fit: 2 plugins reject it"
     assert "  ✗ TaintToleration (the verdict): untolerated taint a=b:NoSchedule" in told
     assert "  ✗ NodeResourcesFit: insufficient cpu, short by 1, more than the node's allocatable" in told
 

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.render.wording import amount, balance, count, listed, short_names
+import kschedx
+from kschedx.kube.names import short_names
+from kschedx.render.wording import amount, balance, count, listed
 
 GI, MI, KI = 2**30, 2**20, 2**10
 
@@ -73,3 +75,6 @@ def test_lists_count_what_they_leave_out() -> None:
 )
 def test_names_of_one_domain(names: list[str], short: dict[str, str]) -> None:
     assert short_names(names) == short
+    manifests = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}} for name in dict.fromkeys(names)]
+    cluster = kschedx.Snapshot.from_objects(manifests).cluster
+    assert {name: cluster.full_name(shown) for name, shown in short.items()} == {name: name for name in short}

@@ -193,4 +193,18 @@ def test_a_fix_of_a_cause_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None
     [causes] = [one for one in report.page(False).sections if isinstance(one, Items)]
     copied = [fix.copy for detail in causes.details for fix in detail.fixes]
     assert copied
-    assert all('"kind":"Pod"' in one for one in copied)
+    assert all("kind: Pod" in one for one in copied)
+
+
+def test_a_sample_of_pending_pods_has_one_of_each_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    report = reported("why --all-pending -s fixtures/autoscaler-grows/cluster.yaml")
+    assert report is not None
+    assert report.page is not None
+    assert report.sample is not None
+    [causes] = [one for one in report.page(False).sections if isinstance(one, Items)]
+    document, count = report.sample()
+    items, every = document["items"], report.document()["items"]
+    assert isinstance(items, list)
+    assert isinstance(every, list)
+    assert len(items) == len(causes.rows) < count == len(every)

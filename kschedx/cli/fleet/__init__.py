@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from kschedx.cli.output import Answer, Format, Report, answer_to, option
 from kschedx.errors import InputError, nearest
-from kschedx.progress import Phase, say
 
 HELP = """Ask many clusters one question, each in its own process with a time limit.
 
@@ -72,7 +73,7 @@ def fleet(
     ] = None,
 ) -> Answer:
     from kschedx.cli.fleet import survey as summary
-    from kschedx.cli.fleet.survey import Row, ask, members, results, resumed
+    from kschedx.cli.fleet.survey import ask, members, results, resumed
 
     if words[0] not in QUESTIONS:
         hint = nearest(words[0], QUESTIONS) or f"one of {', '.join(QUESTIONS)}"
@@ -85,17 +86,10 @@ def fleet(
         kubeconfig=kubeconfig,
     )
     done = resumed(out, words)
-    answered = 0
-    say(Phase.ASKING, answered, len(found), "clusters")
+    is_documented = out is not None or parquet is not None or output in (Format.JSON, Format.YAML)
+    answer = partial(answer_to if is_documented else _summary_of, program.obj)
     with results(out) as keep:
-
-        def see(row: Row) -> None:
-            nonlocal answered
-            keep(row)
-            answered += 1
-            say(Phase.ASKING, answered, len(found), "clusters")
-
-        rows = ask(found, words, partial(answer_to, program.obj), jobs=jobs, limit=limit, done=done, see=see)
+        rows = ask(found, words, answer, jobs=jobs, limit=limit, done=done, see=keep)
     if parquet is not None:
         summary.write_parquet(rows, parquet)
 
@@ -105,3 +99,9 @@ def fleet(
         page=lambda _: summary.page(rows),
     )
     return Answer(report, summary.exit_code(rows))
+
+
+def _summary_of(program: Callable[[Sequence[str]], int], words: Sequence[str]) -> Answer | int:
+    """Return the answer of a command line with an empty document, since only its first line is shown."""
+    answer = answer_to(program, words)
+    return answer if isinstance(answer, int) else replace(answer, report=replace(answer.report, document=dict))

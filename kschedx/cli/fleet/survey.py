@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from kschedx.cli.output import Answer, ExitCode, needs
 from kschedx.cli.worker import Captured, Worker
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import documents
+from kschedx.progress import Phase, Step, begin, counted
 from kschedx.render.wording import Fact, count
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 LIST = ".list"
 """The suffix of a file with a snapshot's path, or `context:NAME`, on each line."""
 CONTEXT = "context:"
+_TOLD = 0.2
+"""Seconds between updates of the progress."""
 
 
 class Member(Struct, frozen=True, kw_only=True):
@@ -143,11 +146,15 @@ def ask(
     """Return the rows of all clusters, in the order of the clusters. `answer` answers a command line, `done` are known
     rows, and `see` is called with each new one."""
     rows = dict(done)
+    pending = [member for member in members if member.name not in rows]
+    works = [Work() for _ in pending]
     with _Workers(answer) as workers, ThreadPoolExecutor(jobs) as pool:
-        waiting = [pool.submit(_row, workers, member, question, limit) for member in members if member.name not in rows]
+        waiting = [
+            pool.submit(_row, workers, member, question, limit, work.see)
+            for member, work in zip(pending, works, strict=True)
+        ]
         try:
-            for future in as_completed(waiting):
-                row = future.result()
+            for row in counted(_finished(waiting, works), Phase.ASKING, len(waiting), "clusters"):
                 rows[row.cluster] = row
                 see(row)
         except BaseException:
@@ -155,6 +162,31 @@ def ask(
             workers.stop()
             raise
     return tuple(rows[member.name] for member in members)
+
+
+class Work:
+    """How much of one cluster's question is answered. A phase may be followed by others, so each fills half of the
+    rest."""
+
+    def __init__(self) -> None:
+        self.share = 0.0
+        self._before = 0.0
+        self._phase = Phase.NOTHING
+
+    def see(self, step: Step) -> None:
+        if step.phase != self._phase:
+            self._phase, self._before = step.phase, self.share
+        self.share = self._before + (1 - self._before) * step.share / 2
+
+
+def _finished(futures: Sequence[Future[Row]], works: Sequence[Work]) -> Iterator[Row]:
+    """Yield the rows as they are finished, and report the progress of the others meanwhile."""
+    left = dict(zip(futures, works, strict=True))
+    while left:
+        for future in wait(left, _TOLD, FIRST_COMPLETED).done:
+            del left[future]
+            yield future.result()
+        begin(sum(work.share for work in left.values()))
 
 
 class _Workers:
@@ -189,10 +221,10 @@ class _Workers:
             worker.end()
 
 
-def _row(workers: _Workers, member: Member, question: Sequence[str], limit: float) -> Row:
+def _row(workers: _Workers, member: Member, question: Sequence[str], limit: float, see: Callable[[Step], None]) -> Row:
     begun = time.monotonic()
     command, *more = question
-    answer = workers.mine().ask([command, *member.options, *more], limit)
+    answer = workers.mine().ask([command, *member.options, *more], limit, see)
     return Row(
         cluster=member.name,
         question=tuple(question),

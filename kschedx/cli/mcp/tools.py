@@ -95,7 +95,7 @@ def _left_out(made: dict[str, Any], whole: Mapping[str, int]) -> Iterator[LeftOu
                 found = dict(enumerate(found)).get(int(key))
             elif isinstance(found, dict):
                 found = found.get(key.replace("~1", "/").replace("~0", "~"))
-        if isinstance(found, dict | list):  # what contains it may have been cut too
+        if isinstance(found, dict | list) and len(found) < count:  # what contains it may have been cut too
             yield LeftOut(path=path, kept=len(found), of=count)
 
 
@@ -365,8 +365,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="pending_explain",
         title="Why pods are pending",
-        description="Use this to see why pods are Pending, grouped by cause, with a fix for each group. Changes "
-        "nothing.",
+        description="Use this to see why pods are Pending, grouped by cause, with a fix for each group and "
+        "the first pod of each in detail. Changes nothing.",
         properties={"namespace": {**TEXT, "description": "only pods of this namespace"}, **_SCHEDULER},
         document="ExplanationList",
         answer=_why_pending,
@@ -498,10 +498,16 @@ def answer(asked: Asked) -> Answer | int:
     found = answers(asked.question, asked.arguments, asked.folder)
     if isinstance(found, int):
         return found
-    whole, is_summary = found.report.document, asked.arguments.get("detail", SUMMARY) == SUMMARY
+    report, is_summary = found.report, asked.arguments.get("detail", SUMMARY) == SUMMARY
 
     def shown() -> Mapping[str, object]:
-        document, left_out = ({}, ()) if is_summary else bounded(whole(), MOST)
+        if is_summary:
+            return {"document": {}, "leftOut": ()}
+        if report.sample is None:
+            document, left_out = bounded(report.document(), MOST)
+        else:
+            part, count = report.sample()
+            document, left_out = bounded(part, MOST, (LeftOut(path="/items", kept=0, of=count),))
         return {"document": document, "leftOut": left_out}
 
     return replace(found, report=replace(found.report, document=shown))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 from msgspec.structs import replace
 
 from kschedx.explain.diagnosis import Diagnosis
@@ -38,6 +39,10 @@ MOST_CANDIDATES = 200
 MANY_NODES = 1_000
 """The number of nodes from which on a node's facts have only their first entries, so that the page stays below 3 MB."""
 MOST_ENTRIES = 3
+MOST_OF_STORIES = 2_000_000
+"""Characters of all nodes' accounts together."""
+LEFT_OUT = (("more", "kschedx why with --node NAME"),)
+"""The facts of a node whose own ones would make the page too large."""
 NOT_EVALUATED = "not evaluated"
 """The cell of a node that PreFilter excludes, or of a plugin that skips this pod."""
 
@@ -97,13 +102,19 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
     verdict_of: list[int] = []
     story_of: list[int] = []
     columns = [verdicts.codes.tolist() for verdicts in cycle.filter.verdicts]
-    table_rows = None if every_node else {group.rows[0] for group in diagnosis.groups}
+    firsts = {group.rows[0] for group in diagnosis.groups}
+    table_rows, room = None if every_node else firsts, MOST_OF_STORIES
     for row in cycle.nodes.each():
         pattern = tuple(cell[column[row]] for column in columns)
         pattern_of.append(patterns.setdefault(pattern, len(patterns)))
         verdict_of.append(int(cycle.filter.plugin[row]))
         rejected = cycle.filter.codes[row] != Code.SUCCESS or any(column[row] for column in columns)
-        story = tuple(_story(diagnosis, row)) if rejected and (table_rows is None or row in table_rows) else ()
+        story: tuple[Line, ...] = ()
+        if rejected and (table_rows is None or row in table_rows):
+            story = tuple(_story(diagnosis, row))
+            if row not in firsts and story not in stories:
+                room -= len(msgspec.json.encode(story))
+                story = story if room > 0 else tuple(replace(line, facts=LEFT_OUT) for line in story if line.plugin)
         story_of.append(stories.setdefault(story, len(stories)))
     groups = [_members(group) for group in diagnosis.groups]
     grouped = {row for group in groups for row in group}

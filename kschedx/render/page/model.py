@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.text import Text
 
+from kschedx.render.manifests import to_yaml
 from kschedx.render.view import Decider, Fix, Tone, View
 from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
@@ -263,8 +264,9 @@ def page_of(
     The footer has what a citation needs: the `cited` entries, the snapshot's source, and the version. The command line
     adds the command.
     """
-    source = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.source.taken))
-    footer = (*cited, *source, ("kschedx", version("kschedx")))
+    source = None if snapshot is None else snapshot.source
+    read = () if source is None else (("cluster", source.text), ("taken", source.taken or "unknown"))
+    footer = (*cited, *read, ("kschedx", version("kschedx")))
     itemses = [_items(view)] if view.items else []
     title = " · ".join(filter(None, (view.subject, view.command)))
     return Page(
@@ -292,7 +294,7 @@ def _facts(facts: Iterable[Fact]) -> tuple[tuple[str, str], ...]:
 
 
 def _fix(fix: Fix) -> PageFix:
-    copy = "\n".join(fix.commands) or fix.changes
+    copy = "\n".join(fix.commands) or "---\n".join(map(to_yaml, fix.changes))
     seen = visible(" · ".join(filter(None, (fix.seen, fix.group))))
     return PageFix(title=visible(fix.title), seen=seen, copy=copy, nodes=tuple(map(visible, fix.nodes[:MOST_NODES])))
 

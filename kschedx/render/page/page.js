@@ -6,6 +6,8 @@ const PHONE = matchMedia("(max-width: 40rem)").matches;
 const AHEAD = 12;
 const STEP = 500;
 const WIDEST = 64;
+const FEW = 100;
+const WIDEST_BESIDE = 100;
 
 function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -39,6 +41,8 @@ function remember(key, value) {
   else address.set(key, value);
   history.replaceState(null, "", `#${address}`);
 }
+// Another state that is pasted into the same window.
+addEventListener("hashchange", () => { if (location.hash !== "#sections") location.reload(); });
 
 // Buttons with counts, one of which is pressed at a time.
 function chips(label, key, counts, choose) {
@@ -72,7 +76,7 @@ function tally(values) {
 
 // A sortable, filterable list of rows of which only those in sight are in the page.
 // columns: {label, turned, compare(a, b), cell(row) -> element}; text(row) is what the filter looks into, keep(row) the chips.
-// All rows are as high as the highest that was in sight needs, so that no text is cut.
+// No text is cut: a few rows are as high as each needs, more are all as high as the highest that was in sight needs.
 // name(row) is what the address keeps of the row that is open, pick(row) the elements of its story; print has all of them.
 function grid({label, template, columns, rows, text, pick, noun, name, keep = () => true}) {
   const story = make("aside", {class: "story", "aria-live": "polite", tabindex: "0"}, `Choose a ${noun}.`);
@@ -97,7 +101,8 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
   });
 
   function sort(index) {
-    sorted = {column: index, up: sorted.column === index ? !sorted.up : true};
+    if (!columns[index]) return;
+    sorted = {column: index, up: sorted.column === index ? !sorted.up : !columns[index].down};
     remember(sort_key, (sorted.up ? 1 : -1) * (index + 1));
     refresh();
   }
@@ -115,20 +120,22 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
       shown.sort((a, b) => (sorted.up ? compare(a, b) : compare(b, a)));
     }
     count.textContent = shown.length === rows.length ? plural(rows.length, noun) : `${number(shown.length)} of ${plural(rows.length, noun)}`;
-    canvas.style.height = `${shown.length * ROW}px`;
     frame.setAttribute("aria-rowcount", shown.length + 1);
     draw();
   }
   function draw() {
-    const top = printing ? 0 : Math.max(0, Math.floor(frame.scrollTop / ROW) - AHEAD);
-    const height = printing ? shown.length : Math.ceil((frame.clientHeight || 600) / ROW) + 2 * AHEAD;
+    const whole = printing || shown.length <= FEW;
+    canvas.style.height = whole ? "auto" : `${shown.length * ROW}px`;
+    const top = whole ? 0 : Math.max(0, Math.floor(frame.scrollTop / ROW) - AHEAD);
+    const height = whole ? shown.length : Math.ceil((frame.clientHeight || 600) / ROW) + 2 * AHEAD;
     const end = Math.min(shown.length, top + height);
     const made = [];
     for (let at = top; at < end; at++) {
       const row = shown[at];
       made.push(make("div", {
         class: "row body", role: "row", "aria-rowindex": at + 2, "aria-selected": row === selected,
-        style: {gridTemplateColumns: template, top: `${at * ROW}px`, height: `${ROW}px`}, onclick: () => select(row),
+        style: whole ? {gridTemplateColumns: template, position: "relative", height: "auto", minHeight: "26px"}
+          : {gridTemplateColumns: template, top: `${at * ROW}px`, height: `${ROW}px`}, onclick: () => select(row),
       }, ...columns.map((column, index) => {
         const made = column.cell(row);
         if (PHONE) made.classList.toggle("extra", Boolean(column.turned || column.wide));
@@ -137,7 +144,7 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
       }), ...(printing && pick ? [make("div", {class: "detail"}, ...pick(row))] : [])));
     }
     canvas.replaceChildren(...made);
-    const needed = printing ? 0 : Math.max(...made.map((one) => one.scrollHeight + one.offsetHeight - one.clientHeight));
+    const needed = whole ? 0 : Math.max(...made.map((one) => one.scrollHeight + one.offsetHeight - one.clientHeight));
     if (needed > ROW) {
       const at = frame.scrollTop / ROW;
       ROW = needed;
@@ -154,6 +161,7 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
   }
   function key(event) {
     if (event.key === "Enter" && shown.length) { select(selected || shown[0]); return; }
+    if (event.key === "j" || event.key === "k") event.stopPropagation();
     const step = {ArrowDown: 1, j: 1, k: -1, ArrowUp: -1, PageDown: 20, PageUp: -20}[event.key];
     if (!step || !shown.length) return;
     event.preventDefault();
@@ -162,11 +170,13 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
     into_sight(shown[at]);
   }
   function into_sight(row) {
-    const at = shown.indexOf(row);
-    if (at * ROW < frame.scrollTop || (at + 3) * ROW > frame.scrollTop + frame.clientHeight) frame.scrollTop = (at - 3) * ROW;
+    const at = shown.indexOf(row), one = shown.length <= FEW ? canvas.children[at] : null;
+    const [top, high] = one ? [one.offsetTop, one.offsetHeight] : [at * ROW, ROW];
+    if (top < frame.scrollTop || top + high + head.offsetHeight > frame.scrollTop + frame.clientHeight) frame.scrollTop = top - 3 * ROW;
   }
   addEventListener("resize", () => { ROW = 26; refresh(); });
   redraws.push(draw);
+  tables.push({frame, filter, sort, key});
   requestAnimationFrame(refresh);
   return {
     frame, story, refresh, tools: make("div", {class: "tools"}, filter, count),
@@ -179,6 +189,33 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
   };
 }
 
+// Keys work anywhere on the page, for the table that was used last.
+const KEYS = [["j k", "next and previous row"], ["1 to 9", "sort by a column; again for the other way"], ["/", "filter"],
+  ["[ ]", "previous and next table"], ["Esc", "leave the filter"], ["?", "show these keys"]];
+const tables = [];
+let current = 0;
+const help = make("dialog", {"aria-label": "keys"}, make("dl", {}, ...KEYS.flatMap(([name, text]) => [make("dt", {class: "mono"}, name), make("dd", {}, text)])),
+  make("form", {method: "dialog"}, make("button", {}, "close")));
+document.body.append(help);
+document.querySelector("footer").append(make("button", {type: "button", class: "chip", onclick: () => help.showModal()}, "? keys"));
+addEventListener("focusin", (event) => {
+  const at = tables.findIndex((table) => table.frame.contains(event.target) || table.filter === event.target);
+  if (at >= 0) current = at;
+});
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.altKey || event.metaKey || help.open) return;
+  if (event.target.matches("input[type=search], textarea")) { if (event.key === "Escape") tables[current].frame.focus(); return; }
+  if (event.key === "?") { help.showModal(); return; }
+  const table = tables[current];
+  if (!table) return;
+  if (event.key === "/") { event.preventDefault(); table.filter.focus(); }
+  else if (event.key === "[" || event.key === "]") {
+    current = (current + (event.key === "]" ? 1 : tables.length - 1)) % tables.length;
+    tables[current].frame.focus();
+  } else if (/^[1-9]$/.test(event.key)) table.sort(Number(event.key) - 1);
+  else if (event.key === "j" || event.key === "k") table.key(event);
+});
+
 let printing = false;
 const redraws = [];
 addEventListener("beforeprint", () => {
@@ -188,12 +225,21 @@ addEventListener("beforeprint", () => {
 });
 addEventListener("afterprint", () => { printing = false; redraws.forEach((draw) => draw()); });
 
-const by = (value) => (a, b) => { const x = value(a), y = value(b); return x < y ? -1 : x > y ? 1 : 0; };
+// node-9 comes before node-10, and 900Mi before 1Gi.
+const order = new Intl.Collator("en", {numeric: true}).compare;
+const by = (value) => (a, b) => { const x = value(a), y = value(b); return typeof x === "number" && typeof y === "number" ? x - y : order(x, y); };
+const UNITS = {m: 1e-3, k: 1e3, Ki: 2 ** 10, M: 1e6, Mi: 2 ** 20, G: 1e9, Gi: 2 ** 30, T: 1e12, Ti: 2 ** 40};
+function quantity(value) {
+  if (typeof value === "number") return value;
+  const [, amount, unit] = value.match(/^(-?[\d.,]+)([A-Za-z]*)/) || [];
+  return amount === undefined ? -Infinity : Number(amount.replaceAll(",", "")) * (UNITS[unit] || 1);
+}
 const cell = (text, kind = "") => make("div", {role: "gridcell", class: kind, title: text}, text);
-// A column as wide as its longest text; a wider window widens columns in proportion to it.
-function column_width(rem, texts, most = WIDEST) {
-  const letters = Math.min(most, texts.reduce((found, text) => Math.max(found, String(text).length), 0) + 3);
-  return `minmax(max(${rem}rem, ${letters}ch), ${letters}fr)`;
+// A column as wide as its longest text; a wider window widens columns in proportion to it. A letter is narrower than a digit.
+const letters_of = (texts, most = WIDEST) => Math.min(most, texts.reduce((found, text) => Math.max(found, String(text).length), 0) + 3);
+function column_width(least, texts, most = WIDEST) {
+  const letters = Math.max(least, letters_of(texts, most));
+  return `minmax(${0.9 * letters}ch, ${letters}fr)`;
 }
 
 const LOOK = {
@@ -225,9 +271,9 @@ const DRAW = {
     const label = (row) => row.members.length > 1 ? `${data.nodes[row.node]} and ${number(row.members.length - 1)} more` : data.nodes[row.node];
     const columns = [
       {label: "node", compare: by((row) => data.nodes[row.node]), cell: (row) => cell(label(row))},
-      {label: "nodes", number: true, compare: by((row) => row.members.length), cell: (row) => cell(number(row.members.length), "number")},
+      {label: "nodes", number: true, down: true, compare: by((row) => row.members.length), cell: (row) => cell(number(row.members.length), "number")},
       ...data.plugins.map((plugin, at) => ({
-        label: plugin, turned: true, compare: by((row) => -cells(row.node)[at]),
+        label: plugin, turned: true, down: true, compare: by((row) => cells(row.node)[at]),
         cell: (row) => {
           const code = data.codes[cells(row.node)[at]], [kind, mark] = look(code);
           const verdict = data.verdict_of[row.node] === at ? " verdict" : "";
@@ -239,7 +285,7 @@ const DRAW = {
     const table = grid({
       label: "verdicts", noun: "row", columns, rows: address.has("verdicts.each") ? nodes : groups, pick: tell, keep: chosen,
       name: (row) => data.nodes[row.node],
-      template: `${column_width(10, groups.map(label), 40)} 4rem repeat(${data.plugins.length}, 24px) ${column_width(14, groups.map((row) => headline(row.node)), 28)}`,
+      template: `${column_width(18, groups.map(label), 40)} 4rem repeat(${data.plugins.length}, 24px) ${column_width(24, groups.map((row) => headline(row.node)), 28)}`,
       text: (row) => [row.members.map((node) => data.nodes[node]).join(" "), headline(row.node),
         ...data.stories[data.story_of[row.node]].map((line) => `${line[0]} ${line[2]}`)].join(" "),
     });
@@ -284,6 +330,7 @@ const DRAW = {
         return make("div", {class: "heatrow"}, make("span", {class: "label"}, `${place} (${number(total)})`),
           make("span", {class: "heatbar"}, ...[...reasons].sort().map(([reason, many]) => make("button", {
             type: "button", class: reason === "fits" ? "c-pass" : "", title: `${place}: ${reason}, ${plural(many, "node")}`,
+            "aria-label": `${place}: ${reason}, ${plural(many, "node")}`,
             style: {flexGrow: many, borderBottomColor: reason === "fits" ? "" : colour(reason)},
             onclick: () => {
               remember("verdicts.reason", address.get("verdicts.reason") === reason ? "" : reason);
@@ -291,6 +338,7 @@ const DRAW = {
               again();
             }}, `${reason} ${number(many)}`))));
       }));
+      requestAnimationFrame(() => map.querySelectorAll("button").forEach((button) => { if (button.scrollWidth > button.clientWidth) button.replaceChildren(); }));
     }
     paint();
     const basis = bases.length > 1 ? make("div", {class: "chips", role: "group", "aria-label": "heat map by"}, make("span", {class: "label"}, "heat map by"), ...bases) : "";
@@ -310,23 +358,25 @@ const DRAW = {
       return unit === "raw" ? highs : highs.map(() => unit === "normalized" ? 100 : Math.max(...highs));
     };
     let fulls = scale();
+    const counted = data.plugins.map((_, at) => at).filter((at) => rows.some((node) => data.raw[node][at] || data.normalized[node][at]));
+    const zero = data.plugins.filter((_, at) => !counted.includes(at));
     const score = (node, at) => make("div", {role: "gridcell", class: "score", title: `${data.plugins[at]}: raw ${number(data.raw[node][at])}, normalized ${number(data.normalized[node][at])} × ${data.weights[at]}`},
       make("div", {class: "bar"}, make("span", {style: {width: `${100 * Math.abs(value(node, at)) / fulls[at]}%`, background: colour(data.plugins[at])}})),
       make("span", {class: "number"}, number(value(node, at))));
     const columns = [
       {label: "node", compare: by((node) => data.nodes[node]), cell: (node) => cell(data.nodes[node])},
-      {label: "total", number: true, compare: by((node) => -data.totals[node]), cell: (node) => cell(number(data.totals[node]), "number")},
-      {label: "contributions", compare: by((node) => -data.totals[node]), cell: (node) => make("div", {role: "gridcell"}, make("div", {class: "bar"},
+      {label: "total", number: true, down: true, compare: by((node) => data.totals[node]), cell: (node) => cell(number(data.totals[node]), "number")},
+      {label: "contributions", down: true, compare: by((node) => data.totals[node]), cell: (node) => make("div", {role: "gridcell"}, make("div", {class: "bar"},
         ...data.plugins.map((plugin, at) => {
           const part = data.normalized[node][at] * data.weights[at];
           return make("span", {title: `${plugin} ${data.normalized[node][at]} × ${data.weights[at]} = ${part}`,
             style: {width: `${Math.max(0, 100 * part / highest)}%`, background: colour(data.plugins[at])}});
         })))},
-      ...data.plugins.map((plugin, at) => ({label: `${plugin} × ${data.weights[at]}`, number: true, wide: true,
-        compare: by((node) => -value(node, at)), cell: (node) => score(node, at)})),
+      ...counted.map((at) => ({label: `${data.plugins[at]} × ${data.weights[at]}`, number: true, wide: true, down: true,
+        compare: by((node) => value(node, at)), cell: (node) => score(node, at)})),
     ];
     const table = grid({label: "scores", noun: "node", columns, rows, text: (node) => data.nodes[node],
-      template: `${column_width(10, data.nodes, 40)} 5rem 16rem ${data.plugins.map((plugin) => `${Math.max(plugin.length + 6, 20)}ch`).join(" ")}`});
+      template: `${column_width(18, data.nodes, 40)} 5rem minmax(8.5rem, 16fr) ${counted.map(() => "minmax(8.5rem, 16fr)").join(" ")}`});
     const units = ["raw", "normalized", "weighted"].map((name) => make("button", {type: "button", "aria-pressed": name === unit, onclick: () => {
       unit = name;
       remember("scores.unit", unit === "weighted" ? "" : unit);
@@ -335,8 +385,9 @@ const DRAW = {
       table.show(rows);
     }}, name));
     table.tools.prepend(...units);
-    const legend = make("div", {class: "legend"}, ...data.plugins.map((plugin, at) =>
-      make("span", {}, make("span", {class: "key", style: {background: colour(data.plugins[at])}}), `${plugin} × ${data.weights[at]}`)));
+    const legend = make("div", {class: "legend"}, ...counted.map((at) =>
+      make("span", {}, make("span", {class: "key", style: {background: colour(data.plugins[at])}}), `${data.plugins[at]} × ${data.weights[at]}`)),
+    zero.length ? make("span", {}, `0 for all of these nodes: ${zero.join(", ")}`) : "");
     const best = data.best > 1 ? `${plural(data.best, "node")} share the highest total: kube-scheduler picks one at random` : `${data.nodes[0]} has the highest total`;
     section("Scores", make("p", {}, best), lead(data), table.tools, legend, table.frame);
   },
@@ -356,32 +407,45 @@ const DRAW = {
       {label: data.noun, compare: by(({row}) => row[2]), cell: ({row}) => make("div", {role: "gridcell", title: row[2]},
         make("span", {class: `mark ${row[0]}`}, marks[row[0]][0]), row[2])},
       ...data.columns.map((column, at) => ({
-        label: column.label, number: column.is_number, compare: by(({row}) => column.is_number ? -row[3 + at] : row[3 + at]),
+        label: column.label, number: column.is_number, down: column.is_number, compare: by(({row}) => column.is_number ? quantity(row[3 + at]) : row[3 + at]),
         cell: ({row}) => cell(typeof row[3 + at] === "number" ? number(row[3 + at]) : row[3 + at], column.is_number ? "number" : ""),
       })),
     ];
-    const width = (at) => column_width(at === 2 ? 14 : 6, data.rows.map((row) => row[at]));
-    const key = `${data.title.toLowerCase()}.kind`;
+    const texts = (at) => at === 2 ? data.rows.map((row) => `✓ ${row[2]}`) : [data.columns[at - 3].label, ...data.rows.map((row) => row[at])];
+    const width = (at) => column_width(at === 2 ? 24 : 7, texts(at));
+    const places = [2, ...data.columns.map((_, at) => 3 + at)];
+    const title = data.title.toLowerCase(), key = `${title}.kind`;
+    // What few values of a column tell many rows apart can be chosen by a click.
+    const facets = data.columns.flatMap((column, at) => {
+      const counts = tally(data.rows.map((row) => row[3 + at]).filter(Boolean));
+      const is_short = [...counts.keys()].every((text) => typeof text === "string" && text.length <= 24);
+      const is_facet = is_short && !column.is_number && counts.size > 1 && counts.size <= 24 && data.rows.length >= 5 * counts.size;
+      return is_facet ? [{at: 3 + at, label: column.label, key: `${title}.${column.label}`, counts}] : [];
+    });
+    const chosen = (wanted, value) => !address.get(wanted) || address.get(wanted) === value;
     const table = grid({
-      label: data.title.toLowerCase(), noun: data.noun, columns, rows, pick: tell, name: ({row}) => row[2],
-      keep: ({row}) => !address.get(key) || address.get(key) === data.kinds[row[1]],
-      template: `${width(2)} ${data.columns.map((column, at) => column.is_number ? "8rem" : width(3 + at)).join(" ")}`,
+      label: title, noun: data.noun, columns, rows, pick: tell, name: ({row}) => row[2],
+      keep: ({row}) => chosen(key, data.kinds[row[1]]) && facets.every((facet) => chosen(facet.key, row[facet.at])),
+      template: places.map(width).join(" "),
       text: ({row, detail}) => [row[0], data.kinds[row[1]], ...row.slice(2), ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
     });
-    function values(row) {
-      return data.columns.map((column, at) => [column.label, row[3 + at]]).filter(([, text]) => typeof text === "string" && text);
+    function values(row, facts) {
+      const told = new Set(facts.map(([label]) => label));
+      return data.columns.map((column, at) => [column.label, row[3 + at]]).filter(([label, text]) => typeof text === "string" && text && !told.has(label));
     }
     function tell({row, detail}) {
       return [make("h3", {}, row[2]), ...fix_list(detail.fixes, detail.no_fix),
-        make("dl", {}, ...[...values(row), ...detail.facts].flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, text)])),
+        make("dl", {}, ...[...values(row, detail.facts), ...detail.facts].flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, text)])),
         ...(detail.event ? [make("p", {class: "label"}, "event"), make("p", {class: "mono"}, detail.event)] : []),
         ...(detail.members.length ? [
           make("p", {class: "label"}, plural(detail.members.length + detail.left_out, "entry").replace("entrys", "entries")),
           make("ul", {class: "mono"}, ...detail.members.slice(0, STEP).map((one) => make("li", {}, one))),
           left_out(Math.max(0, detail.members.length - STEP) + detail.left_out, "entry")] : [])];
     }
-    const kinds = chips("", key, tally(data.rows.map((row) => data.kinds[row[1]]).filter(Boolean)), () => table.refresh());
-    section(data.title, kinds, table.tools, make("div", {class: "split"}, table.frame, table.story), left_out(data.left_out, data.noun));
+    const kinds = chips("state", key, tally(data.rows.map((row) => data.kinds[row[1]]).filter(Boolean)), () => table.refresh());
+    const more = facets.map((facet) => chips(facet.label, facet.key, facet.counts, () => table.refresh()));
+    const is_wide = places.reduce((sum, at) => sum + letters_of(texts(at)), 0) > WIDEST_BESIDE;
+    section(data.title, kinds, ...more, table.tools, make("div", {class: is_wide ? "split stacked" : "split"}, table.frame, table.story), left_out(data.left_out, data.noun));
     table.open(rows[0]);
   },
 
@@ -400,7 +464,7 @@ const DRAW = {
       cursor.setAttribute("x2", x);
       told.textContent = `${number(at + 1)}. ${data.texts[at]} (pending ${number(data.pending[at])}, placed ${number(data.placed[at])}, evicted ${number(data.evicted[at])})`;
     }
-    const plot = shape("svg", {viewBox: "0 0 1000 155", role: "img", "aria-label": "pods pending, placed, and evicted by decision", class: "plot"},
+    const plot = shape("svg", {viewBox: "0 0 1000 155", preserveAspectRatio: "none", role: "img", "aria-label": "pods pending, placed, and evicted by decision", class: "plot"},
       line(data.pending, "pending"), line(data.placed, "placed"), line(data.evicted, "evicted"), cursor);
     const legend = make("div", {class: "legend"}, ...["pending", "placed", "evicted"].map((kind) =>
       make("span", {}, make("span", {class: `key ${kind}`}), kind)));
@@ -418,7 +482,7 @@ const DRAW = {
     };
     const columns = [
       {label: "workload", compare: by((row) => data.rows[row]), cell: (row) => cell(data.rows[row])},
-      {label: "replicas", number: true, compare: by((row) => -data.replicas[row]), cell: (row) => cell(number(data.replicas[row]), "number")},
+      {label: "replicas", number: true, down: true, compare: by((row) => data.replicas[row]), cell: (row) => cell(number(data.replicas[row]), "number")},
       ...data.columns.map((column, at) => ({
         label: column, compare: by((row) => data.state[row][at] || data.states.length),
         cell: (row) => {
@@ -430,7 +494,7 @@ const DRAW = {
     ];
     const worst = (row) => data.states[Math.min(...data.state[row].filter(Boolean))] || "";
     const table = grid({label: "workloads", noun: "workload", columns, rows,
-      template: `${column_width(10, data.rows, 40)} 5rem repeat(${data.columns.length}, minmax(7rem, 12rem))`,
+      template: `${column_width(18, data.rows, 40)} 5rem repeat(${data.columns.length}, minmax(7rem, 12rem))`,
       keep: (row) => !address.get("workloads.state") || worst(row) === address.get("workloads.state"),
       text: (row) => `${data.rows[row]} ${data.columns.map((_, at) => data.states[data.state[row][at]]).join(" ")}`});
     const states = chips("worst", "workloads.state", tally(rows.map(worst).filter(Boolean)), () => table.refresh());
@@ -507,16 +571,18 @@ const DRAW = {
     const more = make("button", {type: "button", onclick: () => { most += STEP; draw(); }}, "show more");
     const body = make("tbody");
     const heads = data.columns.map((column, at) => make("th", {scope: "col", class: column.is_number ? "number" : ""},
-      make("button", {type: "button", onclick: () => {
-        sorted = {column: at, up: sorted.column === at ? !sorted.up : true};
-        remember(`${label}.sort`, (sorted.up ? 1 : -1) * (at + 1));
-        refresh();
-      }}, column.label || "name")));
+      make("button", {type: "button", onclick: () => sort(at)}, column.label || "name")));
+    function sort(at) {
+      if (!data.columns[at]) return;
+      sorted = {column: at, up: sorted.column === at ? !sorted.up : !data.columns[at].is_number};
+      remember(`${label}.sort`, (sorted.up ? 1 : -1) * (at + 1));
+      refresh();
+    }
     function refresh() {
       const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
       shown = data.rows.filter((row) => { const text = row.join(" ").toLowerCase(); return wanted.every((word) => text.includes(word)); });
       if (sorted.column >= 0) {
-        const compare = by((row) => row[sorted.column]);
+        const is_number = data.columns[sorted.column].is_number, compare = by((row) => is_number ? quantity(row[sorted.column]) : row[sorted.column]);
         shown.sort((a, b) => (sorted.up ? compare(a, b) : compare(b, a)));
         heads.forEach((head, at) => head.setAttribute("aria-sort", at !== sorted.column ? "none" : sorted.up ? "ascending" : "descending"));
       }
@@ -527,11 +593,13 @@ const DRAW = {
       count.textContent = shown.length === data.rows.length ? plural(data.rows.length, "row") : `${number(shown.length)} of ${plural(data.rows.length, "row")}`;
       more.hidden = shown.length <= most;
       body.replaceChildren(...shown.slice(0, printing ? shown.length : most).map((row) => make("tr", {}, ...row.map((value, at) =>
-        make("td", {class: data.columns[at].is_number ? "number" : ""}, typeof value === "number" ? number(value) : value)))));
+        make("td", {class: data.columns[at].is_number ? "number" : "", colspan: at + 1 === row.length && row.length < heads.length ? heads.length - at : null}, typeof value === "number" ? number(value) : value)))));
     }
     const tools = data.rows.length > 8 ? [make("div", {class: "tools"}, filter, count)] : [];
-    section(data.title, ...tools, make("div", {class: "wide"}, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)), more, left_out(data.left_out, "row"));
+    const frame = make("div", {class: "wide", tabindex: "0", role: "region", "aria-label": data.title}, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body));
+    section(data.title, ...tools, frame, more, left_out(data.left_out, "row"));
     redraws.push(draw);
+    tables.push({frame, filter, sort, key: (event) => { frame.scrollTop += event.key === "j" ? 30 : -30; }});
     refresh();
   },
 
@@ -549,10 +617,10 @@ const DRAW = {
     };
     const some = rows.filter(changed).length ? rows.filter(changed) : rows;
     const table = grid({label: "usage", noun: "node", rows: address.has("usage.each") ? rows : some, name: (node) => data.nodes[node], text: (node) => data.nodes[node],
-      template: `${column_width(10, data.nodes, 40)} repeat(${data.resources.length}, 16rem)`,
+      template: `${column_width(18, data.nodes, 40)} repeat(${data.resources.length}, 16rem)`,
       columns: [
         {label: "node", compare: by((node) => data.nodes[node]), cell: (node) => cell(data.nodes[node])},
-        ...data.resources.map((resource, at) => ({label: resource, compare: by((node) => -(data.after[node][at] ?? -1)), cell: (node) => bar(node, at)})),
+        ...data.resources.map((resource, at) => ({label: resource, compare: by((node) => data.after[node][at] ?? -1), down: true, cell: (node) => bar(node, at)})),
       ]});
     const each = toggle("every node", "usage.each", (on) => table.show(on ? rows : some));
     table.tools.prepend(each);
@@ -569,7 +637,7 @@ function lead(data) {
   const parts = data.plugins.map((plugin, at) => [plugin, weighted(0, at) - weighted(second, at), at]).filter(([, value]) => value);
   if (!parts.length) return "";
   const high = Math.max(...parts.map(([, value]) => Math.abs(value)));
-  return make("div", {class: "lead"}, make("p", {class: "label"}, `${data.nodes[0]} over ${data.nodes[second]}: ${data.totals[0] - data.totals[second]} points`),
+  return make("div", {class: "lead"}, make("p", {class: "label"}, `${data.nodes[0]} over ${data.nodes[second]}: ${plural(data.totals[0] - data.totals[second], "point")}`),
     ...parts.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).map(([plugin, value, at]) => make("div", {class: "leadrow"},
       make("span", {}, plugin), make("span", {class: "bar"}, make("span", {style: {width: `${(100 * Math.abs(value)) / high}%`, background: colour(data.plugins[at])}})),
       make("span", {class: "number"}, `${value > 0 ? "+" : ""}${number(value)}`))));
@@ -590,7 +658,7 @@ function fix_list(fixes, none) {
       setTimeout(() => { copy.textContent = "copy"; }, 1500);
     }}, "copy");
     return make("li", {}, fix.title, fix.seen ? make("span", {class: "label"}, ` · ${fix.seen} `) : " ",
-      ...(fix.copy ? [copy, make("details", {}, make("summary", {}, "commands"), make("pre", {tabindex: "0"}, fix.copy))] : []));
+      ...(fix.copy ? [copy, make("details", {}, make("summary", {}, /^kube/m.test(fix.copy) ? "commands" : "changes"), make("pre", {tabindex: "0"}, fix.copy))] : []));
   });
   return [...(made.length ? [make("ol", {class: "fixes"}, ...made)] : []), ...(none ? [make("p", {}, make("b", {}, "no fix "), none)] : [])];
 }
@@ -614,7 +682,7 @@ function head(data) {
 }
 
 // Colours that people with any colour vision tell apart (Okabe and Ito), then the same darker.
-const COLOURS = ["#0072b2", "#b07600", "#007a5a", "#b4558c", "#3579a8", "#c14d00", "#7a7000", "#5b2a86", "#6f6f6f", "#1b6ca8", "#8f5c00", "#00684c"];
+const COLOURS = ["#0072b2", "#b07600", "#007a5a", "#b4558c", "#3579a8", "#c14d00", "#7a7000", "#8a5cc0", "#6f6f6f", "#1b6ca8", "#96640a", "#2a7d63"];
 const PLUGINS = ["NodeResourcesFit", "NodeAffinity", "TaintToleration", "PodTopologySpread", "InterPodAffinity", "NodeResourcesBalancedAllocation",
   "ImageLocality", "VolumeBinding", "NodeUnschedulable", "NodePorts", "DynamicResources", "VolumeZone"];
 // A plugin has the same color on every page; others have one by the letters of their name.

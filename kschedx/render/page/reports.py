@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -483,7 +484,7 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
         bands[pool_of[old], pool_of[new]] += pods
     if not bands:
         return None
-    pools = sorted({pool for pair in bands for pool in pair}, key=lambda pool: (pool == "pending", pool))
+    pools = sorted({pool for pair in bands for pool in pair}, key=lambda pool: (pool == "pending", _natural(pool)))
     index = {pool: at for at, pool in enumerate(pools)}
     return Flow(
         title=title,
@@ -492,6 +493,11 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
         in_use=() if repacking is None or are_nodes else tuple(_in_use(repacking, pool_of, pool) for pool in pools),
         moves=tuple((index[old], index[new], pods) for (old, new), pods in bands.most_common()),
     )
+
+
+def _natural(name: str) -> list[str | int]:
+    """Return a key that sorts pool-9 before pool-10."""
+    return [int(part) if at % 2 else part for at, part in enumerate(re.split(r"([0-9]+)", name))]
 
 
 def _has_label(snapshot: Snapshot, key: str) -> bool:
