@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
 from msgspec import Struct
 
 from kschedx.apiserver.pod_security import ALL, PREFIX, Level
@@ -52,14 +53,14 @@ def secured(pod: Mapping[str, object]) -> Secured | None:
     }
     if of_pod:
         settings += [Setting(container="", field=field, value=value) for field, value in of_pod.items()]
-        patch.append({"op": "add", "path": "/spec/securityContext", "value": {**own, **of_pod}})
+        patch.append({"op": "add", "path": "/spec/securityContext", "value": _in_order({**own, **of_pod})})
     for path, container in () if is_windows else containers:
         context = map_at(container, "securityContext")
         said = _of_container(context)
         if said:
             name = str(container.get("name") or "")
             settings += [Setting(container=name, field=field, value=value) for field, value in said.items()]
-            patch.append({"op": "add", "path": f"{path}/securityContext", "value": {**context, **said}})
+            patch.append({"op": "add", "path": f"{path}/securityContext", "value": _in_order({**context, **said})})
     if not patch:
         return None
     metadata = map_at(pod, "metadata")
@@ -70,6 +71,12 @@ def secured(pod: Mapping[str, object]) -> Secured | None:
         name=str(metadata.get("name") or ""),
     )
     return Secured(settings=tuple(settings), change=Change(target=target, patch=tuple(patch)))
+
+
+def _in_order(context: Json) -> Json:
+    """Return the fields by name: their order in the file does not matter."""
+    in_order: Json = msgspec.to_builtins(context, order="sorted")
+    return in_order
 
 
 def relabelled(namespace: str, level: Level) -> Change:

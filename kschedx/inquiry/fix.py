@@ -179,7 +179,7 @@ def admin_access(namespace: str) -> Fix:
     """Return the fix that lets a namespace have device claims with admin access."""
     label = f"{ADMIN_ACCESS_LABEL}=true"
     command = shell_command(f"kubectl label namespace {{}} {label}", namespace)
-    return Fix.untried(f"label namespace {namespace} {label}", commands=(command,), of_group=Group.CLUSTER)
+    return Fix.untried(f"label namespace {namespace} {label}", commands=(command,))
 
 
 def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iterator[str]:

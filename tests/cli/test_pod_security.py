@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kschedx.fixes.pod_security import secured
 from tests.builders import Manifest
 from tests.cli.manifests import NODE, POD, changed, write
 from tests.command import ROOT, Ran, kschedx
@@ -86,6 +87,16 @@ def test_what_a_pod_insists_on_is_left_to_it(tmp_path: Path) -> None:
     assert "fix       enforce privileged in namespace payments, for all its pods · fits node-a" in ran.out
     assert "$ kubectl label namespace payments pod-security.kubernetes.io/enforce=privileged --overwrite" in ran.out
     assert "set the securityContext" not in ran.out
+
+
+def test_the_order_of_fields_does_not_matter() -> None:
+    fields: Manifest = {"runAsUser": 1000, "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}}
+    patches = []
+    for context in (fields, {key: fields[key] for key in reversed(fields)}):
+        found = secured({"spec": {"containers": [{"name": "main", "securityContext": context}]}})
+        assert found is not None
+        patches.append(json.dumps(found.change.patch))
+    assert patches[0] == patches[1]
 
 
 def test_what_is_in_the_way_afterwards(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import extender_failure
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.workloads import has_template
+from kschedx.render.fixes import fix_views
 from kschedx.render.outcome import causes, roots
 from tests.builders import Manifest, at, node, pod
 from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice
@@ -107,7 +108,7 @@ def test_a_claim_with_admin_access_needs_a_label_of_the_namespace() -> None:
     assert roots(Diagnosis(found.cycle)) == (
         f"template default/monitor requests admin access, for which namespace default lacks the label {label}",
     )
-    assert [fix.title for fix in found.fixes] == [f"label namespace default {label}"]
+    assert [(fix.title, fix.seen) for fix in fix_views(found)] == [(f"label namespace default {label}", "not tried")]
 
 
 @pytest.mark.parametrize(
