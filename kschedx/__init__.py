@@ -74,7 +74,7 @@ def load(*paths: str, whole: bool = False) -> Snapshot:
     from kschedx.loading import load as load_paths
 
     try:
-        return load_paths([path(one, "path") for one in paths], whole=whole)
+        return load_paths([path(item, "path") for item in paths], whole=whole)
     except OSError as error:
         from kschedx.errors import InputError
 
@@ -272,8 +272,8 @@ def doctor(*paths: str) -> Diagnosis:
     from kschedx.doctor.diagnosis import diagnose
     from kschedx.kube.decoding import path
 
-    found = [path(one, "path") for one in paths]
-    return diagnose(contents_of(found), found)
+    file_paths = [path(item, "path") for item in paths]
+    return diagnose(contents_of(file_paths), file_paths)
 
 
 def diff_profiles(
@@ -417,11 +417,11 @@ def fit(
 
     cluster = _snapshot(snapshot)
     setup = Setup.for_cluster(cluster, **_setup(config, kube_version, feature_gates))
-    asked = new_pod(cluster, text(pod, "pod") if isinstance(pod, str) else mapping(pod, "pod"), setup)
+    new = new_pod(cluster, text(pod, "pod") if isinstance(pod, str) else mapping(pod, "pod"), setup)
     wanted = None if replicas is None else whole_number(replicas, "replicas")
-    found = fitted(asked.subject.snapshot, setup, asked.subject.pod, manifest=asked.workload, wanted=wanted)
-    state = state_of_more(cluster, asked.subject, setup, asked.workload)
-    return found if isinstance(state, Explanation) else replace(found, lifecycle=state)
+    result = fitted(new.subject.snapshot, setup, new.subject.pod, manifest=new.workload, wanted=wanted)
+    state = state_of_more(cluster, new.subject, setup, new.workload)
+    return result if isinstance(state, Explanation) else replace(result, lifecycle=state)
 
 
 def autoscale(

@@ -58,12 +58,12 @@ def load(
     dumps: list[Dump] = []
     left_out: list[str] = []
 
-    def seen(found: Dump | LeftOut) -> None:
-        if isinstance(found, Dump):
-            dumps.append(found)
+    def seen(part: Dump | LeftOut) -> None:
+        if isinstance(part, Dump):
+            dumps.append(part)
         else:
-            left_out.append(found.source)
-        see(found)
+            left_out.append(part.source)
+        see(part)
 
     with without_collection():
         for path in paths:

@@ -41,5 +41,5 @@ def provided(name: str) -> object:
     module, _, attribute = PROVIDERS.get(name, "").partition(":")
     if not module:
         raise UndecidableError(f"this kschedx has no {name}")
-    found: object = getattr(import_module(module), attribute)
-    return found
+    provider: object = getattr(import_module(module), attribute)
+    return provider

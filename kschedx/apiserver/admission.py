@@ -74,13 +74,13 @@ class PodSecurity(Struct, frozen=True, kw_only=True):
 
     def refusal(self, pod: Pod, kubelet: KubeletSpec) -> str | None:
         """Return why the pod is refused, or None."""
-        found = self.violations(pod, kubelet)
-        return f'violates PodSecurity "{self.wanted}": {told(found)}' if found else None
+        violated = self.violations(pod, kubelet)
+        return f'violates PodSecurity "{self.wanted}": {told(violated)}' if violated else None
 
     def warning(self, pod: Pod, kubelet: KubeletSpec, *, is_template: bool) -> str:
         """Return the warning that kubectl prints for the namespace's warn level, or an empty string."""
-        found = violations(judged(pod, kubelet, is_template=is_template), self.wanted, self.standards)
-        return f'would violate PodSecurity "{self.wanted}": {told(found)}' if found else ""
+        violated = violations(judged(pod, kubelet, is_template=is_template), self.wanted, self.standards)
+        return f'would violate PodSecurity "{self.wanted}": {told(violated)}' if violated else ""
 
 
 class AdmissionContext(Struct, frozen=True, kw_only=True):
@@ -158,12 +158,12 @@ def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = Non
 
 def _set_by_limit_ranges(changes: Iterable[AdmissionChange]) -> Iterator[str]:
     """Yield `cpu, memory request for container app`, the text of the plugin's annotation on the pod."""
-    found: dict[tuple[str, str], list[str]] = {}
+    limits_by_kind: dict[tuple[str, str], list[str]] = {}
     for change in changes:
         side, _, resource = change.item.partition(".")
         if change.plugin == LIMIT_RANGER:
-            found.setdefault((change.container, side.removesuffix("s")), []).append(resource)
-    for (container, side), resources in found.items():
+            limits_by_kind.setdefault((change.container, side.removesuffix("s")), []).append(resource)
+    for (container, side), resources in limits_by_kind.items():
         yield f"{', '.join(sorted(resources))} {side} for container {container}"
 
 

@@ -407,7 +407,7 @@ def _defaulted_request(request: DeviceRequest, *, flat: bool) -> DeviceRequest:
     return DeviceRequest(
         name=request.name,
         exactly=None if exactly is None else _with_count(exactly),
-        first_available=tuple(_with_count(one) for one in request.first_available),
+        first_available=tuple(_with_count(subrequest) for subrequest in request.first_available),
     )
 
 
@@ -424,10 +424,10 @@ def _with_count(request: _Request) -> _Request:
 def _check_requested(requests: tuple[DeviceRequest, ...], field: str) -> None:
     for index, request in enumerate(requests):
         path = f"{field}.devices.requests[{index}]"
-        alternatives = {f"firstAvailable[{at}]": one for at, one in enumerate(request.first_available)}
-        for name, one in ({"exactly": request.exactly} | alternatives).items():
-            if one is not None and one.capacity is not None:
-                _check_all(f"{path}.{name}.capacity.requests", one.capacity.requests)
+        alternatives = {f"firstAvailable[{at}]": subrequest for at, subrequest in enumerate(request.first_available)}
+        for name, exact in ({"exactly": request.exactly} | alternatives).items():
+            if exact is not None and exact.capacity is not None:
+                _check_all(f"{path}.{name}.capacity.requests", exact.capacity.requests)
 
 
 def _published(spec: ResourceSliceSpec) -> Iterator[tuple[str, Written]]:

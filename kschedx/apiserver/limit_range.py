@@ -172,11 +172,11 @@ class _Usage(Struct, frozen=True, kw_only=True):
 
     def _minimum(self, name: str, bound: Quantity) -> _Violation | None:
         request, limit = self.requests.get(name), self.limits.get(name)
-        asked, allowed, least = _comparable(request, limit, bound)
+        request_amount, allowed, least = _comparable(request, limit, bound)
         rule = f"minimum {name} usage per {self.item.type} is {bound}"
         if request is None:
             return self._at("requests", name, f"{rule}.  No request is specified")
-        if asked < least:
+        if request_amount < least:
             return self._at("requests", name, f"{rule}, but request is {request}")
         if limit is not None and allowed < least:
             return self._at("limits", name, f"{rule}, but limit is {limit}")
@@ -184,32 +184,32 @@ class _Usage(Struct, frozen=True, kw_only=True):
 
     def _maximum(self, name: str, bound: Quantity) -> _Violation | None:
         request, limit = self.requests.get(name), self.limits.get(name)
-        asked, allowed, most = _comparable(request, limit, bound)
+        request_amount, allowed, most = _comparable(request, limit, bound)
         rule = f"maximum {name} usage per {self.item.type} is {bound}"
         if limit is None:
             return self._at("limits", name, f"{rule}.  No limit is specified")
         if allowed > most:
             return self._at("limits", name, f"{rule}, but limit is {limit}")
-        if request is not None and asked > most:
+        if request is not None and request_amount > most:
             return self._at("requests", name, f"{rule}, but request is {request}")
         return None
 
     def _most_requested(self, name: str, bound: Quantity) -> _Violation | None:
         request = self.requests.get(name)
-        asked, _, most = _comparable(request, None, bound)
+        request_amount, _, most = _comparable(request, None, bound)
         rule = f"maximum {name} usage per {self.item.type} is {bound}"
         if request is None:
             return self._at("requests", name, f"{rule}.  No request is specified")
-        return self._at("requests", name, f"{rule}, but request is {request}") if asked > most else None
+        return self._at("requests", name, f"{rule}, but request is {request}") if request_amount > most else None
 
     def _ratio(self, name: str, bound: Quantity) -> _Violation | None:
-        asked, allowed, _ = _comparable(self.requests.get(name), self.limits.get(name), bound)
+        request_amount, allowed, _ = _comparable(self.requests.get(name), self.limits.get(name), bound)
         rule = f"{name} max limit to request ratio per {self.item.type} is {bound}"
-        if not asked:
+        if not request_amount:
             return self._at("requests", name, f"{rule}, but no request is specified or request is 0")
         if not allowed:
             return self._at("limits", name, f"{rule}, but no limit is specified or limit is 0")
-        ratio = allowed / asked
+        ratio = allowed / request_amount
         if bound.value() <= _MAX_MILLI_VALUE:
             exceeds = ratio * 1000 > float(bound.milli_value())
         else:

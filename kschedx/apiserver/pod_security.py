@@ -505,8 +505,8 @@ class Standards(Struct, frozen=True, kw_only=True):
 def violations(pod: Judged, wanted: LevelVersion, standards: Standards) -> tuple[Violation, ...]:
     """Return a pod's violations of a level, in the order of reports."""
     edition = standards.edition(wanted)
-    found = (check.rule(pod, edition) for check in _checks(wanted.level, edition.minor))
-    return tuple(violation for violation in found if violation is not None)
+    results = (check.rule(pod, edition) for check in _checks(wanted.level, edition.minor))
+    return tuple(violation for violation in results if violation is not None)
 
 
 def told(found: tuple[Violation, ...]) -> str:

@@ -83,15 +83,17 @@ def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resour
             return forbidden(new, f"status unknown for quota: {name}, resources: {','.join(restricted)}")
     for quota in concerned:
         hard, used = _parsed(quota.status.hard), _parsed(quota.status.used)
-        asked = {resource: amount for resource, amount in usage.items() if amount.mantissa and resource in hard}
+        requested_amounts = {
+            resource: amount for resource, amount in usage.items() if amount.mantissa and resource in hard
+        }
         exceeded = [
             resource
-            for resource, amount in sorted(asked.items())
+            for resource, amount in sorted(requested_amounts.items())
             if _nano(_sum(used.get(resource), amount)) > _nano(hard[resource])
         ]
         if exceeded:
-            told = (_told(amounts, exceeded) for amounts in (asked, used, hard))
-            requested, already, limited = told
+            formatted = (_told(amounts, exceeded) for amounts in (requested_amounts, used, hard))
+            requested, already, limited = formatted
             text = f"exceeded quota: {quota.metadata.name}, requested: {requested}, used: {already}, limited: {limited}"
             return forbidden(new, text)
     return None
@@ -102,10 +104,10 @@ def with_status(quota: ResourceQuota, objects: Iterable[New], *, pod_level_resou
     hard = quota.spec.hard
     quota = replace(quota, status=ResourceQuotaStatus(hard=hard))
     used = dict.fromkeys(hard, _ZERO)
-    for one in objects:
-        if not _matches(quota, one):
+    for charged_object in objects:
+        if not _matches(quota, charged_object):
             continue
-        for resource, amount in _usage(one, pod_level_resources=pod_level_resources).items():
+        for resource, amount in _usage(charged_object, pod_level_resources=pod_level_resources).items():
             if resource in used:
                 used[resource] = _sum(used[resource], amount)
     status = ResourceQuotaStatus(hard=hard, used={name: str(amount) for name, amount in used.items()})
@@ -198,7 +200,9 @@ def _is_restricted(resource: str, new: New) -> bool:
             return resource in _OF_PODS or is_hugepages(resource.removeprefix("requests.")) or is_of_device
         case PersistentVolumeClaim():
             counted = ("count/persistentvolumeclaims", *_OF_CLAIMS)
-            return resource in counted or any(resource.endswith(f"{_OF_CLASS}{one}") for one in _OF_CLAIMS)
+            return resource in counted or any(
+                resource.endswith(f"{_OF_CLASS}{claim_suffix}") for claim_suffix in _OF_CLAIMS
+            )
         case ResourceClaim():
             return resource == _OF_DEVICES or resource.endswith(_OF_DEVICE_CLASS)
         case ChargedObject():
@@ -339,9 +343,9 @@ def _of_devices(claim: ResourceClaim) -> QuotaAmounts:
     counts: Counter[str] = Counter()
     for request in claim.spec.devices.requests:
         wanted: dict[str, int] = {}
-        for one in request.first_available or ((request.exactly,) if request.exactly is not None else ()):
-            resource = f"{one.device_class_name}{_OF_DEVICE_CLASS}"
-            number = _MOST_DEVICES if one.allocation_mode == AllocationMode.ALL else one.count
+        for subrequest in request.first_available or ((request.exactly,) if request.exactly is not None else ()):
+            resource = f"{subrequest.device_class_name}{_OF_DEVICE_CLASS}"
+            number = _MOST_DEVICES if subrequest.allocation_mode == AllocationMode.ALL else subrequest.count
             wanted[resource] = max(wanted.get(resource, 0), number)
         counts.update(wanted)
     return {_OF_DEVICES: _ONE, **{resource: parse_quantity(str(number)) for resource, number in counts.items()}}

@@ -48,8 +48,8 @@ def unknown_fields(manifest: Mapping[str, object]) -> list[InputError]:
         return []
     from jsonschema import Draft202012Validator
 
-    found = Draft202012Validator(_schema(root)).iter_errors(manifest)
-    return [fault for error in found for fault in _told(error, root)]
+    errors = Draft202012Validator(_schema(root)).iter_errors(manifest)
+    return [fault for error in errors for fault in _told(error, root)]
 
 
 def _has_fields_of(value: object, kind: str) -> bool:
@@ -65,9 +65,9 @@ def _is_a(kind: Any, value: object) -> bool:
         return True
     match kind:
         case [item]:
-            return isinstance(value, list) and all(_is_a(item, one) for one in value)
+            return isinstance(value, list) and all(_is_a(item, element) for element in value)
         case {"*": item}:
-            return isinstance(value, dict) and all(_is_a(item, one) for one in value.values())
+            return isinstance(value, dict) and all(_is_a(item, element) for element in value.values())
         case "boolean":
             return isinstance(value, bool)
         case "any":
@@ -157,9 +157,9 @@ def _told(error: Any, root: str) -> Iterator[InputError]:
         yield InputError(f"expected a number {bounds}, found {_shown(error.instance)}", place=Place(field=field))
         return
     expected = error.schema.get("description") or ("a list" if "array" in error.schema["type"] else "a mapping")
-    found = error.instance
-    hint = "quote it to make it a string" if expected == "a string" and isinstance(found, int | float) else ""
-    yield InputError(f"expected {expected}, found {_shown(found)}", place=Place(field=field_of(steps)), hint=hint)
+    instance = error.instance
+    hint = "quote it to make it a string" if expected == "a string" and isinstance(instance, int | float) else ""
+    yield InputError(f"expected {expected}, found {_shown(instance)}", place=Place(field=field_of(steps)), hint=hint)
 
 
 def _unknown(steps: _Steps, name: str, known: Sequence[str], root: str) -> InputError:
@@ -170,7 +170,7 @@ def _unknown(steps: _Steps, name: str, known: Sequence[str], root: str) -> Input
 def _hint(steps: _Steps, name: str, known: Sequence[str], root: str) -> str:
     """Return the intended field: one that differs by a typo, else one with this name elsewhere, else the nearest
     name."""
-    likely = max(known, key=lambda one: _likeness(one, name), default="")
+    likely = max(known, key=lambda known_name: _likeness(known_name, name), default="")
     likeness = _likeness(likely, name)
     if likeness < _NEAR or abs(len(likely) - len(name)) > 2:
         places = [place for place in _places(root, name) if _is_related(place[0], steps)]
@@ -178,7 +178,8 @@ def _hint(steps: _Steps, name: str, known: Sequence[str], root: str) -> str:
             at, spelled = min(places, key=lambda place: (-_shared(place[0], steps), len(place[0])))
             return f"{spelled} belongs in {field_of(at)}"
     likely = next(
-        (one for one in known if len(name) > 5 and one.startswith(name)), likely if likeness >= _ALIKE else ""
+        (candidate for candidate in known if len(name) > 5 and candidate.startswith(name)),
+        likely if likeness >= _ALIKE else "",
     )
     if likely:
         return f'did you mean "{likely}"?'

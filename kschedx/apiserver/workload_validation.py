@@ -174,10 +174,10 @@ def fixed_fields(before: Struct, kind: ResourceKind) -> Iterator[str]:
 
 
 def field_at(record: object, path: str) -> object:
-    found = msgspec.to_builtins(record)
+    value = msgspec.to_builtins(record)
     for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 def fixed_kind(written: Manifest) -> ResourceKind | None:
@@ -227,7 +227,7 @@ def _changed(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
         for name, default in (("serviceName", ""), ("podManagementPolicy", "OrderedReady")):
             if name in before and name in after and (before[name] or default) != (after[name] or default):
                 yield name
-        templates = [one.get("volumeClaimTemplates") for one in (before, after)]
+        templates = [version.get("volumeClaimTemplates") for version in (before, after)]
         if all(isinstance(template, list) for template in templates) and not says(*templates):
             yield "volumeClaimTemplates"
     if kind == "Job":

@@ -48,11 +48,11 @@ def best_for_fast_path(kinds: Sequence[tuple[Pod, int]], node: Node) -> int:
 def _nodes_for(pod: Pod, count: int, node: Node, resource: str) -> int:
     """Compute from the first container's request and the node's capacity."""
     requests: ResourceList = pod.spec.containers[0].resources.requests if pod.spec.containers else {}
-    asked = _amount(requests, resource)
+    amount = _amount(requests, resource)
     there = _amount(node.status.capacity, resource)
     if there == 0:
         return 0
-    return math.ceil(float(count) * asked / there)
+    return math.ceil(float(count) * amount / there)
 
 
 def _amount(resources: ResourceList, name: str) -> float:
@@ -137,19 +137,19 @@ class Packing:
     def _estimate(self, name: str, kinds: Sequence[tuple[int, ...]], similar: Sequence[str], current: int) -> Estimate:
         headroom = None
         if self._state.behaviour.similar_groups_limit_the_estimate:
-            headroom = sum(self._state.by_name[one].headroom for one in (name, *similar))
+            headroom = sum(self._state.by_name[group].headroom for group in (name, *similar))
         limit = node_limit(
             self._state.flags.max_nodes_per_scale_up, headroom, self._state.flags.max_nodes_total, current
         )
         if limit < 0:
             return NOTHING
         requests = self._state.pods.requests(self._state.options)
-        asked = {
+        sort_keys = {
             kind[0]: (requests[kind[0]].amounts.get("cpu", 0), requests[kind[0]].amounts.get("memory", 0))
             for kind in kinds
         }
         new = self._new_nodes[name]
-        ordered = ordered_kinds(kinds, asked, new.node)
+        ordered = ordered_kinds(kinds, sort_keys, new.node)
         fast = -1
         if self._state.flags.fast_path:
             fast = best_for_fast_path([(self._world.pod(kind.pods[0]), len(kind.pods)) for kind in ordered], new.node)

@@ -35,10 +35,12 @@ from kschedx.snapshot.snapshot import Snapshot
 def scheduling(config: Mapping[str, object] | None, release: Release) -> SchedulerConfig:
     """Return the configuration, whose only profile is used for every pod, whatever its schedulerName. Raises
     `ConfigError` if it has several."""
-    made = load_profiles(config, release)
-    if len(made.profiles) != 1:
-        raise ConfigError(f"cluster-autoscaler supports one profile, and the configuration has {len(made.profiles)}")
-    return made
+    scheduler_config = load_profiles(config, release)
+    if len(scheduler_config.profiles) != 1:
+        raise ConfigError(
+            f"cluster-autoscaler supports one profile, and the configuration has {len(scheduler_config.profiles)}"
+        )
+    return scheduler_config
 
 
 class AutoscalerOptions(Struct, frozen=True, kw_only=True):

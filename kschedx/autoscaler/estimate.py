@@ -138,7 +138,7 @@ class SpreadDomains(Struct, kw_only=True):
         """`filled` is (kind,) the pods on the node; None for an empty node."""
         if self.affinity:
             sums = [_sum(total, filled) for total in self.affinity]
-            finds_nobody = any(one <= 0 for one in sums)
+            finds_nobody = any(total <= 0 for total in sums)
             lacks_label = any(not total.has_label for total in self.affinity)
             if lacks_label or (finds_nobody and not (self.matches_itself and self.everywhere == 0)):
                 return REASON_AFFINITY
@@ -171,7 +171,7 @@ class CountedBins:
     def __init__(self, kinds: Sequence[int], seen: Sequence[Seen]) -> None:
         """`kinds` are rows of a pod of each class, `seen` the results for them on one new node."""
         rows = np.array(kinds, dtype=np.int64)
-        self._tracked = [_tracked(one, rows) for one in seen]
+        self._tracked = [_tracked(looked_up, rows) for looked_up in seen]
         self._filled = np.zeros((64, len(kinds)), dtype=np.int64)
         self.count = 0
 
@@ -257,7 +257,7 @@ def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
     counts = state[FILTER]
     domains.matches_itself = counts.matches_itself
     domains.everywhere = int(counts.affinity.everywhere[seen.node])
-    for found, sums in (
+    for groups, sums in (
         (domains.affinity, counts.affinity),
         (domains.anti_affinity, counts.anti_affinity),
         (domains.existing, counts.existing_anti_affinity),
@@ -270,7 +270,7 @@ def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
                 for brought, value in zip(seen.new, column, strict=True)
             ]
             mine = sum(amount for amount, value in zip(fresh, column, strict=True) if value == label)
-            found.append(
+            groups.append(
                 _Sum(
                     is_host=key == HOSTNAME,
                     has_label=label is not None,
@@ -279,7 +279,7 @@ def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
                     weights=np.asarray(tally.weights(seen.pods, kinds), dtype=np.int64),
                 )
             )
-            if found is domains.affinity:
+            if groups is domains.affinity:
                 domains.everywhere -= sum(fresh)
                 domains.everywhere_fresh += fresh[seen.index]
     return domains

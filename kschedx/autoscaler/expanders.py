@@ -158,7 +158,7 @@ def read_priorities(config: ConfigMap) -> dict[int, list[Pattern]] | str:
     unreadable = "Can't parse YAML with priorities in the configmap: not a map of numbers to lists of texts"
     if not isinstance(document, dict):
         return {} if document is None else wrong.format(unreadable)
-    found: dict[int, list[Pattern]] = {}
+    patterns_by_priority: dict[int, list[Pattern]] = {}
     for key, patterns in document.items():
         if not _NUMBER.fullmatch(key):
             return wrong.format(unreadable)
@@ -167,8 +167,10 @@ def read_priorities(config: ConfigMap) -> dict[int, list[Pattern]] | str:
         for pattern in patterns:
             if not isinstance(pattern, str):
                 return wrong.format(unreadable)
-            made = compiled(pattern)
-            if isinstance(made, Fault):
-                return wrong.format(f"Can't compile regexp rule for priority {key} and rule {pattern}: {made.message}")
-            found.setdefault(int(key), []).append(made)
-    return found
+            compiled_pattern = compiled(pattern)
+            if isinstance(compiled_pattern, Fault):
+                return wrong.format(
+                    f"Can't compile regexp rule for priority {key} and rule {pattern}: {compiled_pattern.message}"
+                )
+            patterns_by_priority.setdefault(int(key), []).append(compiled_pattern)
+    return patterns_by_priority

@@ -17,24 +17,24 @@ from kschedx.releases.autoscaler import AutoscalerBehaviour
 
 def typed(options: Sequence[str]) -> Written:
     """Parse `NAME=VALUE` of `--autoscaler-flag`. Raises `InputError`."""
-    found: Written = {}
+    values_by_option: Written = {}
     for option in options:
         name, equals, value = option.lstrip("-").partition("=")
         if not name:
             raise InputError(f"--autoscaler-flag: {json.dumps(option)} is not NAME=VALUE")
-        found.setdefault(name, []).append(value if equals else "true")
-    return found
+        values_by_option.setdefault(name, []).append(value if equals else "true")
+    return values_by_option
 
 
 def of_deployments(workloads: Mapping[tuple[str, str, str], bytes]) -> Written | None:
     """Return the flags of the only Deployment that runs cluster-autoscaler; None if there is none or several."""
-    found = [
+    all_flags = [
         flags
         for (kind, _, _), raw in workloads.items()
         if kind == "Deployment" and PROGRAM.encode() in raw
         for _, flags in flags_of_containers(json.loads(raw))
     ]
-    return found[0] if len(found) == 1 else None
+    return all_flags[0] if len(all_flags) == 1 else None
 
 
 # cluster-autoscaler's flags about scale-up. Upstream: config/flags/flags.go.

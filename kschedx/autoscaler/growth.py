@@ -82,7 +82,7 @@ def _resized(status: NodeGroupStatus, sizes: Mapping[str, int]) -> NodeGroupStat
 
 def _new_nodes(choice: GroupChoice, templates: Mapping[str, Template]) -> list[tuple[str, Node, Sequence[Pod]]]:
     ready = (NodeCondition(type="Ready", status="True"),)
-    made: list[tuple[str, Node, Sequence[Pod]]] = []
+    new_nodes: list[tuple[str, Node, Sequence[Pod]]] = []
     for resize in choice.resizes:
         template = templates[resize.group]
         for number in range(resize.before + 1, resize.after + 1):
@@ -93,21 +93,21 @@ def _new_nodes(choice: GroupChoice, templates: Mapping[str, Template]) -> list[t
                 metadata=replace(template.node.metadata, name=name, labels=labels),
                 status=replace(template.node.status, conditions=ready),
             )
-            made.append((resize.group, node, template.pods))
-    return made
+            new_nodes.append((resize.group, node, template.pods))
+    return new_nodes
 
 
 def with_new_nodes(snapshot: Snapshot, nodes: Sequence[tuple[Node, Sequence[Pod]]]) -> Snapshot:
     """Append nodes, with copies of pods that run on them."""
     cluster = snapshot.cluster
-    made: list[Pod] = []
+    new_pods: list[Pod] = []
     places: list[int] = []
     for node, pods in nodes:
         row = len(cluster.nodes)
         cluster = cluster.with_added(node)
-        made += [_on(pod, node) for pod in pods]
+        new_pods += [_on(pod, node) for pod in pods]
         places += [row] * len(pods)
-    table = snapshot.pods.with_pods(made)
+    table = snapshot.pods.with_pods(new_pods)
     where = np.concatenate([snapshot.pods.node, np.array(places, dtype=np.int64)])
     return replace(snapshot, cluster=cluster, pods=table.moved(where, len(cluster.nodes)), _tables={})
 

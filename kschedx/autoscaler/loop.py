@@ -154,24 +154,24 @@ class Loop:
         for row in rows:
             alike.setdefault(self.state.kinds.identity(row), []).append(row)
         self._seen = {}
-        found: dict[int, dict[str, TemplateVerdict]] = {}
+        verdicts_by_row: dict[int, dict[str, TemplateVerdict]] = {}
         with world.fork():
             new = world.bring(list(self._new_nodes.values()))
             for members in alike.values():
                 looked = world.look(members[0], new) if new else ()
                 seen = dict(zip(self._new_nodes, looked, strict=True))
-                verdicts = {group: verdict_alone(one) for group, one in seen.items()}
+                verdicts = {group: verdict_alone(on_node) for group, on_node in seen.items()}
                 for row in members:
-                    self._seen[row], found[row] = seen, verdicts
-        return found
+                    self._seen[row], verdicts_by_row[row] = seen, verdicts
+        return verdicts_by_row
 
     def rejections(self, row: int) -> dict[str, tuple[Status, ...]]:
         """Return, after the loop, every plugin that rejects the pod on each group's template, in order."""
-        found = {}
+        statuses = {}
         for group, new in self._new_nodes.items():
             with self._world.fork():
-                found[group] = self._world.rejections(row, self._world.add(new))
-        return found
+                statuses[group] = self._world.rejections(row, self._world.add(new))
+        return statuses
 
     # --- scale-up
 

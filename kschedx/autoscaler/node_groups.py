@@ -159,7 +159,7 @@ def membership(
             if (name := given.get(node.name) or node.metadata.labels.get(label, "")) in known
         }
         return Membership(groups=groups, told_by=(f"label {label}",) if label else ("the node groups file",))
-    found: dict[str, str] = {}
+    group_of_node: dict[str, str] = {}
     counts: dict[str, int] = {}
     ambiguous: list[str] = []
     rules = [*_by_value(known), _by_provider_id(names), _by_owner(known), _by_pool(names), _by_name(names)]
@@ -168,14 +168,14 @@ def membership(
             matches = dict(rule(node))
             if len(matches) == 1:
                 ((name, why),) = matches.items()
-                found[node.name] = name
+                group_of_node[node.name] = name
                 counts[why] = counts.get(why, 0) + 1
                 break
             if matches:
                 ambiguous.append(node.name)
                 break
     told_by = sorted(counts, key=lambda why: -counts[why])
-    return Membership(groups=found, told_by=tuple(told_by), ambiguous=tuple(ambiguous))
+    return Membership(groups=group_of_node, told_by=tuple(told_by), ambiguous=tuple(ambiguous))
 
 
 Rule = Callable[[Node], Iterator[Found]]
@@ -408,19 +408,19 @@ class _Judge(Struct, frozen=True, kw_only=True):
 
 def _conditions(node: Node) -> tuple[bool, int]:
     """Return whether the node's conditions and taints are ready, and the time of their last transition."""
-    found = False
+    has_condition = False
     is_ready = True
     since = 0
     for condition in node.status.conditions:
         bad = _BAD.get(condition.type)
         if bad is None:
             continue
-        found = found or condition.type == "Ready"
+        has_condition = has_condition or condition.type == "Ready"
         is_ready = is_ready and condition.status not in bad
         since = max(since, _time(condition.last_transition_time))
     if any(taint.key in _UNREADY_TAINTS for taint in node.spec.taints):
         is_ready = False
-    return (is_ready, since) if found else (False, 0)
+    return (is_ready, since) if has_condition else (False, 0)
 
 
 def _missing_gpu(node: Node, label: str | None, resources: Sequence[str]) -> str:

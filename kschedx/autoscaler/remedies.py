@@ -48,8 +48,8 @@ def rounded_request(resource: str, amount: int) -> int:
 
 def request_at_most(amounts: Iterable[tuple[str, int]]) -> RemedyStep:
     """Build the step for resources with amounts in plugins' integers."""
-    told = (f"{format_quantity(amount, Unit.of(name))} {name}" for name, amount in amounts)
-    return RemedyStep(f"lower the request to {' and '.join(told)}", StepKind.OF_POD)
+    amounts_texts = (f"{format_quantity(amount, Unit.of(name))} {name}" for name, amount in amounts)
+    return RemedyStep(f"lower the request to {' and '.join(amounts_texts)}", StepKind.OF_POD)
 
 
 class NodeRemedy(Struct, frozen=True, kw_only=True):

@@ -70,7 +70,7 @@ def loop_document(answer: LoopResult, pods: PodTable) -> Json:
     def counted(rows: Iterable[int]) -> dict[str, int]:
         return dict(Counter(name_of[row] for row in rows))
 
-    made: Json = {
+    document: Json = {
         "result": answer.result.value,
         "groups": {group.group.name: _group(group) for group in answer.groups},
         "pods": {entry.name: _entry(entry, pods) for entry in entries},
@@ -88,15 +88,15 @@ def loop_document(answer: LoopResult, pods: PodTable) -> Json:
         "clusterEvents": list(answer.events),
     }
     if answer.error:
-        made["error"] = answer.error
+        document["error"] = answer.error
     if answer.unknown_expanders:
-        made["unknownExpanders"] = list(answer.unknown_expanders)
-    return made
+        document["unknownExpanders"] = list(answer.unknown_expanders)
+    return document
 
 
 def _group(group_result: GroupResult) -> Json:
     status = group_result.group.status
-    made: Json = {
+    document: Json = {
         "health": status.health.value,
         "target": status.target,
         "minSize": status.min_size,
@@ -104,12 +104,12 @@ def _group(group_result: GroupResult) -> Json:
         "upcoming": group_result.group.upcoming,
     }
     if group_result.skipped:
-        made["skipped"] = list(group_result.skipped)
+        document["skipped"] = list(group_result.skipped)
     if status.backoff_code or status.backoff_message:
-        made["backoff"] = {"errorCode": status.backoff_code, "errorMessage": status.backoff_message}
+        document["backoff"] = {"errorCode": status.backoff_code, "errorMessage": status.backoff_message}
     if group_result.template is not None:
-        made["template"] = _template(group_result.template)
-    return made
+        document["template"] = _template(group_result.template)
+    return document
 
 
 def _template(template: Template) -> Json:
@@ -150,27 +150,27 @@ def _entry(entry: LoopEntry, pods: PodTable) -> Json:
 
 
 def _outcome(pod_result: PodResult) -> Json:
-    made: Json = {"outcome": pod_result.outcome.value}
+    document: Json = {"outcome": pod_result.outcome.value}
     if pod_result.outcome is PodOutcome.SCHEDULABLE:
-        made["on"] = "upcoming" if pod_result.is_on_upcoming else "existing"
+        document["on"] = "upcoming" if pod_result.is_on_upcoming else "existing"
     if pod_result.verdicts:
-        made["groups"] = {group: _verdict(verdict) for group, verdict in pod_result.verdicts.items()}
+        document["groups"] = {group: _verdict(verdict) for group, verdict in pod_result.verdicts.items()}
     if pod_result.remains:
-        made |= {"remains": True, "parts": list(pod_result.parts), "event": pod_result.is_told}
-    return made
+        document |= {"remains": True, "parts": list(pod_result.parts), "event": pod_result.is_told}
+    return document
 
 
 def _verdict(verdict: TemplateVerdict) -> Json:
     if verdict.fits:
         return {"fits": True}
-    made: Json = {"fits": False, "plugin": verdict.plugin, "reasons": list(verdict.reasons)}
+    document: Json = {"fits": False, "plugin": verdict.plugin, "reasons": list(verdict.reasons)}
     if verdict.error:
-        made["error"] = verdict.error
-    return made
+        document["error"] = verdict.error
+    return document
 
 
 def _choice(choice: GroupChoice, count: Callable[[Iterable[int]], dict[str, int]]) -> Json:
-    made: Json = {
+    document: Json = {
         "result": choice.result.value,
         "scaleUps": [
             {"group": resize.group, "from": resize.before, "to": resize.after, "max": resize.maximum}
@@ -181,8 +181,8 @@ def _choice(choice: GroupChoice, count: Callable[[Iterable[int]], dict[str, int]
         "event": choice.event,
     }
     if choice.error:
-        made["error"] = choice.error
-    return made
+        document["error"] = choice.error
+    return document
 
 
 # From a snapshot to cluster-autoscaler's decision.

@@ -180,8 +180,8 @@ class Sandbox:
 
     def check(self, row: int, node: ClusterRow) -> TemplateVerdict:
         """Run PreFilter over the whole cluster, then Filter on the node, without a change."""
-        pod, state, found = self._pre_filter(row)
-        stopped = self._stopped(found, node)
+        pod, state, pre_filter = self._pre_filter(row)
+        stopped = self._stopped(pre_filter, node)
         if stopped is not None:
             return stopped
         outcome = self._framework.run_filters(state, pod, self._framework.nodes.at(cluster_rows([node])))
@@ -191,11 +191,11 @@ class Sandbox:
     def look(self, row: int, new: Sequence[Brought]) -> tuple[Seen, ...]:
         """Run PreFilter once, then Filter on each of these nodes."""
         framework = self._framework
-        pod, state, found = self._pre_filter(row)
+        pod, state, pre_filter = self._pre_filter(row)
         table = framework.nodes.at(cluster_rows([brought.node for brought in new]))
         rejections: list[list[TemplateVerdict]] = [[] for _ in new]
         room: Room | None = None
-        if found.status.is_success:
+        if pre_filter.status.is_success:
             outcome = framework.run_filters(state, pod, table)
             for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True):
                 for index in np.flatnonzero(verdicts.rejected).tolist() if plugin not in OF_OTHERS else ():
@@ -204,7 +204,7 @@ class Sandbox:
         labels = tuple(self.node(brought.node).metadata.labels for brought in new)
         return tuple(
             Seen(
-                stopped=self._stopped(found, brought.node),
+                stopped=self._stopped(pre_filter, brought.node),
                 rejections=tuple(rejections[index]),
                 index=index,
                 new=tuple(new),
@@ -234,15 +234,15 @@ class Sandbox:
         fit = (
             plugin for plugin in self._framework.plugins("filter", FilterPlugin) if isinstance(plugin, NodeResourcesFit)
         )
-        return next((one.room(state, pod, nodes) for one in fit), None)
+        return next((plugin.room(state, pod, nodes) for plugin in fit), None)
 
     def rejections(self, row: int, node: ClusterRow) -> tuple[Status, ...]:
         """Return every plugin that rejects the pod on the node, with its findings; only PreFilter's if it rejects."""
-        pod, state, found = self._pre_filter(row)
-        if not found.status.is_success:
-            return (found.status,)
-        if self._leaves_out(found, node):
-            return (Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=", ".join(found.naming)),)
+        pod, state, pre_filter = self._pre_filter(row)
+        if not pre_filter.status.is_success:
+            return (pre_filter.status,)
+        if self._leaves_out(pre_filter, node):
+            return (Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=", ".join(pre_filter.naming)),)
         outcome = self._framework.run_filters(state, pod, self._framework.nodes.at(cluster_rows([node])))
         return tuple(
             verdicts.status(TableRow(0), plugin)
@@ -303,17 +303,17 @@ class Sandbox:
     def refusals(self, row: int, among: BoolArray) -> Mapping[str, int]:
         """Return the reasons of nodes (within the mask) that reject the pod, with their numbers."""
         framework = self._framework
-        pod, state, found = self._pre_filter(row)
+        pod, state, pre_filter = self._pre_filter(row)
         rows = ClusterRows(np.flatnonzero(among & ~framework.nodes.unschedulable))
-        if not found.status.is_success:
-            return dict.fromkeys(found.status.reasons, len(rows))
+        if not pre_filter.status.is_success:
+            return dict.fromkeys(pre_filter.status.reasons, len(rows))
         outcome = framework.run_filters(state, pod, framework.nodes.at(rows))
         counts: Counter[str] = Counter()
         for index, first in enumerate(outcome.plugin.tolist()):
             if first >= 0:
                 counts.update(outcome.verdicts[first].reasons[index])
-            elif found.nodes is not None and self.node(ClusterRow(int(rows[index]))).name not in found.nodes:
-                counts.update(found.naming)
+            elif pre_filter.nodes is not None and self.node(ClusterRow(int(rows[index]))).name not in pre_filter.nodes:
+                counts.update(pre_filter.naming)
         return counts
 
 

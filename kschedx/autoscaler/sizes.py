@@ -282,12 +282,14 @@ class Similarity:
 
     def _free(self, template: Template) -> dict[str, int]:
         """Return what the template's pods leave, in thousandths; for other resources, only what they request."""
-        asked: dict[str, int] = {"cpu": 0, "memory": 0, "ephemeral-storage": 0, "pods": 0}
+        requested: dict[str, int] = {"cpu": 0, "memory": 0, "ephemeral-storage": 0, "pods": 0}
         for pod in template.pods:
             for name, amount in pod_request(pod.spec, pod.status, self._options).amounts.items():
-                asked[name] = asked.get(name, 0) + (amount if name == "cpu" else amount * 1000)
+                requested[name] = requested.get(name, 0) + (amount if name == "cpu" else amount * 1000)
         offered = template.node.status.allocatable
-        return {name: (milli_value(offered[name]) if name in offered else 0) - amount for name, amount in asked.items()}
+        return {
+            name: (milli_value(offered[name]) if name in offered else 0) - amount for name, amount in requested.items()
+        }
 
 
 def _thousandths(amounts: ResourceList) -> dict[str, int]:
@@ -382,7 +384,7 @@ FILTERED_OUT = "expansion options filtered out and no longer considered"
 
 def parts_of(reasons: Iterable[Sequence[str]]) -> tuple[str, ...]:
     """Return the sorted parts after `pod didn't trigger scale-up: `; `reasons` has one entry for each group."""
-    counts = Counter(reason for one in reasons for reason in one)
+    counts = Counter(reason for group in reasons for reason in group)
     return tuple(sorted(f"{count} {reason}" for reason, count in counts.items()))
 
 

@@ -113,13 +113,13 @@ def _read(text: str) -> AutoscalerStatus:
 
 def _unknown(groups: Iterable[object]) -> tuple[str, ...]:
     """Return unknown states in the order of the groups."""
-    found: dict[str, None] = {}
+    unknown: dict[str, None] = {}
     for entry in groups:
         for part, known in (("health", Health), ("scaleUp", ScaleUp)):
             word = _text(map_at(entry, part), "status") if isinstance(entry, dict) else ""
             if word not in set(known):
-                found[word] = None
-    return tuple(found)
+                unknown[word] = None
+    return tuple(unknown)
 
 
 _PLACE = Place(object="ConfigMap kube-system/cluster-autoscaler-status", field="data.status")
@@ -150,17 +150,17 @@ def _group(entry: object, index: int) -> NodeGroupStatus:
 
 
 def _text(value: Mapping[str, object], key: str) -> str:
-    found = value.get(key)
-    return "" if found is None else str(found)
+    entry = value.get(key)
+    return "" if entry is None else str(entry)
 
 
 def _number(value: Mapping[str, object], key: str) -> int:
-    found = value.get(key, 0)
-    if found is None:
+    number = value.get(key, 0)
+    if number is None:
         return 0
-    if isinstance(found, bool) or not isinstance(found, int):
-        raise InputError(f"{key} is not a number: {found!r}", place=_PLACE)
-    return found
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InputError(f"{key} is not a number: {number!r}", place=_PLACE)
+    return number
 
 
 def _health(text: str) -> Health:

@@ -149,34 +149,37 @@ Manifest = dict[str, object]
 
 def machine_templates(snapshot: Snapshot) -> dict[str, Manifest]:
     """Group to `{"Node": manifest, "Pods": [manifest]}`, for groups with cpu and memory capacity."""
-    found: dict[str, Manifest] = {}
+    templates: dict[str, Manifest] = {}
     for kind, records in capi.RECORDS.items():
         for record in records:
             for scalable in snapshot.of(record):
                 capacity = _capacity(scalable.metadata.annotations)
                 if {"cpu", "memory"} <= capacity.keys():
                     group = f"{kind}/{scalable.metadata.namespace}/{scalable.metadata.name}"
-                    found[group] = {"Node": _node(scalable, capacity), "Pods": [_kube_proxy(scalable.metadata.name)]}
-    return found
+                    templates[group] = {
+                        "Node": _node(scalable, capacity),
+                        "Pods": [_kube_proxy(scalable.metadata.name)],
+                    }
+    return templates
 
 
 def _capacity(written: Mapping[str, str]) -> dict[str, str]:
     named = {"cpu": capi.CPU, "memory": capi.MEMORY, "ephemeral-storage": capi.DISK}
-    found = {resource: written[key] for resource, key in named.items() if written.get(key)}
+    amounts = {resource: written[key] for resource, key in named.items() if written.get(key)}
     if written.get(capi.GPU_TYPE) and written.get(capi.GPU_COUNT, "0") != "0":
-        found[written[capi.GPU_TYPE]] = written[capi.GPU_COUNT]
+        amounts[written[capi.GPU_TYPE]] = written[capi.GPU_COUNT]
     most = written.get(capi.MAX_PODS, "")
-    found["pods"] = MOST_PODS if most in ("", "0") else most
-    return found
+    amounts["pods"] = MOST_PODS if most in ("", "0") else most
+    return amounts
 
 
 def _node(scalable: capi.Scalable, capacity: Mapping[str, str]) -> Manifest:
     name = f"{scalable.metadata.name}-asg"
     generic = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name}
     passed_on = {key: value for key, value in scalable.spec.template.spec.metadata.labels.items() if _is_managed(key)}
-    told = dict(_pairs(scalable.metadata.annotations.get(capi.LABELS, "")))
+    label_values = dict(_pairs(scalable.metadata.annotations.get(capi.LABELS, "")))
     return {
-        "metadata": {"name": name, "labels": {**generic, **passed_on, **told}},
+        "metadata": {"name": name, "labels": {**generic, **passed_on, **label_values}},
         "spec": {"taints": [_manifest(taint) for taint in _taints(scalable)]},
         "status": {
             "capacity": dict(capacity),
@@ -188,7 +191,7 @@ def _node(scalable: capi.Scalable, capacity: Mapping[str, str]) -> Manifest:
 
 def _is_managed(key: str) -> bool:
     domain = key.partition("/")[0]
-    return any(domain == one or domain.endswith(f".{one}") for one in _MANAGED)
+    return any(domain == managed_domain or domain.endswith(f".{managed_domain}") for managed_domain in _MANAGED)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
@@ -200,12 +203,12 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 def _taints(scalable: capi.Scalable) -> tuple[Taint, ...]:
     """Return the taints of the spec, overridden by those of the annotation with the same key and effect."""
-    found = {(taint.key, taint.effect): taint for taint in scalable.spec.template.spec.taints}
+    taints = {(taint.key, taint.effect): taint for taint in scalable.spec.template.spec.taints}
     for text in filter(None, scalable.metadata.annotations.get(capi.TAINTS, "").split(",")):
         named, _, effect = text.partition(":")
         key, _, value = named.partition("=")
-        found[key, effect] = Taint(key=key, value=value, effect=effect)
-    return tuple(found.values())
+        taints[key, effect] = Taint(key=key, value=value, effect=effect)
+    return tuple(taints.values())
 
 
 def _manifest(taint: Taint) -> Manifest:
@@ -267,7 +270,7 @@ class Template(Struct, frozen=True, kw_only=True):
 def cloud_templates(written: Mapping[str, object] | None) -> dict[str, CloudTemplate]:
     """Parse `{group: {"Node": manifest, "Pods": [manifest]}}`, the format of TemplateNodes in `/snapshotz`. Raises
     `InputError`."""
-    found = {}
+    templates = {}
     for group, entry in (written or {}).items():
         place = Place(object=f"template of {group}")
         if not isinstance(entry, dict) or not isinstance(entry.get("Node"), dict):
@@ -280,8 +283,8 @@ def cloud_templates(written: Mapping[str, object] | None) -> dict[str, CloudTemp
         except InputError as error:
             raise error.at(place) from None
         on_it = tuple(snapshot.pods[row] for row in range(len(snapshot.pods)))
-        found[group] = CloudTemplate(node=snapshot.cluster.nodes[0], pods=on_it)
-    return found
+        templates[group] = CloudTemplate(node=snapshot.cluster.nodes[0], pods=on_it)
+    return templates
 
 
 def _without_priority_class(pod: Mapping[str, object]) -> dict[str, object]:
@@ -294,24 +297,24 @@ def _without_priority_class(pod: Mapping[str, object]) -> dict[str, object]:
 
 def daemon_sets(snapshot: Snapshot) -> tuple[DaemonSet, ...]:
     """Return the DaemonSets of the snapshot in list order, with their pods."""
-    found: list[DaemonSet] = []
+    parsed: list[DaemonSet] = []
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind != "DaemonSet":
             continue
         workload = json.loads(raw)
         manifest = pod_from_workload(workload)
         spec = cast("Mapping[str, object]", manifest["spec"])
-        made = Snapshot.from_objects([_without_priority_class(manifest)])
-        found.append(
+        cluster = Snapshot.from_objects([_without_priority_class(manifest)])
+        parsed.append(
             DaemonSet(
                 name=f"{namespace}/{name}",
                 uid=str(workload.get("metadata", {}).get("uid") or ""),
-                pod=made.pods[0],
+                pod=cluster.pods[0],
                 is_critical=spec.get("priorityClassName") == CRITICAL
                 and spec.get("preemptionPolicy") in (None, "PreemptLowerPriority"),
             )
         )
-    return tuple(found)
+    return tuple(parsed)
 
 
 class TemplateMaker(Struct, frozen=True, kw_only=True):
@@ -356,12 +359,15 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
         )
 
     def of_cloud(self, group: str, template: CloudTemplate) -> Template:
-        made = self.of_node(group, template.node, template.pods, "template", force=True)
-        labels = dict(made.node.metadata.labels)
+        made_template = self.of_node(group, template.node, template.pods, "template", force=True)
+        labels = dict(made_template.node.metadata.labels)
         for stable, beta in _BETA_LABELS.items():
             if stable in labels:
                 labels[beta] = labels[stable]
-        return replace(made, node=replace(made.node, metadata=replace(made.node.metadata, labels=labels)))
+        return replace(
+            made_template,
+            node=replace(made_template.node, metadata=replace(made_template.node.metadata, labels=labels)),
+        )
 
     def _is_always_added(self, daemon_set: DaemonSet) -> bool:
         return daemon_set.is_critical and self.behaviour.critical_daemon_sets_are_added
@@ -402,15 +408,15 @@ def choose_templates(
         force = maker.flags.force_daemon_sets
         return maker.of_node(group, node, pods_on(state.row), f"node/{node.name}", force=force)
 
-    made: dict[str, Template] = {}
+    templates: dict[str, Template] = {}
     for group in groups:
         if group in good:
-            made[group] = of_example(group, *good[group])
+            templates[group] = of_example(group, *good[group])
         elif group in cloud:
-            made[group] = maker.of_cloud(group, cloud[group])
+            templates[group] = maker.of_cloud(group, cloud[group])
         elif group in bad:
-            made[group] = of_example(group, *bad[group])
-    return made
+            templates[group] = of_example(group, *bad[group])
+    return templates
 
 
 def is_good_example(state: NodeState, node: Node, now: int) -> bool:

@@ -131,11 +131,11 @@ def _is_amount(function: str, expr: Expr) -> bool:
 def _replaced(written: str, names: Names, *, is_valid: bool) -> str:
     """Replace names token by token, and keep the whitespace. In an invalid expression, amounts may be anything."""
     amounts = _OF_AMOUNTS if is_valid else frozenset()
-    found = tokens(written)
+    located = tokens(written)
     parts: list[str] = []
-    for index, token in enumerate(found[:-1]):
-        before, after = found[index - 1] if index else None, found[index + 1]
-        parts.append(_token(token, before, found[index - 2] if index > 1 else None, after, names, amounts))
+    for index, token in enumerate(located[:-1]):
+        before, after = located[index - 1] if index else None, located[index + 1]
+        parts.append(_token(token, before, located[index - 2] if index > 1 else None, after, names, amounts))
         if after.kind != "end":
             parts.append(_COMMENT.sub("", written[token.position + len(token.text) : after.position]))
     return "".join(parts)

@@ -97,10 +97,10 @@ class _Checker:
         return ERROR
 
     def _may_be(self, ones: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
-        found = assignable(self.mapping, ones, others)
-        if found is not None:
-            self.mapping = found
-        return found is not None
+        mapping = assignable(self.mapping, ones, others)
+        if mapping is not None:
+            self.mapping = mapping
+        return mapping is not None
 
     def _new_variable(self) -> Type:
         self._variables += 1
@@ -129,29 +129,29 @@ class _Checker:
             select.stands_for = TYPES[name.removeprefix(".")]
             return type_of(select.stands_for)
         self.check(select.operand)
-        found = self._field(select, select.operand.type, select.field, is_optional=False)
-        return BOOL if select.is_test else found
+        field_type = self._field(select, select.operand.type, select.field, is_optional=False)
+        return BOOL if select.is_test else field_type
 
     def _field(self, expr: Expr, operand: Type, field: str, *, is_optional: bool) -> Type:
         operand, was_optional = unwrap_optional(substitute(self.mapping, operand))
-        found = ERROR
+        field_type = ERROR
         if operand.kind is TypeKind.MAP:
-            found = operand.parameters[1]
+            field_type = operand.parameters[1]
         elif operand.kind is TypeKind.STRUCT:
             if operand != DEVICE:
                 self._fault(expr.position, f"unexpected failed resolution of '{operand.name}'")
             elif field in self._environment.device_fields:
-                found = self._environment.device_fields[field]
+                field_type = self._environment.device_fields[field]
             else:
                 self._fault(expr.position, f"undefined field '{field}'")
         elif operand.kind is TypeKind.TYPE_PARAM:
             self._may_be((DYN,), (operand,))
-            found = DYN
+            field_type = DYN
         else:
             if not is_dyn(operand) and operand.kind is not TypeKind.ERROR:
                 self._fault(expr.position, f"type '{shown(operand)}' does not support field selection")
-            found = DYN
-        return substitute(self.mapping, optional_of(found) if was_optional or is_optional else found)
+            field_type = DYN
+        return substitute(self.mapping, optional_of(field_type) if was_optional or is_optional else field_type)
 
     # --- calls
 
@@ -183,7 +183,7 @@ class _Checker:
         arguments = tuple(each.type for each in call.children())
         if function.name in ("_&&_", "_||_"):
             return self._logical(call, function)
-        found: Type | None = None
+        resolved: Type | None = None
         overloads = []
         for overload in function.overloads:
             if overload.is_member is not (call.target is not None):
@@ -196,23 +196,23 @@ class _Checker:
                 continue
             overloads.append(overload.id)
             result = substitute(self.mapping, substitute(fresh, overload.result))
-            if found is None:
-                found = result
-            elif not is_dyn(found) and result != found:
-                found = DYN
-        if found is None:
+            if resolved is None:
+                resolved = result
+            elif not is_dyn(resolved) and result != resolved:
+                resolved = DYN
+        if resolved is None:
             types = tuple(substitute(self.mapping, each, to_dyn=True) for each in arguments)
             applied = signature(types, is_member=call.target is not None)
             return self._fault(
                 call.position, f"found no matching overload for '{function.name}' applied to '{applied}'"
             )
         call.overloads = tuple(overloads)
-        return found
+        return resolved
 
-    def _freshen(self, one: Type, fresh: Mapping) -> None:
-        if one.kind is TypeKind.TYPE_PARAM and one.name not in fresh:
-            fresh[one.name] = self._new_variable()
-        for each in one.parameters:
+    def _freshen(self, generic: Type, fresh: Mapping) -> None:
+        if generic.kind is TypeKind.TYPE_PARAM and generic.name not in fresh:
+            fresh[generic.name] = self._new_variable()
+        for each in generic.parameters:
             self._freshen(each, fresh)
 
     def _logical(self, call: Call, function: Function) -> Type:
@@ -224,8 +224,8 @@ class _Checker:
         call.overloads = (function.overloads[0].id,)
         return BOOL if is_right else ERROR
 
-    def _mismatch(self, position: int, expected: Type, found: Type) -> None:
-        self._fault(position, f"expected type '{shown(expected)}' but found '{shown(found)}'")
+    def _mismatch(self, position: int, expected: Type, actual: Type) -> None:
+        self._fault(position, f"expected type '{shown(expected)}' but found '{shown(actual)}'")
 
     # --- lists, maps, and comprehensions
 
@@ -243,12 +243,12 @@ class _Checker:
         return held
 
     def _list(self, node: ListNode) -> Type:
-        found: Type | None = None
+        element_type: Type | None = None
         for index, element in enumerate(node.elements):
             self.check(element)
             own = self._optional_element(element) if index in node.optionals else element.type
-            found = self._joined(found, own)
-        return list_of(self._new_variable() if found is None else found)
+            element_type = self._joined(element_type, own)
+        return list_of(self._new_variable() if element_type is None else element_type)
 
     def _map(self, node: MapNode) -> Type:
         key_type: Type | None = None
@@ -320,7 +320,7 @@ _CONVERSIONS = {function.name: function for function in STANDARD if function.nam
 
 def _invalid_literals(root: Expr) -> list[Issue]:
     issues: list[Issue] = []
-    calls = [one for one in descendants(root) if isinstance(one, Call) and one.function == "format"]
+    calls = [node for node in descendants(root) if isinstance(node, Call) and node.function == "format"]
     issues += [found for call in calls if call.target is not None and (found := misused(call)) is not None]
     # arguments of format() may have any types
     mixed = {id(inner) for call in calls for inner in descendants(call)}
@@ -374,5 +374,5 @@ def _own_type(expr: Expr, is_optional: bool) -> Type:
     return expr.type.parameters[0] if is_optional and expr.type.parameters else expr.type
 
 
-def _expected(expected: Type, found: Type) -> str:
-    return f"expected type '{shown(expected)}' but found '{shown(found)}'"
+def _expected(expected: Type, actual: Type) -> str:
+    return f"expected type '{shown(expected)}' but found '{shown(actual)}'"

@@ -25,15 +25,15 @@ CallCost = Callable[[Sequence[Value], Value], int]
 
 
 def _size(value: Value) -> int:
-    found = size(value)
-    if found is None and isinstance(value, Optional) and value.value is not None:
+    measured = size(value)
+    if measured is None and isinstance(value, Optional) and value.value is not None:
         return _size(value.value)
-    return 1 if found is None else found
+    return 1 if measured is None else measured
 
 
 def _library_size(value: Value) -> int:
-    found = size(value)
-    return 1 if found is None else found
+    measured = size(value)
+    return 1 if measured is None else measured
 
 
 def _traversed(value: Value, factor: float = 1) -> int:

@@ -197,8 +197,8 @@ def _amount(written: str) -> Value:
 
 
 def _version(text: str) -> Value:
-    found = semver_from_text(text)
-    return Fault(f"parse semantic version: {found.message}") if isinstance(found, Fault) else found
+    version = semver_from_text(text)
+    return Fault(f"parse semantic version: {version.message}") if isinstance(version, Fault) else version
 
 
 @lru_cache(maxsize=1024)

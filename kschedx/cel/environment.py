@@ -45,10 +45,10 @@ LONGEST_LIST = 48
 def _includes(budget: Budget, target: Value, item: Value) -> Value:
     if not is_list(target):
         return equal(target, item, budget) is True
-    for index, one in enumerate(target):
+    for index, element in enumerate(target):
         if index >= LONGEST_LIST:
             return Fault(f"'includes' function cannot be applied to lists longer than {LONGEST_LIST} values")
-        if equal(one, item, budget) is True:
+        if equal(element, item, budget) is True:
             return True
     return False
 
@@ -93,8 +93,8 @@ def _authorizer_functions() -> tuple[Function, ...]:
 
 
 TYPES: dict[str, Type] = {
-    one.name: one
-    for one in (BOOL, BYTES, DOUBLE, DURATION, DYN, INT, NULL, STRING, TIMESTAMP, TYPE, UINT, IP, CIDR, ANY)
+    named_type.name: named_type
+    for named_type in (BOOL, BYTES, DOUBLE, DURATION, DYN, INT, NULL, STRING, TIMESTAMP, TYPE, UINT, IP, CIDR, ANY)
 } | {
     "list": list_of(DYN),
     "map": map_of(DYN, DYN),
@@ -120,7 +120,7 @@ class Environment:
     @cached_property
     def functions(self) -> dict[str, Function]:
         """By name, the overloads of all libraries."""
-        found: dict[str, Function] = {}
+        functions_by_name: dict[str, Function] = {}
         own = (_INCLUDES,) if self._features.list_attributes else ()
         for function in (
             *standard.STANDARD_FUNCTIONS,
@@ -134,7 +134,7 @@ class Environment:
             *_authorizer_functions(),
             *own,
         ):
-            known = found.get(function.name)
+            known = functions_by_name.get(function.name)
             if known is not None:
                 function = Function(
                     name=function.name,
@@ -143,8 +143,8 @@ class Environment:
                     takes=known.takes or function.takes,
                     checks_its_arguments=known.checks_its_arguments or function.checks_its_arguments,
                 )
-            found[function.name] = function
-        return found
+            functions_by_name[function.name] = function
+        return functions_by_name
 
 
 VARIABLES: dict[str, Type] = {"device": DEVICE}

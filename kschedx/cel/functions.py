@@ -60,13 +60,13 @@ def no_overload(name: str, arguments: tuple[Value, ...]) -> Fault:
 
 def dispatched(function: Function) -> Run:
     """Call the first overload that fits the values at run time, if types are not known before."""
-    overloads = [one for one in function.overloads if one.run is not None]
+    overloads = [candidate for candidate in function.overloads if candidate.run is not None]
 
     def run(budget: Budget, *arguments: Value) -> Value:
-        for one in overloads:
-            has_count = len(one.arguments) == len(arguments)
-            if one.run is not None and has_count and (function.checks_its_arguments or one.fits(arguments)):
-                return one.run(budget, *arguments)
+        for candidate in overloads:
+            has_count = len(candidate.arguments) == len(arguments)
+            if candidate.run is not None and has_count and (function.checks_its_arguments or candidate.fits(arguments)):
+                return candidate.run(budget, *arguments)
         return no_overload(function.name, arguments)
 
     return run

@@ -53,7 +53,7 @@ _KEYWORDS = ("in", "true", "false", "null")
 
 def tokens(text: str) -> list[Token]:
     """Return the tokens; the last one is the end. Raises `NoExpressionError`."""
-    found = []
+    located = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -62,10 +62,10 @@ def tokens(text: str) -> list[Token]:
         kind, own = str(match.lastgroup), match.group()
         if kind != "blank":
             named_by_itself = kind == "op" or own in _KEYWORDS
-            found.append(Token(own if named_by_itself else kind, own, position))
+            located.append(Token(own if named_by_itself else kind, own, position))
         position = match.end()
-    found.append(Token("end", "", position))
-    return found
+    located.append(Token("end", "", position))
+    return located
 
 
 _SIMPLE = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
@@ -82,15 +82,15 @@ def string_value(text: str) -> str:
 
 def bytes_value(text: str) -> bytes:
     """Return the value of a bytes literal. Raises ValueError with Go's message for an invalid one."""
-    told = b""
+    data = b""
     for part in _parts(text[1:].replace("\r\n", "\n")):
         if isinstance(part, str):
-            told += part.encode()
+            data += part.encode()
         elif part[1] in "uU":
             raise ValueError("unable to unescape string")
         else:
-            told += bytes([part[0]])
-    return told
+            data += bytes([part[0]])
+    return data
 
 
 def _parts(text: str) -> list[str | tuple[int, str]]:
@@ -102,17 +102,17 @@ def _parts(text: str) -> list[str | tuple[int, str]]:
     text = text[quotes:-quotes]
     if is_raw:
         return [text]
-    found: list[str | tuple[int, str]] = []
+    parts: list[str | tuple[int, str]] = []
     for item in _PART.findall(text):
         if item[0] != "\\":
-            found.append(item)
+            parts.append(item)
         elif item[1] in _HEX_DIGITS:
-            found.append((int("0x" + item[2:], 0), item[1]))
+            parts.append((int("0x" + item[2:], 0), item[1]))
         elif item[1].isdigit():
-            found.append((int(item[1:], 8), "0"))
+            parts.append((int(item[1:], 8), "0"))
         else:
-            found.append((_SIMPLE.get(item[1], ord(item[1])), "\\"))
-    return found
+            parts.append((_SIMPLE.get(item[1], ord(item[1])), "\\"))
+    return parts
 
 
 def _character(code: int) -> str:
@@ -415,11 +415,11 @@ class _Parser:
         self._issues: list[tuple[int, str]] = []
 
     def whole(self) -> Expr:
-        found = self._expression()
+        expression = self._expression()
         self._take("end")
         if self._issues:
             raise ParseError(self._issues)
-        return found
+        return expression
 
     # --- tokens
 
@@ -453,32 +453,32 @@ class _Parser:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise TooDeepError
-        found = self._binary(0)
+        expression = self._binary(0)
         if self._kind == "?":
             position = self._any().position
             then = self._binary(0)
             self._take(":")
-            found = Call(position, "_?_:_", [found, then, self._expression()])
+            expression = Call(position, "_?_:_", [expression, then, self._expression()])
         self._depth -= 1
-        return found
+        return expression
 
     def _binary(self, lowest: int) -> Expr:
         """Parse operators with at least the precedence `lowest`; equal ones from left to right."""
-        found = self._unary()
+        expression = self._unary()
         length = 0
         while True:
             operator = self._kind
             strength, function = _OPERATORS.get(operator, (-1, ""))
             if strength < lowest:
-                return found
+                return expression
             if strength < _RELATION:
-                found = self._chain(found, operator, strength, function)
+                expression = self._chain(expression, operator, strength, function)
                 continue
             length += 1
             if self._depth + length > _DEEPEST:
                 raise TooDeepError
             position = self._any().position
-            found = Call(position, function, [found, self._binary(strength + 1)])
+            expression = Call(position, function, [expression, self._binary(strength + 1)])
 
     def _chain(self, first: Expr, operator: str, strength: int, function: str) -> Expr:
         """Parse `a || b || c` as a balanced tree."""
@@ -509,7 +509,7 @@ class _Parser:
         return Call(position, f"{operator}_", [operand]) if count % 2 else operand
 
     def _member(self) -> Expr:
-        found, name = self._primary()
+        expression, name = self._primary()
         length = 0
         while True:
             length += 1
@@ -520,20 +520,23 @@ class _Parser:
                 is_optional = self._skip("?")
                 field = self._take("ident")
                 if self._kind == "(" and not is_optional:
-                    found, name = self._call(field.text, found), None
+                    expression, name = self._call(field.text, expression), None
                 elif is_optional:
-                    found, name = Call(position, "_?._", [found, Literal(field.position, field.text)]), None
+                    expression, name = Call(position, "_?._", [expression, Literal(field.position, field.text)]), None
                 else:
-                    found, name = Select(position, found, field.text), f"{name}.{field.text}" if name else None
+                    expression, name = (
+                        Select(position, expression, field.text),
+                        f"{name}.{field.text}" if name else None,
+                    )
             elif self._kind == "[":
                 position = self._any().position
                 function = "_[?_]" if self._skip("?") else "_[_]"
-                found, name = Call(position, function, [found, self._expression()]), None
+                expression, name = Call(position, function, [expression, self._expression()]), None
                 self._take("]")
             elif self._kind == "{" and name:
-                found, name = self._struct(name), None
+                expression, name = self._struct(name), None
             else:
-                return found
+                return expression
 
     def _primary(self) -> tuple[Expr, str | None]:
         """Return the expression, and its name if it is one."""
@@ -542,17 +545,17 @@ class _Parser:
             name = token if token.kind == "ident" else self._take("ident")
             full = name.text if token.kind == "ident" else f".{name.text}"
             if name.text in _RESERVED_WORDS and self._kind != "{":
-                found = self._fault(token.position, f"reserved identifier: {name.text}")
+                expression = self._fault(token.position, f"reserved identifier: {name.text}")
                 if self._skip("("):
                     self._listed(")")
-                return found, None
+                return expression, None
             if self._kind == "(":
                 return self._call(full, None), None
             return Ident(name.position, full), full
         if token.kind == "(":
-            found = self._expression()
+            expression = self._expression()
             self._take(")")
-            return found, None
+            return expression, None
         if token.kind == "[":
             elements, optionals = self._listed("]", may_be_optional=True)
             return ListNode(token.position, elements, optionals), None
@@ -594,27 +597,27 @@ class _Parser:
         position = self._take("(").position
         arguments, _ = self._listed(")", may_end_with_comma=False)
         try:
-            found = expanded(position, function, target, arguments)
+            expression = expanded(position, function, target, arguments)
         except MacroError as fault:
             return self._fault(fault.position, fault.message)
-        return Call(position, function, arguments, target) if found is None else found
+        return Call(position, function, arguments, target) if expression is None else expression
 
     def _listed(
         self, end: str, *, may_be_optional: bool = False, may_end_with_comma: bool = True
     ) -> tuple[list[Expr], frozenset[int]]:
-        found: list[Expr] = []
+        elements: list[Expr] = []
         optionals = set()
         while self._kind != end:
             if may_be_optional and self._skip("?"):
-                optionals.add(len(found))
-            found.append(self._expression())
+                optionals.add(len(elements))
+            elements.append(self._expression())
             if not self._skip(","):
                 break
             if self._kind == end and not may_end_with_comma:
                 raise NoExpressionError(f"{end} after a comma")
-        self._lone_comma(found, end)
+        self._lone_comma(elements, end)
         self._take(end)
-        return found, frozenset(optionals)
+        return elements, frozenset(optionals)
 
     def _lone_comma(self, exprs: list[Expr], end: str) -> None:
         """The grammar allows a list with only a comma."""

@@ -157,11 +157,11 @@ def _into_optional(run: Evaluation, value: Value, steps: tuple[_Qualify, ...]) -
 
 def _if_present(run: Evaluation, step: _Qualify, value: Value) -> Value:
     before = run.cost
-    found = step(run, value)
-    if isinstance(found, _Missing):
+    result = step(run, value)
+    if isinstance(result, _Missing):
         run.cost = before
         return _ABSENT
-    return found
+    return result
 
 
 class _Missing(Fault):
@@ -223,8 +223,8 @@ def ready(planned: Planned) -> Evaluate:
 
 def qualified(value: Value, key: Value) -> Value:
     if isinstance(value, MapValue):
-        found = value.find(key)
-        return _Missing(f"no such key: {printed_key(key)}") if found is None else found
+        item = value.find(key)
+        return _Missing(f"no such key: {printed_key(key)}") if item is None else item
     if is_list(value):
         index = _index(key)
         if isinstance(index, Fault):
@@ -249,9 +249,9 @@ def step_to(key: Value) -> _Qualify:
     def step(run: Evaluation, value: Value) -> Value:
         run.cost += 1
         if isinstance(value, MapValue):
-            found = value.find(key)
-            if found is not None:
-                return found
+            item = value.find(key)
+            if item is not None:
+                return item
         return qualified(value, key)
 
     return step
@@ -260,10 +260,10 @@ def step_to(key: Value) -> _Qualify:
 def presence_of(field: str) -> _Qualify:
     def step(run: Evaluation, value: Value) -> Value:
         run.cost += 1
-        found = qualified(value, field)
-        if isinstance(found, Fault) and not isinstance(found, _Missing):
-            return found
-        return not isinstance(found, Fault)
+        item = qualified(value, field)
+        if isinstance(item, Fault) and not isinstance(item, _Missing):
+            return item
+        return not isinstance(item, Fault)
 
     return step
 
@@ -310,15 +310,15 @@ def equality(first: Evaluate, second: Evaluate, *, is_equal: bool) -> Evaluate:
         item = first(run)
         other = second(run)
         if isinstance(item, Fault):
-            found: Value = item
+            result: Value = item
         elif isinstance(other, Fault):
-            found = other
+            result = other
         elif is_equal:
-            found = equal(item, other, run.budget)
+            result = equal(item, other, run.budget)
         else:
-            found = equal(item, other, run.budget) is not True
-        run.cost += cost((item, other), found)
-        return found
+            result = equal(item, other, run.budget) is not True
+        run.cost += cost((item, other), result)
+        return result
 
     return evaluate
 
@@ -363,8 +363,8 @@ def implementation(function: Function, overload: str) -> Run:
     if function.run is not None:
         return _with_first_argument(function, function.run)
     if overload:
-        found = next(one for one in function.overloads if one.id == overload)
-        own = guarded(function, found)
+        implemented = next(candidate for candidate in function.overloads if candidate.id == overload)
+        own = guarded(function, implemented)
         if own is not None:
             return own
     runnable = [overload for overload in function.overloads if overload.run is not None]
@@ -399,18 +399,18 @@ def called(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> 
             item = first(run)
             other = second(run)
             if isinstance(item, Fault):
-                found: Value = item
+                result: Value = item
             elif isinstance(other, Fault):
-                found = other
+                result = other
             else:
-                found = own(run.budget, item, other)
+                result = own(run.budget, item, other)
             if cost is None:
                 run.cost += 1
             else:
-                run.cost += cost((item, other), found)
+                run.cost += cost((item, other), result)
                 if run.cost > limit:
                     raise CostExceededError
-            return found
+            return result
 
         return evaluate_two
 
@@ -423,12 +423,12 @@ def called(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> 
                 break
         whole = len(values) == len(arguments)
         failed = values[-1] if values and isinstance(values[-1], Fault) else None
-        found = own(run.budget, *values) if failed is None else failed
+        result = own(run.budget, *values) if failed is None else failed
         if whole:
-            run.cost += 1 if cost is None else cost(values, found)
+            run.cost += 1 if cost is None else cost(values, result)
             if run.cost > limit:
                 raise CostExceededError
-        return found
+        return result
 
     return evaluate
 
@@ -502,8 +502,8 @@ def fold(
             slots[accumulator] = step(run)
             if run.cost > limit:
                 raise CostExceededError
-        found = result(run)
-        return list(found) if isinstance(found, Growing) else found
+        folded = result(run)
+        return list(folded) if isinstance(folded, Growing) else folded
 
     return evaluate
 
@@ -676,7 +676,7 @@ class _Planner:
         optionals = node.optionals
 
         def evaluate(run: Evaluation) -> Value:
-            found: list[Value] = []
+            values: list[Value] = []
             for index, element in enumerate(elements):
                 value = element(run)
                 if value.__class__ is Fault or isinstance(value, Fault):
@@ -690,9 +690,9 @@ class _Planner:
                     if value.value is None:
                         continue
                     value = value.value
-                found.append(value)
+                values.append(value)
             run.cost += costs.LIST
-            return found
+            return values
 
         return evaluate
 
@@ -708,7 +708,7 @@ class _Planner:
         parts = [(ready(key), ready(value), is_optional) for key, value, is_optional in planned]
 
         def evaluate(run: Evaluation) -> Value:
-            found: dict[object, Value] = {}
+            entries: dict[object, Value] = {}
             for key_of, value_of, is_optional in parts:
                 key = key_of(run)
                 value = key if isinstance(key, Fault) else value_of(run)
@@ -723,12 +723,12 @@ class _Planner:
                             f"{printed_key(value)}"
                         )
                     if value.value is None:
-                        found.pop(own, None)
+                        entries.pop(own, None)
                         continue
                     value = value.value
-                found[own] = value
+                entries[own] = value
             run.cost += costs.MAP
-            return MapValue(found)
+            return MapValue(entries)
 
         return evaluate
 

@@ -61,10 +61,10 @@ class Program:
         if isinstance(value, Fault):
             raise EvaluationError(value.message)
         kind = type_value(value).name
-        told = _NO_CONDITION.get(kind)
-        if told is None:
+        type_name = _NO_CONDITION.get(kind)
+        if type_name is None:
             raise undecidable(self._text, f"it returns a {kind} instead of a bool")
-        raise EvaluationError(f"CEL result of type {kind} could not be converted to bool: {told}")
+        raise EvaluationError(f"CEL result of type {kind} could not be converted to bool: {type_name}")
 
 
 def refusal(expression: str, features: Features) -> str | None:

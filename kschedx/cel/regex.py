@@ -44,17 +44,17 @@ class Pattern:
 
     def find_all(self, text: str, limit: int) -> list[str]:
         """Return non-overlapping matches, at most `limit`; all if it is negative."""
-        found: list[str] = []
+        matches: list[str] = []
         last_end = -1
         for match in self._found.finditer(text) if limit else ():
             # Go skips an empty match directly after another match
             if match.start() == match.end() == last_end:
                 continue
             last_end = match.end()
-            found.append(match.group())
-            if len(found) == limit:
+            matches.append(match.group())
+            if len(matches) == limit:
                 break
-        return found
+        return matches
 
 
 @lru_cache(maxsize=256)
@@ -68,9 +68,9 @@ def compiled(pattern: str) -> Pattern | Fault:
     try:
         return Pattern(re2.compile(pattern, options=options))
     except re2.error as error:
-        told = error.args[0] if error.args else ""
-        told = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
-        match = _TOLD.fullmatch(told)
+        message = error.args[0] if error.args else ""
+        message = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
+        match = _TOLD.fullmatch(message)
         assert match is not None
         words = _WORDS.get(match[1], match[1])
         return Fault(f"error parsing regexp: {words}" + ("" if match[2] is None else f": `{match[2]}`"))

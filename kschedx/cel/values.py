@@ -389,8 +389,8 @@ def equal(one: Value, other: Value, budget: Budget) -> bool | Fault:
             return False
         for key in one.own_keys():
             budget.spend(1)
-            found = other.find(key)
-            if found is None or equal(one.find(key), found, budget) is False:
+            counterpart = other.find(key)
+            if counterpart is None or equal(one.find(key), counterpart, budget) is False:
                 return False
         return True
     if isinstance(one, Optional) and isinstance(other, Optional):

@@ -187,7 +187,7 @@ def _usage(error: Exception) -> int:
 
 def _meant(text: str, command: object) -> str:
     """Return the option that is missing before a file, if the command takes no such argument; else an empty string."""
-    file = next((one for one in sys.argv[1:] if one in text and Path(one).exists()), "")
+    file = next((argument for argument in sys.argv[1:] if argument in text and Path(argument).exists()), "")
     if not text.startswith("Got unexpected extra argument") or not file:
         return ""
     known = {flag for parameter in getattr(command, "params", ()) for flag in parameter.opts}

@@ -86,13 +86,13 @@ def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
         return [Check(name=file, result=Result.PASSED, rule="configuration", place=place)]
     return [
         Check(
-            name=one.path,
+            name=hint.path,
             result=Result.FAILED,
             rule="configuration",
-            text=one.text,
-            place=replace(place, line=line_of(one.path, place)),
+            text=hint.text,
+            place=replace(place, line=line_of(hint.path, place)),
         )
-        for one in advice
+        for hint in advice
     ]
 
 

@@ -198,18 +198,18 @@ def diff_profiles(
     manifests = Manifests.read([target]) if target and is_file(target) else None
     reached = question.read_to_decide() if many or target else None
     before, after = setups(both, question, reached.snapshot if reached else None)
-    found = changes(before, after)
+    differences = changes(before, after)
     if question.what_if and reached is None:
         hint = "name the pods with --all, --all-pending, -l, or TARGET"
         raise InputError(f"--{question.what_if[0][0].replace('_', '-')} applies to pods in a cluster", hint=hint)
     if reached is None:
-        comparison = SetupComparison(before=before, after=after, changes=found)
-        return Answer.of(_report(comparison), not found)
+        comparison = SetupComparison(before=before, after=after, changes=differences)
+        return Answer.of(_report(comparison), not differences)
     reached, _ = cluster_after_changes(question, reached, before)
     if target:
         connection.tell_left_out(before, after)
         pair, pods = _pods(before, after, reached, target, question.namespace, manifests)
-        return _one(pair, found, pods, in_detail=pod is not None and output in (None, Format.WIDE))
+        return _one(pair, differences, pods, in_detail=pod is not None and output in (None, Format.WIDE))
     pair = Pair(reached.snapshot, before, after)
     rows, left_out = pair.choose(
         namespace=namespace_of_many(
@@ -222,11 +222,11 @@ def diff_profiles(
     if selector is not None and not rows and not left_out:
         raise InputError(f'no pod has the labels "{selector}"', hint="-A searches every namespace")
     connection.tell(pair.snapshot, pair.before, pair.after)
-    asked, rows = rows, rows if part is None else list(part.part(rows))
+    positions, rows = rows, rows if part is None else list(part.part(rows))
     summary = _compare(pair, rows, left_out, question.jobs(jobs))
     if part is None or part.index == 1:
-        summary = _with_nodes(pair, asked, summary, question.jobs(jobs), nodes)  # one part reports it for all
-    report = _report(_compared(pair, found, summary))
+        summary = _with_nodes(pair, positions, summary, question.jobs(jobs), nodes)  # one part reports it for all
+    report = _report(_compared(pair, differences, summary))
     report = report if part is None else report.marked(part)
     is_same = not summary.differences
     return Answer.of(report, is_same, is_undecided=is_same and bool(summary.undecided))

@@ -84,11 +84,11 @@ def to_be_created(manifest: Manifest, *, renamed: bool = False) -> Manifest:
 
 def as_of(manifest: Manifest, stored: Manifest) -> Manifest:
     """Return the server's pod with the name and the owners of the manifest."""
-    asked = map_at(manifest, "metadata")
+    own_metadata = map_at(manifest, "metadata")
     metadata = dict(map_at(stored, "metadata"))
     for key in ("name", "ownerReferences"):
-        if key in asked:
-            metadata[key] = asked[key]
+        if key in own_metadata:
+            metadata[key] = own_metadata[key]
     return {**stored, "metadata": metadata}
 
 

@@ -29,8 +29,8 @@ def one_document(path: str) -> object:
         text = Path(path).read_bytes()
     except OSError as error:
         raise InputError(error.strerror or "cannot be read", place=place) from None
-    found = [yaml_text.load(part, source=path) for part in yaml_text.split(text, source=path)]
-    documents = [document.value for document in found if document is not None]
+    loaded = [yaml_text.load(part, source=path) for part in yaml_text.split(text, source=path)]
+    documents = [document.value for document in loaded if document is not None]
     if len(documents) != 1:
         raise InputError(f"one document is expected, not {len(documents)}", place=place)
     return documents[0]

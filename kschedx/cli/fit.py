@@ -92,7 +92,9 @@ def fit(
     )
 
 
-def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wanted: int | None) -> Fit | Explanation:
+def _answer(
+    clusters: Clusters, setup: Setup, asked_pod: Pod | Written, title: str, wanted: int | None
+) -> Fit | Explanation:
     """Return how many more fit, or the answer of `why` if no number answers the question."""
     from kschedx.explain.missing_kinds import depends_on_unread
     from kschedx.explain.subject import stored
@@ -105,15 +107,15 @@ def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wa
     inquiry = Inquiry(clusters=clusters, setup=setup)
 
     def admit(snapshot: Snapshot) -> Subject:
-        return stored(snapshot, one) if isinstance(one, Pod) else one.admitted(snapshot, setup)
+        return stored(snapshot, asked_pod) if isinstance(asked_pod, Pod) else asked_pod.admitted(snapshot, setup)
 
-    manifest = None if isinstance(one, Pod) else one.workload
+    manifest = None if isinstance(asked_pod, Pod) else asked_pod.workload
     if manifest is not None and has_unknown_pods(manifest):
-        return inquiry.answer(one, admit, [one])
+        return inquiry.answer(asked_pod, admit, [asked_pod])
     try:
         subject = admit(clusters.applied)
     except (NotAdmittedError, NotReadError):
-        return inquiry.answer(one, admit, [one])
+        return inquiry.answer(asked_pod, admit, [asked_pod])
     snapshot, pod = subject.snapshot, subject.pod
     if depends_on_unread(snapshot, pod) or no_scheduler(snapshot, pod, setup) is not None:
         return explain(subject, setup)
@@ -121,9 +123,9 @@ def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wa
     if isinstance(state, Explanation):
         return state
     if isinstance(state, UNCOUNTED):
-        return inquiry.answer(one, admit, [one])
-    found = fitted(snapshot, setup, pod, manifest=manifest, title=title, wanted=wanted)
-    return found if state is None else replace(found, lifecycle=state)
+        return inquiry.answer(asked_pod, admit, [asked_pod])
+    result = fitted(snapshot, setup, pod, manifest=manifest, title=title, wanted=wanted)
+    return result if state is None else replace(result, lifecycle=state)
 
 
 def _title(pod: Pod | Written, target: str, count: int) -> str:

@@ -41,7 +41,9 @@ class Group(TyperGroup):
             if commands:
                 width = formatter.width - 6 - max(map(len, commands))
                 with formatter.section(title):
-                    formatter.write_dl([(name, one.get_short_help_str(width)) for name, one in commands.items()])
+                    formatter.write_dl(
+                        [(name, command.get_short_help_str(width)) for name, command in commands.items()]
+                    )
 
 
 class Command(TyperCommand):
@@ -83,7 +85,7 @@ class Command(TyperCommand):
             value = ctx.params.get(parameter.name or "")
             if value != "" and not (isinstance(value, list | tuple) and "" in value):
                 continue
-            if parameter.name != "kubeconfig" and any(one in str(parameter.metavar) for one in _PATHS):
+            if parameter.name != "kubeconfig" and any(path_kind in str(parameter.metavar) for path_kind in _PATHS):
                 raise typer.BadParameter("it is empty; is a shell variable not set?", ctx, parameter)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

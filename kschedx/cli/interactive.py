@@ -353,9 +353,9 @@ class Browser(App[None]):
             self.switch_screen(page)
 
     def _tell_step(self) -> None:
-        for told in self._first.query("#step").results(Static):
-            told.update(text(_step_text(self._step, time.monotonic() - self._since)))
-            told.display = bool(self._step.phase)
+        for widget in self._first.query("#step").results(Static):
+            widget.update(text(_step_text(self._step, time.monotonic() - self._since)))
+            widget.display = bool(self._step.phase)
 
     def action_help(self) -> None:
         if self.screen.query(HelpPanel):

@@ -44,5 +44,5 @@ def kueue(
     from kschedx.kueue.settings import settings_of
 
     snapshot = question.read().snapshot
-    found = overview(snapshot, settings_of(snapshot), now=now)
-    return Answer.of(Report.of(found), not found.waiting)
+    queues = overview(snapshot, settings_of(snapshot), now=now)
+    return Answer.of(Report.of(queues), not queues.waiting)

@@ -84,9 +84,9 @@ def outcome(command: Callable[[], int]) -> int:
         from kschedx.sources.line_numbers import located
         from kschedx.sources.manifests import variables_hint
 
-        for one in map(located, error.each):
-            one.hint = "; ".join(filter(None, (one.hint, variables_hint(f"{one.message} {one.hint}"))))
-            failed(str(one), ExitCode.USAGE)
+        for fault in map(located, error.each):
+            fault.hint = "; ".join(filter(None, (fault.hint, variables_hint(f"{fault.message} {fault.hint}"))))
+            failed(str(fault), ExitCode.USAGE)
         return ExitCode.USAGE
     except KschedxError as error:
         return failed(str(error), ExitCode.USAGE)

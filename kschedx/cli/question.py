@@ -133,8 +133,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _cluster_paths(self) -> Sequence[str]:
-        told = self._told_by_autoscaler
-        return [path for path in self.snapshot if path not in told] if told else self.snapshot
+        flags = self._told_by_autoscaler
+        return [path for path in self.snapshot if path not in flags] if flags else self.snapshot
 
     @property
     def _pools(self) -> KarpenterOptions | None:

@@ -135,15 +135,15 @@ def simulate(
     connection.tell(snapshot, setup)
     if (then := simulation.run.cluster.snapshot).pod_groups:
         rows = then.pods.rows
-        connection.tell_ignored_groups(then, setup, (then.pods[rows[one]] for one in simulation.placed if one in rows))
+        connection.tell_ignored_groups(then, setup, (then.pods[rows[pod]] for pod in simulation.placed if pod in rows))
     tell_open_counts(simulation)
     other = other_outcomes(simulation, options, run) if ties else None
     from kschedx.render.simulation import ties_text
 
-    told = None if other is None else ties_text(other, simulation.choices)
+    tie_phrase = None if other is None else ties_text(other, simulation.choices)
     if out is not None:
         write_snapshot(out, simulation.after)
-    made = report(simulation, steps=steps, ties=told, growths=growths)
+    made = report(simulation, steps=steps, ties=tie_phrase, growths=growths)
     return Answer(made, row_named(decision_name(simulation.overall)).exit_code)
 
 

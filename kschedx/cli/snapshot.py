@@ -122,18 +122,18 @@ def snapshot(
     wish.check()
     begun = datetime.now(UTC)
     keep = Slim([namespace] if namespace else [])
-    found = question.read(namespace=namespace or "", keep=keep, whole=extenders is not None, on_demand=True).snapshot
-    source = _source(found, namespace, question.snapshot, begun)
+    cluster = question.read(namespace=namespace or "", keep=keep, whole=extenders is not None, on_demand=True).snapshot
+    source = _source(cluster, namespace, question.snapshot, begun)
     header = replace(source.header, complete={kind: keep.count(kind) for kind in sorted(source.complete)})
-    made = _Made(header=header, objects=keep.lines(), others=keep.count() - keep.count("Node") - keep.count("Pod"))
+    contents = _Made(header=header, objects=keep.lines(), others=keep.count() - keep.count("Node") - keep.count("Pod"))
     if anonymize:
-        made = _anonymized(made, keep, wish)
+        contents = _anonymized(contents, keep, wish)
     if extenders is not None:
-        made = replace(made, objects=chain(made.objects, [_answers(found, config or "")]))
-    objects = counted(made.objects, Phase.WRITING, keep.count(), "objects")
-    write(output, json_parts(made.header, objects) if wish.is_json else yaml_parts(made.header, objects))
+        contents = replace(contents, objects=chain(contents.objects, [_answers(cluster, config or "")]))
+    objects = counted(contents.objects, Phase.WRITING, keep.count(), "objects")
+    write(output, json_parts(contents.header, objects) if wish.is_json else yaml_parts(contents.header, objects))
     if output != STDOUT:
-        kinds = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (made.others, "other object")
+        kinds = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (contents.others, "other object")
         counts = ", ".join(count(number, what) for number, what in kinds)
         _tell(output, counts, source)
         if anonymize and config is None:
@@ -192,12 +192,12 @@ class _Made(Struct, frozen=True, kw_only=True):
     """The number of objects that are neither nodes nor pods."""
 
 
-def _source(found: Snapshot, namespace: str | None, paths: Sequence[str], begun: datetime) -> Source:
+def _source(cluster: Snapshot, namespace: str | None, paths: Sequence[str], begun: datetime) -> Source:
     """Return the cluster's source in words that may be published. Raises `InputError` for a namespace that does not
     exist."""
-    source = found.source
-    if namespace and namespace not in {*found.namespaces, *found.pods.namespaces.values}:
-        known = [*found.namespaces, *found.pods.namespaces.values]
+    source = cluster.source
+    if namespace and namespace not in {*cluster.namespaces, *cluster.pods.namespaces.values}:
+        known = [*cluster.namespaces, *cluster.pods.namespaces.values]
         raise InputError(f'-n: there is no namespace "{namespace}"', hint=nearest(namespace, known))
     for path in paths:
         source = replace(source, text=source.text.replace(path, Path(path).name))  # folders are private
@@ -206,7 +206,7 @@ def _source(found: Snapshot, namespace: str | None, paths: Sequence[str], begun:
     return replace(source, namespaces=(namespace,)) if namespace else source
 
 
-def _anonymized(made: _Made, keep: Slim, wish: _Wish) -> _Made:
+def _anonymized(contents: _Made, keep: Slim, wish: _Wish) -> _Made:
     """Return the same content with other names, and write the map and the configuration to files next to it."""
     from kschedx.cli import named_profiles
     from kschedx.export.anonymous import Anonymous
@@ -215,7 +215,7 @@ def _anonymized(made: _Made, keep: Slim, wish: _Wish) -> _Made:
     written = named_profiles.configuration(wish.config) if wish.config is not None else None
     read = counted(keep.lines(), Phase.ANONYMIZING, keep.count(), "objects")
     anonymous = Anonymous.of_lines(read, config=written, keep_selectors=wish.keep_selectors)
-    header = anonymous.header(made.header)
+    header = anonymous.header(contents.header)
     read = counted(keep.lines(), Phase.ANONYMIZING, keep.count(), "objects")
     kept = [line for old in read if (line := anonymous.line(old)) is not None]
     if wish.map:
@@ -225,7 +225,7 @@ def _anonymized(made: _Made, keep: Slim, wish: _Wish) -> _Made:
 
         write(wish.beside, [commented_yaml(anonymous.configuration(written), {}).encode()])
         typer.echo(visible(f"{wish.beside}: the scheduler's configuration"), err=True)
-    return _Made(header=header, objects=kept, others=made.others - (keep.count() - len(kept)))
+    return _Made(header=header, objects=kept, others=contents.others - (keep.count() - len(kept)))
 
 
 _WITHOUT_CONFIG = (

@@ -275,14 +275,16 @@ class ManyPods(Struct, dict=True):
             return []
         likes = [index if item.like is None else (item.like,) for index, item in enumerate(self.items)]
         first = {like: index for index, like in reversed([*enumerate(likes)])}
-        asked = sorted(first.values())
-        found = {0: self.answer(0)}  # what all pods share is computed once, before processes are forked
+        rows = sorted(first.values())
+        answers_by_row = {0: self.answer(0)}  # what all pods share is computed once, before processes are forked
         pods = Counter(likes)
-        answers = zip(asked[1:], results(self.answer, asked[1:], self.jobs or processors()), strict=True)
+        answers = zip(rows[1:], results(self.answer, rows[1:], self.jobs or processors()), strict=True)
         total = len(self.items) - pods[likes[0]]
-        found |= dict(counted(answers, Phase.DECIDING, total, "pods", weight=lambda item: pods[likes[item[0]]]))
+        answers_by_row |= dict(
+            counted(answers, Phase.DECIDING, total, "pods", weight=lambda item: pods[likes[item[0]]])
+        )
         return [
-            found[index] if index in found else (_alike(item, found[first[like]][0]),)
+            answers_by_row[index] if index in answers_by_row else (_alike(item, answers_by_row[first[like]][0]),)
             for index, (item, like) in enumerate(zip(self.items, likes, strict=True))
         ]
 
@@ -317,9 +319,9 @@ class ManyPods(Struct, dict=True):
                 if explanation is not None and not isinstance(explanation.lifecycle, Refused):
                     yield explanation.to_dict()
                 else:
-                    told = undecided if answer.outcome is None else refused
+                    column = undecided if answer.outcome is None else refused
                     fixes = [to_json(fix.document()) for fix in explanation.fixes] if explanation is not None else []
-                    told.append({"pod": answer.pod, "reason": answer.message, **({"fixes": fixes} if fixes else {})})
+                    column.append({"pod": answer.pod, "reason": answer.message, **({"fixes": fixes} if fixes else {})})
 
         yield "apiVersion", API_VERSION
         yield "kind", "ExplanationList"
@@ -482,7 +484,7 @@ def _together(
     gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
     replicas: dict[int, ReplicaGroup] = {}
     items: dict[int, tuple[Item, ...]] = {}
-    numbers = {id(one): number for number, one in enumerate(pods)}
+    numbers = {id(pod): number for number, pod in enumerate(pods)}
     for pod in queue:
         if (number := numbers.get(id(pod))) is None:
             gather_beside(gathering, setup, pod)
@@ -550,13 +552,13 @@ def _of_group(
         yield _refused_replicas(inquiry, one, item, refused, together.refusal(group))
 
 
-def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callable[[], Explanation]) -> Item:
+def _item(wanted: Wanted, subject: Subject, subject_pod: Pod | Written, explain: Callable[[], Explanation]) -> Item:
     pod = subject.pod
-    workload = one.workload if isinstance(one, Written) else None
+    workload = subject_pod.workload if isinstance(subject_pod, Written) else None
     owner = owner_of(subject.snapshot, pod) if workload is None else title(workload)
-    if isinstance(one, Written) and one.is_one_of_several:
+    if isinstance(subject_pod, Written) and subject_pod.is_one_of_several:
         owner = ""
-    is_stored = isinstance(one, Written) and one.document is None
+    is_stored = isinstance(subject_pod, Written) and subject_pod.document is None
     asked = title(workload) if workload is not None and is_stored else owner
     return Item(
         pod=pod.key,
@@ -564,17 +566,19 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
         priority=pod.spec.priority or 0,
         command=command_of(wanted, pod.metadata.namespace, asked, "" if asked and workload else pod.metadata.name),
         explain=explain,
-        place=place_of(one),
+        place=place_of(subject_pod),
     )
 
 
 def _replicas_of(item: Item, explanation: Explanation) -> Item:
     """Add each replica of an answer about several."""
-    found = explanation.replicas
-    if found is None:
+    own_replicas = explanation.replicas
+    if own_replicas is None:
         return replace(item, explain=lambda: explanation)
-    replicas = (Replica(pod=pod, node=found.placed.get(pod, "")) for pod in (*found.placed, *found.pending))
-    return replace(item, replicas=tuple(replicas), workload=found.workload, explain=lambda: explanation)
+    replicas = (
+        Replica(pod=pod, node=own_replicas.placed.get(pod, "")) for pod in (*own_replicas.placed, *own_replicas.pending)
+    )
+    return replace(item, replicas=tuple(replicas), workload=own_replicas.workload, explain=lambda: explanation)
 
 
 def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, pod: Pod | Written) -> Item | None:

@@ -138,8 +138,8 @@ def why_one(
 
     shown = node_names(clusters.applied, wanted.node)
     if wanted.watch and not isinstance(found, Pod):
-        asked = (wanted.names or wanted.files)[0]
-        raise InputError(f'--watch: "{asked}" is not a pod of the cluster', hint="name one: pod/NAME")
+        target = (wanted.names or wanted.files)[0]
+        raise InputError(f'--watch: "{target}" is not a pod of the cluster', hint="name one: pod/NAME")
     inquiry = inquiry_of(question, wanted, clusters, setup)
     admit = _once(lambda snapshot: subject_of(question, snapshot, setup, found, wanted))
     try:
@@ -319,8 +319,8 @@ def _tried(changes: Sequence[str], snapshot: Snapshot, *, setup: Setup, pod: Pod
     else:
         subject = pod.admitted(snapshot, setup, manifest)
     text = f"tried with {', '.join(changes)}; without it: {before.value}"
-    told = note(TRIED, text, changes=tuple(changes), before=before)
-    return msgspec.structs.replace(subject, notes=(told, *subject.notes))
+    tried = note(TRIED, text, changes=tuple(changes), before=before)
+    return msgspec.structs.replace(subject, notes=(tried, *subject.notes))
 
 
 def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:

@@ -156,11 +156,11 @@ def _state(path: str) -> tuple[tuple[str, int, int], ...]:
     """Return values that change when a file, or a file in a folder, changes."""
     root = Path(path)
     files = sorted(root.rglob("*")) if root.is_dir() else [root]
-    found = []
+    stamps = []
     for file in files:
         try:
             stat = file.stat()
         except OSError:
             continue
-        found.append((str(file), stat.st_mtime_ns, stat.st_size))
-    return tuple(found)
+        stamps.append((str(file), stat.st_mtime_ns, stat.st_size))
+    return tuple(stamps)

@@ -83,11 +83,11 @@ def pods_for(
 ) -> tuple[Snapshot, list[Pod]]:
     """Return the cluster with the objects that are created for the pods, and the pending pods for the wanted nodes that
     the template allows. `is_wanted` takes a node's name. Raises `InputError` with the DaemonSet."""
-    made = made_of(manifest)
-    subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others, maker=manifest)
+    applied = made_of(manifest)
+    subject = admitted(snapshot, applied.pod, setup, title=title(manifest), made=applied.others, maker=manifest)
     others = {node.name for node in snapshot.cluster.nodes if not is_wanted(node.name)}
-    found, pods = pinned_for(subject.snapshot, setup, subject.pod, others)
-    return (found, pods) if pods else (snapshot, [])
+    cluster, pods = pinned_for(subject.snapshot, setup, subject.pod, others)
+    return (cluster, pods) if pods else (snapshot, [])
 
 
 def pinned_for(snapshot: Snapshot, setup: Setup, like: Pod, others: Collection[str]) -> tuple[Snapshot, list[Pod]]:
@@ -130,7 +130,7 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
     """Return the controllers' reaction to nodes with other labels and taints; each pair is a node before and after."""
     comparison = compares_taints(setup)
     changed = list(changed)
-    made: list[Pod] = []
+    new_pods: list[Pod] = []
     gone: list[int] = []
     for daemon_pod in daemon_pods(snapshot, setup.scheduler.nodes.options):
         theirs = _on_nodes(snapshot, daemon_pod.pod, {now.name for _, now in changed})
@@ -143,36 +143,40 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
             elif rows and not goes_on(daemon_pod.spec, now, comparison=comparison):
                 gone += rows if goes_on(daemon_pod.spec, before, comparison=comparison) else []
         snapshot, pods = copy_pod(snapshot, daemon_pod.pod, len(names))
-        made += [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
-    return DaemonSetReaction(snapshot=snapshot, made=tuple(made), gone=tuple(gone))
+        new_pods += [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
+    return DaemonSetReaction(snapshot=snapshot, made=tuple(new_pods), gone=tuple(gone))
 
 
 def _on_nodes(snapshot: Snapshot, pod: Pod, names: Collection[str]) -> Mapping[str, list[int]]:
     """Return the rows of a DaemonSet's pods, by their `home_node`."""
     pods = snapshot.pods
     owner = next((reference.name for reference in pod.metadata.owner_references if reference.controller), "")
-    found: dict[str, list[int]] = {}
+    rows_by_node: dict[str, list[int]] = {}
     for code, owners in enumerate(pods.owners.values):
-        if not any(one.controller and one.kind == "DaemonSet" and one.name == owner for one in owners):
+        if not any(
+            reference.controller and reference.kind == "DaemonSet" and reference.name == owner for reference in owners
+        ):
             continue
         for row in (pods.owners.codes == code).nonzero()[0].tolist():
             node = home_node(pods, row)
             if node in names and pods.namespaces[row] == pod.metadata.namespace:
-                found.setdefault(node, []).append(row)
-    return found
+                rows_by_node.setdefault(node, []).append(row)
+    return rows_by_node
 
 
 def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Collection[Node]) -> tuple[Snapshot, list[Pod]]:
     """Return the cluster with the objects that are created for the pods, and the pods of DaemonSets on added nodes."""
     daemons = daemon_pods(snapshot, setup.scheduler.nodes.options)
     comparison = compares_taints(setup)
-    made: list[Pod] = []
+    new_pods: list[Pod] = []
     for daemon in daemons:
         names = [node.name for node in nodes if runs_on(daemon.spec, node, comparison=comparison)]
         snapshot, alike = copy_pod(snapshot, daemon.pod, len(names))
         pods = (pinned(pod, name) for pod, name in zip(alike, names, strict=True))
-        made += (replace(pod, spec=replace(pod.spec, node_name=name)) for pod, name in zip(pods, names, strict=True))
-    return snapshot, made
+        new_pods += (
+            replace(pod, spec=replace(pod.spec, node_name=name)) for pod, name in zip(pods, names, strict=True)
+        )
+    return snapshot, new_pods
 
 
 def compares_taints(setup: Setup) -> bool:
@@ -184,7 +188,7 @@ def agents_down(snapshot: Snapshot, node: str) -> tuple[str, ...]:
     """Return the pods of DaemonSets, `namespace/name`, that are pending for the node or not ready on it. What they set
     up there, such as a network or a storage driver, may be missing."""
     pods, row = snapshot.pods, snapshot.cluster.index.get(node)
-    waiting = (one for one in pods.pending if is_of_daemon_set(pods.owners[one]) and pinned_to(pods.specs[one]) == node)
+    waiting = (row for row in pods.pending if is_of_daemon_set(pods.owners[row]) and pinned_to(pods.specs[row]) == node)
     there = () if row is None else pods.on_node(row).tolist()
     unready = (item for item in there if is_of_daemon_set(pods.owners[item]) and not is_running(pods, item))
     return tuple(map(pods.key, (*waiting, *unready)))

@@ -92,13 +92,13 @@ def _scale_down_old(deployment: DeploymentSpec, new: ReplicaSetSize, old: Sequen
     most = _total([new, *old]) - deployment.min_available - (new.replicas - new.available)
     if most <= 0:
         return {}
-    sizes = {one.name: one.replicas for one in old}
-    oldest_first = sorted(old, key=lambda one: one.age_key)
+    sizes = {size.name: size.replicas for size in old}
+    oldest_first = sorted(old, key=lambda replica_set: replica_set.age_key)
     for set_size in oldest_first:
         unavailable = min(max(set_size.replicas - set_size.available, 0), most)
         sizes[set_size.name] -= unavailable
         most -= unavailable
-    spare = sum(one.available for one in (new, *old)) - deployment.min_available
+    spare = sum(replica_set.available for replica_set in (new, *old)) - deployment.min_available
     for set_size in oldest_first:
         fewer = min(max(spare, 0), sizes[set_size.name])
         sizes[set_size.name] -= fewer
@@ -112,8 +112,8 @@ def _proportions(
     """Return each ReplicaSet's share of the pods that are added or removed; the largest gets the remainder of
     rounding."""
     to_add = most - _total(active)
-    newest_first = sorted(active, key=lambda one: one.age_key, reverse=to_add > 0)
-    ordered = sorted(newest_first, key=lambda one: -one.replicas)
+    newest_first = sorted(active, key=lambda replica_set: replica_set.age_key, reverse=to_add > 0)
+    ordered = sorted(newest_first, key=lambda replica_set: -replica_set.replicas)
     sizes: dict[str, int] = {}
     added = 0
     for set_size in ordered:

@@ -321,16 +321,16 @@ class Manager:
         manifest = workloads.manifest_of(snapshot := self._cluster.snapshot, workload)
         if manifest is None:
             return
-        made: Sequence[Pod]
+        new_pods: Sequence[Pod]
         managed = self._manage(workload, None)  # a ReplicaSet of a Deployment was left to that
         if workload.kind == "StatefulSet":
             pods = self._ordinals(managed)
             spec = stateful_set_spec(manifest, managed.before)
             lacks = [ordinal for ordinal in spec.ordinals if ordinal not in pods or not pods[ordinal].is_updated]
-            cluster, made = workloads.pods_of_ordinals(snapshot, self._setup, manifest, lacks[-count:])
+            cluster, new_pods = workloads.pods_of_ordinals(snapshot, self._setup, manifest, lacks[-count:])
         else:
-            cluster, made = self._more_of(managed, manifest, ())(snapshot, count)
-        managed.created += self._cluster.create(cluster, made)
+            cluster, new_pods = self._more_of(managed, manifest, ())(snapshot, count)
+        managed.created += self._cluster.create(cluster, new_pods)
 
     def resume(self, assigned: Iterable[int]) -> None:
         """Continue rollouts, and StatefulSets in order, of newly assigned pods."""
@@ -420,12 +420,12 @@ class Manager:
             template = managed.before if keeps and managed.before is not None else manifest
 
             def make(
-                snapshot: Snapshot, made: Manifest = template, one: int = ordinal
+                snapshot: Snapshot, manifest_template: Manifest = template, number: int = ordinal
             ) -> tuple[Snapshot, Sequence[Pod]]:
-                return workloads.pods_of_ordinals(snapshot, self._setup, made, [one])
+                return workloads.pods_of_ordinals(snapshot, self._setup, manifest_template, [number])
 
             if not self._create(managed, make, len(step.create), is_outdated=keeps):
-                self._refuse_rest(managed, [one for one in spec.ordinals if one >= ordinal and one not in rows])
+                self._refuse_rest(managed, [later for later in spec.ordinals if later >= ordinal and later not in rows])
                 break
             has_moved = True
         return has_moved
@@ -472,8 +472,8 @@ class Manager:
         def make(snapshot: Snapshot) -> tuple[Snapshot, Sequence[Pod]]:
             return pods_for(snapshot, self._setup, manifest, create.__contains__)
 
-        made = bool(create) and self._create(managed, make, len(lacks) or len(create))
-        return has_moved or bool(step.delete) or made
+        created = bool(create) and self._create(managed, make, len(lacks) or len(create))
+        return has_moved or bool(step.delete) or created
 
     def _states(self, rows: Mapping[bool, int]) -> daemon_set.NodePods:
         """Return the states of a node's pods; `rows` has the old pod under True and the new one under False."""
@@ -561,8 +561,8 @@ class Manager:
 
     def _replica_set(self, manifest: Manifest) -> str | None:
         """Return the ReplicaSet with the Deployment's template."""
-        found = workloads.current_replica_set_of(self._cluster.snapshot, manifest)
-        return None if found is None else workloads.name_of(found)
+        replica_set = workloads.current_replica_set_of(self._cluster.snapshot, manifest)
+        return None if replica_set is None else workloads.name_of(replica_set)
 
     def _owner(self, row: int) -> str:
         return next((owner.name for owner in self._cluster.pods.owners[row] if owner.controller), "")
@@ -651,14 +651,14 @@ class Manager:
             phrase = f"{count:,} more pods, but the {len(snapshot.cluster.nodes):,} nodes allow {allowed:,} pods in all"
             raise InputError(phrase, place=Place(object=managed.workload.title), hint=hint)
         try:
-            cluster, made = make(snapshot)
+            cluster, new_pods = make(snapshot)
         except NotAdmittedError as error:
             self._refuse(managed, count, error.message)
             return False
         except NotReadError as error:
             self.unread[managed.workload] = error
             return False
-        pods = self._admitted(cluster, made, snapshot)
+        pods = self._admitted(cluster, new_pods, snapshot)
         if pods.refused:
             self._refuse(managed, len(pods.refused), pods.refusal, tuple(pod.key for pod in pods.refused))
         self.refused_claims |= pods.claims
@@ -683,13 +683,13 @@ class Manager:
             pods = tuple(f"{managed.workload.key}-{ordinal}" for ordinal in ordinals)
             self.refused[managed.workload] = replace(refused, number=len(pods), pods=pods)
 
-    def _admitted(self, cluster: Snapshot, made: Sequence[Pod], before: Snapshot) -> AdmittedPods:
+    def _admitted(self, cluster: Snapshot, new_pods: Sequence[Pod], before: Snapshot) -> AdmittedPods:
         """Return the pods that ResourceQuotas, LimitRanges, and Pod Security admit, in a cluster whose quotas count
         them."""
-        if not self._is_ruled(made):
-            return AdmittedPods(snapshot=cluster, made=made)
+        if not self._is_ruled(new_pods):
+            return AdmittedPods(snapshot=cluster, made=new_pods)
         quotas = Ledger(cluster, self._setup.release)
-        pods = admit_pods(cluster, quotas, made, before.storage.claims)
+        pods = admit_pods(cluster, quotas, new_pods, before.storage.claims)
         return replace(pods, snapshot=quotas.on(pods.snapshot))
 
     def add(self, workload: Workload, cluster: Snapshot, made: Sequence[Pod]) -> None:

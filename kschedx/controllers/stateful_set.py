@@ -68,8 +68,8 @@ def blocking_ordinal(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod], ordi
     """Return the lowest earlier ordinal that OrderedReady waits for; None if nothing prevents the pod's creation."""
     if not spec.is_ordered:
         return None
-    before = (one for one in spec.ordinals if one < ordinal)
-    return next((one for one in before if one not in pods or _blocks(pods[one])), None)
+    before = (earlier for earlier in spec.ordinals if earlier < ordinal)
+    return next((earlier for earlier in before if earlier not in pods or _blocks(pods[earlier])), None)
 
 
 def _blocks(pod: OrdinalPod) -> bool:
@@ -80,7 +80,7 @@ def _scale_down(pods: Mapping[int, OrdinalPod], condemned: list[int]) -> Step:
     """Delete one pod at a time from the highest; only the lowest pod that is not available may be deleted before it
     is."""
     highest = condemned[0]
-    unavailable = min((one for one in condemned if not pods[one].is_available), default=None)
+    unavailable = min((number for number in condemned if not pods[number].is_available), default=None)
     if pods[highest].is_terminating or (not pods[highest].is_available and highest != unavailable):
         return Step()
     return Step(delete=(highest,))
@@ -96,17 +96,17 @@ def _update(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Step:
 def _outdated(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Iterator[int]:
     """Yield the pods that one sync deletes because of their template."""
     descending = [ordinal for ordinal in reversed(spec.ordinals) if ordinal in pods]
-    updated = [one for one in descending if one - spec.start >= spec.partition]
+    updated = [number for number in descending if number - spec.start >= spec.partition]
     if spec.max_unavailable is None:
-        for one in updated:
-            if not pods[one].is_updated and not pods[one].is_terminating:
-                yield one
+        for number in updated:
+            if not pods[number].is_updated and not pods[number].is_terminating:
+                yield number
                 return
-            if not pods[one].is_available:
+            if not pods[number].is_available:
                 return
         return
-    left = spec.max_unavailable - sum(not pods[one].is_available for one in descending)
-    for one in updated:
-        if left > 0 and not pods[one].is_updated and not pods[one].is_terminating:
-            yield one
+    left = spec.max_unavailable - sum(not pods[number].is_available for number in descending)
+    for number in updated:
+        if left > 0 and not pods[number].is_updated and not pods[number].is_terminating:
+            yield number
             left -= 1

@@ -108,7 +108,7 @@ def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> Upd
 
 def _share(value: object, whole: int, default: str, *, is_up: bool) -> int:
     """Return a number, or a percentage of the whole, rounded up if `is_up`; the default if the value is neither."""
-    found = scaled(value, whole, is_up=is_up) if isinstance(value, int | str) else None
-    if found is None:
-        found = scaled(default, whole, is_up=is_up) or 0
-    return max(found, 0)
+    share = scaled(value, whole, is_up=is_up) if isinstance(value, int | str) else None
+    if share is None:
+        share = scaled(default, whole, is_up=is_up) or 0
+    return max(share, 0)

@@ -41,15 +41,15 @@ from kschedx.snapshot.storage import StorageChange
 
 def with_own_claims(snapshot: Snapshot, like: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
     """Return the cluster with the claims of a new copy of the pod `like`, and the new pod, whose status names them."""
-    made: dict[str, PersistentVolumeClaim] = {}
+    claims: dict[str, PersistentVolumeClaim] = {}
     for volume in pod.spec.volumes:
         if volume.ephemeral is not None:
             template = snapshot.storage.claim(like.metadata.namespace, ephemeral_claim_name(like.metadata.name, volume))
             if template is not None:
                 claim = _unbound(template, pod, ephemeral_claim_name(pod.metadata.name, volume))
-                made[claim.key] = claim
-    if made:
-        snapshot = snapshot.with_new_claims(made)
+                claims[claim.key] = claim
+    if claims:
+        snapshot = snapshot.with_new_claims(claims)
     snapshot, pod, _ = with_claims_of_templates(snapshot, pod)
     return snapshot, pod
 
@@ -248,15 +248,15 @@ class Owners:
         key = paired(paired(pods.namespaces.codes[rows], pods.owners.codes[rows]), pods.labels.codes[rows])
         order, start = rows_by_group(key, int(key.max(initial=-1)) + 1)
         groups = [order[first:last] for first, last in itertools.pairwise(start.tolist()) if first < last]
-        found: dict[Workload, list[IntArray]] = {}
+        rows_of: dict[Workload, list[IntArray]] = {}
         for places in sorted(groups, key=lambda places: int(places[0])):
             first = self.of(pods, int(rows[places[0]]))
             if first.kind == "Pod":
                 for place in places:
-                    found.setdefault(self.of(pods, int(rows[place])), []).append(place)
+                    rows_of.setdefault(self.of(pods, int(rows[place])), []).append(place)
             else:
-                found.setdefault(first, []).append(places)
-        its = {workload: np.sort(np.hstack(places)) for workload, places in found.items()}
+                rows_of.setdefault(first, []).append(places)
+        its = {workload: np.sort(np.hstack(places)) for workload, places in rows_of.items()}
         return {workload: rows[places] for workload, places in sorted(its.items(), key=lambda item: int(item[1][0]))}
 
 
@@ -332,8 +332,8 @@ def new_pods(
 def template_pod(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[Snapshot, Pod]:
     """Return the cluster with the objects that are created for the pod, and the pod of a workload's template as the API
     server would store it. Raises `InputError` with the workload."""
-    made = made_of(manifest, replica_set=current_replica_set_of(snapshot, manifest))
-    subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others, maker=manifest)
+    applied = made_of(manifest, replica_set=current_replica_set_of(snapshot, manifest))
+    subject = admitted(snapshot, applied.pod, setup, title=title(manifest), made=applied.others, maker=manifest)
     return subject.snapshot, subject.pod
 
 
@@ -391,12 +391,12 @@ def pods_of_ordinals(
 def with_template_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Snapshot:
     """Return the cluster with the claims that the StatefulSet's controller creates for a pod, if they do not exist
     yet."""
-    made: dict[str, PersistentVolumeClaim] = {}
+    claims: dict[str, PersistentVolumeClaim] = {}
     for written in claims_for(manifest, pod.metadata.name):
         claim = msgspec.convert(written, PersistentVolumeClaim)
         if snapshot.storage.claim(claim.metadata.namespace, claim.name) is None:
-            made[claim.key] = claim
-    return snapshot.with_new_claims(made) if made else snapshot
+            claims[claim.key] = claim
+    return snapshot.with_new_claims(claims) if claims else snapshot
 
 
 def deletion_order(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) -> list[int]:
@@ -462,9 +462,9 @@ def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | N
 def stored_manifest(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
     """Return the same as `manifest_of`; a Deployment that the snapshot lacks has the template of its newest
     ReplicaSet."""
-    found = manifest_of(snapshot, workload)
-    if found is not None or workload.kind != "Deployment":
-        return found
+    manifest = manifest_of(snapshot, workload)
+    if manifest is not None or workload.kind != "Deployment":
+        return manifest
     owned = owned_replica_sets(workload.name, replica_sets(snapshot, workload.namespace))
     return deployment_of(workload.name, owned) if owned else None
 

@@ -230,10 +230,10 @@ class _Trials:
 
     def _spread(self, pods: Sequence[PodFacts]) -> int:
         """Return the points between the fullest and the emptiest node, of CPU or memory, whichever is larger."""
-        found = shares(Cluster(self._snapshot, pods, counts_budgets=False, nodes=self._nodes))
+        usage = shares(Cluster(self._snapshot, pods, counts_budgets=False, nodes=self._nodes))
         spreads = [0]
         for name in (CPU, MEMORY):
-            percents = [rounded(item[name]) for item in found.values() if name in item]
+            percents = [rounded(item[name]) for item in usage.values() if name in item]
             spreads.append(max(percents) - min(percents) if percents else 0)
         return max(spreads)
 

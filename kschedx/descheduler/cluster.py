@@ -173,7 +173,11 @@ def _qos(spec: PodSpec) -> str:
         limits_all &= all(name in own and nano_units(own[name]) > 0 for name in (CPU, MEMORY))
     if not requests and not limits:
         return "BestEffort"
-    if limits_all and len(requests) == len(limits) and all(limits.get(name) == one for name, one in requests.items()):
+    if (
+        limits_all
+        and len(requests) == len(limits)
+        and all(limits.get(name) == amount for name, amount in requests.items())
+    ):
         return "Guaranteed"
     return "Burstable"
 
@@ -282,10 +286,10 @@ class Cluster:
         return self._replicas[uid]
 
     def request(self, pod: PodFacts) -> Exact:
-        found = self._requests.get(pod.template)
-        if found is None:
-            found = self._requests[pod.template] = exact_request(pod.spec, PodStatus(), AS_THE_DESCHEDULER)
-        return found
+        known_request = self._requests.get(pod.template)
+        if known_request is None:
+            known_request = self._requests[pod.template] = exact_request(pod.spec, PodStatus(), AS_THE_DESCHEDULER)
+        return known_request
 
     def budgets(self, pod: PodFacts) -> list[str]:
         """Return the names of the budgets that cover a pod."""
@@ -473,11 +477,11 @@ class _StaticFit:
         return self.matches(pod, node) and self.tolerates(pod, node)
 
     def affinity(self, pod: PodFacts) -> RequiredNodeAffinity:
-        found = self._affinities.get(pod.template)
-        if found is None:
+        known_affinity = self._affinities.get(pod.template)
+        if known_affinity is None:
             required = pod.spec.required_node_affinity
-            found = self._affinities[pod.template] = required_node_affinity(pod.spec.node_selector, required)
-        return found
+            known_affinity = self._affinities[pod.template] = required_node_affinity(pod.spec.node_selector, required)
+        return known_affinity
 
     def matches(self, pod: PodFacts, node: Node) -> bool:
         affinity = self.affinity(pod)
@@ -524,10 +528,10 @@ def nodes_for(cluster: Cluster, selector: Selector) -> tuple[Node, ...]:
 
 
 def by_namespace(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:
-    found: dict[str, list[PodFacts]] = {}
+    pods_by_namespace: dict[str, list[PodFacts]] = {}
     for pod in pods:
-        found.setdefault(pod.namespace, []).append(pod)
-    return found
+        pods_by_namespace.setdefault(pod.namespace, []).append(pod)
+    return pods_by_namespace
 
 
 def matching(pods: Iterable[PodFacts], selector: Selector) -> Iterator[PodFacts]:

@@ -176,9 +176,9 @@ def _run(
 
 
 def _shuffled(items: Sequence[T], seed: int) -> list[T]:
-    found = [*items]
-    random.Random(seed).shuffle(found)
-    return found
+    shuffled = [*items]
+    random.Random(seed).shuffle(shuffled)
+    return shuffled
 
 
 # Sources of a policy: a separate file, a ConfigMap, or values of the descheduler's Helm chart.

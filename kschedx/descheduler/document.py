@@ -273,13 +273,13 @@ _EVICTABLE = PodVerdict()
 
 
 def _verdicts(verdicts: Mapping[str, Mapping[str, Verdict]]) -> dict[str, dict[str, PodVerdict]]:
-    found: dict[str, dict[str, PodVerdict]] = {}
+    verdicts_by_pod: dict[str, dict[str, PodVerdict]] = {}
     for pod, by_profile in verdicts.items():
-        for profile, one in by_profile.items():
-            verdict = part_of(PodVerdict, one)
+        for profile, pod_verdict in by_profile.items():
+            verdict = part_of(PodVerdict, pod_verdict)
             if verdict != _EVICTABLE:
-                found.setdefault(pod, {})[profile] = verdict
-    return found
+                verdicts_by_pod.setdefault(pod, {})[profile] = verdict
+    return verdicts_by_pod
 
 
 def _utilization(classification: Classification) -> Utilization:

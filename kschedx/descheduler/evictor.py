@@ -116,15 +116,15 @@ class DefaultEvictor:
         if failed is None:
             failed = self._before[pod.key] = tuple(self._failed(pod))
         if self.args.min_replicas <= 1:
-            found = self._known[pod.key] = (not failed, failed)
-            return found
+            verdict = self._known[pod.key] = (not failed, failed)
+            return verdict
         replicas = self._replicas_fault(pod, say)
         if replicas:
             age = AGE_STARTS
             failed = (
-                *(one for one in failed if not one.startswith(age)),
+                *(reason for reason in failed if not reason.startswith(age)),
                 replicas,
-                *(one for one in failed if one.startswith(age)),
+                *(reason for reason in failed if reason.startswith(age)),
             )
         return not failed, failed
 

@@ -254,7 +254,7 @@ def _known(value: object, kind: inspect.Type, path: str, ignored: list[str]) -> 
     case-sensitive."""
     match kind:
         case inspect.UnionType(types=types):
-            some = next(one for one in types if not isinstance(one, inspect.NoneType))
+            some = next(item_type for item_type in types if not isinstance(item_type, inspect.NoneType))
             return _known(value, some, path, ignored)
         case inspect.StructType(fields=fields) if isinstance(value, Mapping):
             known = {field.encode_name: field.type for field in fields}
@@ -268,7 +268,8 @@ def _known(value: object, kind: inspect.Type, path: str, ignored: list[str]) -> 
             # a null in a list is Go's zero value
             zero: object = {} if isinstance(item, inspect.StructType) else ""
             return [
-                _known(zero if one is None else one, item, f"{path}[{at}]", ignored) for at, one in enumerate(value)
+                _known(zero if element is None else element, item, f"{path}[{at}]", ignored)
+                for at, element in enumerate(value)
             ]
         case _:
             return value
@@ -299,8 +300,8 @@ def _faults(policy: _Policy, configs: Sequence[_Configs]) -> Iterator[tuple[str,
             path = f"profiles[{at}].pluginConfig[{number}]"
             if args is None:
                 yield f"{path}.name", f"in profile {profile.name}: plugin {name} in pluginConfig not registered"
-            elif found := list(_args_faults(args)):
-                yield f"{path}.args", f"in profile {profile.name}: {aggregate(found)}"
+            elif faults := list(_args_faults(args)):
+                yield f"{path}.args", f"in profile {profile.name}: {aggregate(faults)}"
 
 
 def _metrics_faults(policy: _Policy) -> Iterator[str]:
@@ -323,9 +324,9 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
         yield "prometheus URL is required when prometheus is enabled"
     elif fault := _url_fault(prometheus.url.partition("#")[0]):
         url = Url(prometheus.url.partition("#")[0])
-        found = fault.partition('"')[2].rpartition('"')[0].strip(":")
-        if found and found in url.credentials:
-            fault = fault.replace(f'{found}"', f'{MASK}"')
+        field = fault.partition('"')[2].rpartition('"')[0].strip(":")
+        if field and field in url.credentials:
+            fault = fault.replace(f'{field}"', f'{MASK}"')
         yield f"error parsing prometheus URL: parse {quoted(str(url))}: {fault}"
     if prometheus.auth_token is not None:
         secret = prometheus.auth_token.secret_reference
@@ -459,8 +460,8 @@ def _life_time_faults(args: PodLifeTimeArgs) -> Iterator[str]:
     yield from _selector_faults(args.label_selector)
     if not _LIFE_TIME_STATES.issuperset(args.states):
         yield f"states must be one of [{' '.join(sorted(_LIFE_TIME_STATES))}]"
-    for at, one in enumerate(args.conditions):
-        if one == PodConditionFilter():
+    for at, condition in enumerate(args.conditions):
+        if condition == PodConditionFilter():
             fields = "type, status, reason, or minTimeSinceLastTransitionSeconds"
             yield f"conditions[{at}]: at least one of {fields} must be set"
     if args.max_pod_life_time_seconds is None and not (args.states or args.conditions or args.exit_codes):

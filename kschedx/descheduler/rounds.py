@@ -88,8 +88,8 @@ class ClusterInMotion:
             return written
         run = self._simulator.run
         now = {
-            one.name: one.standing(run.snapshot, run.cluster.pods, self._simulator.queue.made)
-            for one in budgets_of(run.snapshot, self._snapshot)
+            budget.name: budget.standing(run.snapshot, run.cluster.pods, self._simulator.queue.made)
+            for budget in budgets_of(run.snapshot, self._snapshot)
         }
         budgets = []
         for budget in written:
@@ -110,9 +110,13 @@ class ClusterInMotion:
         """Remove the evicted pods, and let kube-scheduler place the recreated ones."""
         simulator, self._loops = self._simulator, self._loops + 1
         recreated = []
-        for one in evictions:
-            row = self._row[one.pod.key]
-            if is_controlled(one.pod.owners) and not one.pod.is_finished and simulator.run.cluster.pods.node[row] >= 0:
+        for evicted in evictions:
+            row = self._row[evicted.pod.key]
+            if (
+                is_controlled(evicted.pod.owners)
+                and not evicted.pod.is_finished
+                and simulator.run.cluster.pods.node[row] >= 0
+            ):
                 recreated.append(row)
             else:
                 simulator.delete(row)
@@ -149,7 +153,7 @@ class ClusterInMotion:
     def _after(self) -> tuple[PodFacts, ...]:
         """Return the current pods: recreated pods are new, ready, and without restarts."""
         simulator = self._simulator
-        pods, names, left, made = (
+        pods, names, left, created = (
             simulator.run.cluster.pods,
             simulator.run.cluster.node_names,
             simulator.deleted,
@@ -162,7 +166,7 @@ class ClusterInMotion:
                 continue
             node = int(pods.node[row])
             name = names[node] if node >= 0 else ""
-            if row in made:
+            if row in created:
                 facts.append(_recreated(pod, name, self._now, self._loops))
             elif not pod.node and name:
                 facts.append(replace(pod, node=name, phase="Running", started=self._now, status=_ready(pod)))
@@ -207,17 +211,17 @@ def _ready(pod: PodFacts) -> PodStatusFacts:
 def repeats(loops: Sequence[Loop], landings: Sequence[Sequence[Landing]]) -> tuple[Repeat, ...]:
     """Return the pods that a loop evicts and a later loop evicts again, each pair of evictions once."""
     last: dict[str, tuple[int, Landing]] = {}
-    found = []
+    repeated = []
     for number, loop in enumerate(loops, start=1):
         for eviction in loop.evicted:
             if eviction.pod.key in last:
                 before, landing = last[eviction.pod.key]
-                found.append(
+                repeated.append(
                     Repeat(round=before, first=landing.eviction, landing=landing, then_round=number, then=eviction)
                 )
         if number <= len(landings):
             last.update((landing.eviction.pod.key, (number, landing)) for landing in landings[number - 1])
-    return tuple(found)
+    return tuple(repeated)
 
 
 # --- random order

@@ -90,11 +90,11 @@ def _target_nodes(cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFac
     such node do not count."""
     targets: set[str] = set()
     for pod in {pod.template: pod for pod in pods}.values():
-        found = cluster.tolerated(pod, nodes)
+        candidates = cluster.tolerated(pod, nodes)
         if cluster.selects_nodes(pod):
-            found = [node for node in found if cluster.matches(pod, node)]
-        if len(found) > 1:
-            targets.update(node.metadata.name for node in found)
+            candidates = [node for node in candidates if cluster.matches(pod, node)]
+        if len(candidates) > 1:
+            targets.update(node.metadata.name for node in candidates)
     return len(targets)
 
 
@@ -151,7 +151,7 @@ def topology_spread(handle: Handle, args: TopologySpreadArgs) -> None:
 
 def _constraints(cluster: Cluster, pods: Sequence[PodFacts], kinds: Sequence[str]) -> list[_Constraint]:
     """Return the distinct constraints of some pods of a namespace."""
-    found: dict[tuple[object, ...], _Constraint] = {}
+    constraints: dict[tuple[object, ...], _Constraint] = {}
     seen: set[tuple[int, tuple[str | None, ...]]] = set()
     for pod in pods:
         if not pod.spec.topology_spread_constraints:
@@ -168,8 +168,8 @@ def _constraints(cluster: Cluster, pods: Sequence[PodFacts], kinds: Sequence[str
                 constraint = _constraint(cluster, written, pod)
             except InputError:
                 continue
-            found.setdefault(constraint.identity, constraint)
-    return list(found.values())
+            constraints.setdefault(constraint.identity, constraint)
+    return list(constraints.values())
 
 
 def _constraint(cluster: Cluster, written: TopologySpreadConstraint, pod: PodFacts) -> _Constraint:
@@ -230,12 +230,12 @@ class _Topology:
 
     def values(self, key: str) -> Mapping[str, str]:
         """Return node to its value of a topology key, for nodes that have one."""
-        found = self._values.get(key)
-        if found is None:
-            found = self._values[key] = {
+        label_values = self._values.get(key)
+        if label_values is None:
+            label_values = self._values[key] = {
                 node.name: value for node in self._nodes if (value := node.metadata.labels.get(key)) is not None
             }
-        return found
+        return label_values
 
     def eligible(self, constraint: _Constraint) -> list[Node]:
         """Return the nodes with the constraint's key that its policies allow."""
@@ -253,14 +253,14 @@ class _Topology:
 def _domains(
     values: Mapping[str, str], eligible: Sequence[Node], constraint: _Constraint, pods: Sequence[PodFacts]
 ) -> tuple[list[_Domain], int]:
-    found: dict[str, list[PodFacts]] = {values[node.metadata.name]: [] for node in eligible}
+    pods_by_domain: dict[str, list[PodFacts]] = {values[node.metadata.name]: [] for node in eligible}
     total = 0
     for pod in matching(pods, constraint.selector):
         value = values.get(pod.node)
         if value is not None and not pod.is_terminating:
-            found.setdefault(value, []).append(pod)
+            pods_by_domain.setdefault(value, []).append(pod)
             total += 1
-    return [_Domain(value=value, pods=pods) for value, pods in found.items()], total
+    return [_Domain(value=value, pods=pods) for value, pods in pods_by_domain.items()], total
 
 
 def _is_balanced(domains: Sequence[_Domain], constraint: _Constraint) -> bool:

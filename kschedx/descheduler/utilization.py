@@ -136,7 +136,7 @@ def _capacity(node: Node) -> ResourceList:
 
 def _percentages(usage: Mapping[str, Exact], nodes: Sequence[Node]) -> dict[str, dict[str, float]]:
     """Return node to resource to percentage of allocatable, for the resources that the node has."""
-    found = {}
+    percentages = {}
     for node in nodes:
         capacity = _capacity(node)
         percents = {}
@@ -145,8 +145,8 @@ def _percentages(usage: Mapping[str, Exact], nodes: Sequence[Node]) -> dict[str,
                 unit = MILLI if name == CPU else NANO
                 whole = up(nano_units(capacity[name]), unit)
                 percents[name] = float(up(nano, unit)) / float(whole) * 100 if whole > 0 else 0.0
-        found[node.name] = percents
-    return found
+        percentages[node.name] = percents
+    return percentages
 
 
 def _is_below(percents: Mapping[str, float], thresholds: Thresholds) -> bool:
@@ -189,15 +189,15 @@ Shares = Mapping[str, Mapping[str, float]]
 
 def shares(cluster: Cluster) -> Shares:
     """Return the requests of unfinished pods as shares of every node."""
-    found: dict[str, Exact] = {}
+    amounts: dict[str, Exact] = {}
     for node in cluster.nodes:
         pods = cluster.unfinished_on(node.name)
-        total = found[node.name] = {CPU: 0, MEMORY: 0, PODS: len(pods) * NANO}
+        total = amounts[node.name] = {CPU: 0, MEMORY: 0, PODS: len(pods) * NANO}
         for pod in pods:
             request = cluster.request(pod)
             for name in (CPU, MEMORY):
                 total[name] += request.get(name, 0)
-    return _percentages(found, cluster.nodes)
+    return _percentages(amounts, cluster.nodes)
 
 
 def low_node_utilization(
@@ -285,8 +285,8 @@ def _averages(percents: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Return the average of each resource, over the nodes that have it."""
     total: dict[str, float] = {}
     count: dict[str, int] = {}
-    for one in percents:
-        for name, percent in one.items():
+    for percentage in percents:
+        for name, percent in percentage.items():
             total[name] = total.get(name, 0.0) + percent
             count[name] = count.get(name, 0) + 1
     return {name: total[name] / count[name] for name in total}
@@ -423,11 +423,11 @@ class _Toleration:
     def any(self, pod: PodFacts) -> bool:
         """Return whether the pod tolerates a node's taints; it must also have at least as many tolerations as the node
         has taints."""
-        found = self._known.get(pod.template)
-        if found is None:
+        tolerated = self._known.get(pod.template)
+        if tolerated is None:
             own = pod.spec.tolerations
             tolerations = Tolerations(own, comparison=True)
-            found = self._known[pod.template] = any(
+            tolerated = self._known[pod.template] = any(
                 len(own) >= len(taints) and all(map(tolerations.cover, taints)) for taints in self._taints
             )
-        return found
+        return tolerated

@@ -193,18 +193,18 @@ class _Preferences:
         return self._of(pod)[node.name]
 
     def _of(self, pod: PodFacts) -> Mapping[str, int]:
-        found = self._weights.get(pod.template)
-        if found is None:
+        weights = self._weights.get(pod.template)
+        if weights is None:
             terms = []
             for term in _preferred(pod):
                 try:
                     terms.append(compile_preferred_terms([term]))
                 except InputError:
                     continue  # it adds nothing
-            found = self._weights[pod.template] = {
+            weights = self._weights[pod.template] = {
                 node.name: sum(term.score(node.metadata.labels, node.name) for term in terms) for node in self._nodes
             }
-        return found
+        return weights
 
 
 def node_taints(handle: Handle, args: NodeTaintsArgs) -> None:

@@ -164,7 +164,7 @@ class Contents:
 
     def finish(self) -> None:
         """Check what needs the whole snapshot: missing PriorityClasses, and values that no API server stores."""
-        self.objects = {kind: dict(sorted(found.items())) for kind, found in self.objects.items()}
+        self.objects = {kind: dict(sorted(by_name.items())) for kind, by_name in self.objects.items()}
         self.not_read = Counter(dict(sorted(self.not_read.items())))
         try:
             snapshot = Snapshot.of_contents(self._builder.finish())

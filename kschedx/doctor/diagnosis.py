@@ -122,19 +122,19 @@ def diagnose(contents: Contents, paths: Sequence[str] = ()) -> Diagnosis:
     """Return the diagnosis. `paths` are the files; empty for a live cluster."""
     pods = tuple(pod_findings(contents))
     missing = tuple(missing_kinds(contents))
-    certain = [found for found in missing if isinstance(found, MissingKind)]
-    lacking = [found for found in missing if isinstance(found, Lacking)]
-    perhaps = [found for found in missing if isinstance(found, PerhapsNone)]
+    certain = [finding for finding in missing if isinstance(finding, MissingKind)]
+    lacking = [finding for finding in missing if isinstance(finding, Lacking)]
+    perhaps = [finding for finding in missing if isinstance(finding, PerhapsNone)]
     mixture = tuple(mixture_findings(contents))
-    sure = [found for found in mixture if found.certainty is not Certainty.POSSIBLE]
-    unsure = [found for found in mixture if found.certainty is Certainty.POSSIBLE]
+    sure = [finding for finding in mixture if finding.certainty is not Certainty.POSSIBLE]
+    unsure = [finding for finding in mixture if finding.certainty is Certainty.POSSIBLE]
     cut = tuple(_cut(contents))
-    told = (*autoscaler_findings(contents), *_secrets(contents))
-    found = (*_unreadable(contents), *sure, *cut, *lacking, *pods, *certain, *unsure, *perhaps, *told)
+    hints = (*autoscaler_findings(contents), *_secrets(contents))
+    findings = (*_unreadable(contents), *sure, *cut, *lacking, *pods, *certain, *unsure, *perhaps, *hints)
     return Diagnosis(
         inventory=_inventory(contents, ", ".join(paths) or contents.header.source),
-        findings=found,
-        completion=_completion(found, contents, paths) if paths else _permission(found),
+        findings=findings,
+        completion=_completion(findings, contents, paths) if paths else _permission(findings),
     )
 
 

@@ -54,25 +54,25 @@ _FEW_HAVE = (
 
 def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | PerhapsNone]:
     """Yield missing kinds, the most important first. Kinds that are known to be complete are skipped."""
-    told = {kind for kind in KINDS if contents.is_complete(kind) or contents.missing(kind) is Missing.ABSENT}
+    kinds = {kind for kind in KINDS if contents.is_complete(kind) or contents.missing(kind) is Missing.ABSENT}
     if contents.only_namespaces:
-        told |= {key for key, kind in KINDS.items() if kind.is_namespaced}
+        kinds |= {key for key, kind in KINDS.items() if kind.is_namespaced}
     for kind in KINDS:
         row = KINDS[kind]
         is_ours = row.is_of_kubernetes and bool(row.leaves)
         is_forbidden = contents.missing(kind) is Missing.FORBIDDEN and is_ours
         is_in_every_cluster = kind in IN_EVERY_CLUSTER and not contents.objects[kind]
-        if kind not in told and (is_forbidden or is_in_every_cluster):
-            told.add(kind)
+        if kind not in kinds and (is_forbidden or is_in_every_cluster):
+            kinds.add(kind)
             yield _whole(contents, kind)
     for missing_kind in _named(contents):
-        if missing_kind.kind not in told:
-            told.add(missing_kind.kind)
+        if missing_kind.kind not in kinds:
+            kinds.add(missing_kind.kind)
             yield missing_kind
     none = [
         key
         for key, kind in KINDS.items()
-        if key not in told and kind.leaves and kind.is_of_kubernetes and not contents.objects[key]
+        if key not in kinds and kind.leaves and kind.is_of_kubernetes and not contents.objects[key]
     ]
     lacked: set[str] = set()
     for dump in contents.dumps:
@@ -117,7 +117,11 @@ def _named(contents: Contents) -> Iterator[MissingKind]:
     claims, nodes = contents.claims.values(), contents.nodes.values()
     named = ((f"{pod.namespace}/{claim}" for claim in pod.claims) for pod in pods if pod.claims)
     yield from _absent(
-        contents, "PersistentVolumeClaim", (one for many in named for one in many), "pods", Certainty.CERTAIN
+        contents,
+        "PersistentVolumeClaim",
+        (claim_name for many in named for claim_name in many),
+        "pods",
+        Certainty.CERTAIN,
     )
     bound = (claim.volume for claim in claims if claim.volume)
     yield from _absent(contents, "PersistentVolume", bound, "claims", Certainty.CERTAIN)
@@ -257,9 +261,9 @@ def _short(contents: Contents) -> list[tuple[DumpWorkload, int]]:
         for pod in contents.pods.values()
         if not pod.is_finished and kind_of((owner := pod.owner).kind or "", owner.group)
     )
-    found = ((workload, workload.pods - owned[workload.kind, workload.key]) for workload in contents.workloads)
+    shortages = ((workload, workload.pods - owned[workload.kind, workload.key]) for workload in contents.workloads)
     return sorted(
-        ((workload, pods) for workload, pods in found if pods > 0), key=lambda short: (-short[1], short[0].key)
+        ((workload, pods) for workload, pods in shortages if pods > 0), key=lambda short: (-short[1], short[0].key)
     )
 
 

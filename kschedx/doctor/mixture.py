@@ -274,5 +274,5 @@ def _is_older(pod: DumpPod, node: DumpNode | None) -> bool:
     starts them earlier."""
     if node is None or pod.is_finished or pod.is_static or not pod.started or pod.started >= node.created:
         return False
-    started, made = _time(pod.started), _time(node.created)
-    return started is not None and made is not None and started < made - SOONER
+    started, created = _time(pod.started), _time(node.created)
+    return started is not None and created is not None and started < created - SOONER

@@ -144,10 +144,10 @@ def _is_cut(maker: Mapping[str, object]) -> bool:
 def _template(maker: Mapping[str, object]) -> Mapping[str, object]:
     """Return the pod template of a built-in workload."""
     kind = KINDS.get(str(maker.get("kind")))
-    found: object = None if kind is None else maker
+    template: object = None if kind is None else maker
     for part in () if kind is None else kind.template:
-        found = found.get(part) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
+        template = template.get(part) if isinstance(template, dict) else None
+    return template if isinstance(template, dict) else {}
 
 
 # What the ResourceQuotas and LimitRanges of a snapshot admit, and the quotas' usage afterwards.
@@ -285,10 +285,10 @@ def new_claims(before: Snapshot, after: Snapshot) -> tuple[PersistentVolumeClaim
 
 def _quotas(snapshot: Snapshot, namespace: str, on: bool) -> tuple[ResourceQuota, ...]:
     """Return the quotas of a namespace; the usage of quotas without a status is counted here."""
-    found = (quota for quota in snapshot.of(ResourceQuota) if quota.metadata.namespace == namespace)
+    quotas = (quota for quota in snapshot.of(ResourceQuota) if quota.metadata.namespace == namespace)
     return tuple(
         quota if quota.status.hard else with_status(quota, _objects(snapshot, namespace), pod_level_resources=on)
-        for quota in found
+        for quota in quotas
     )
 
 
@@ -321,9 +321,9 @@ def _replica_sets_beside(snapshot: Snapshot, namespace: str, owner: OwnerReferen
         for (kind, space, name), raw in snapshot.workloads.items()
         if owner.kind == "ReplicaSet" and kind == "ReplicaSet" and space == namespace
     }
-    deployments = {one.name for one in owners.get(owner.name, ()) if one.kind == "Deployment"}
-    for name, found in owners.items():
-        if any(owner.kind == "Deployment" and owner.name in deployments for owner in found):
+    deployments = {reference.name for reference in owners.get(owner.name, ()) if reference.kind == "Deployment"}
+    for name, references in owners.items():
+        if any(owner.kind == "Deployment" and owner.name in deployments for owner in references):
             yield "ReplicaSet", name
 
 

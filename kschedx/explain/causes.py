@@ -120,12 +120,12 @@ def alike(snapshot: Snapshot, rows: Sequence[int]) -> Mapping[int, Hashable]:
 
 def groups(answers: Iterable[PodAnswer]) -> tuple[CauseGroup, ...]:
     """Group pods by cause, the largest group first. Schedulable pods are one group, at the end."""
-    found: dict[tuple[object, object], list[PodAnswer]] = {}
+    answers_by_cause: dict[tuple[object, object], list[PodAnswer]] = {}
     for answer in answers:
         fits = answer.outcome is Outcome.SCHEDULED and not answer.state
         cause = () if fits else (answer.cause, answer.cause == () and answer.message)
-        found.setdefault((answer.outcome, cause), []).append(answer)
-    cause_groups = [CauseGroup(answers=tuple(group)) for group in found.values()]
+        answers_by_cause.setdefault((answer.outcome, cause), []).append(answer)
+    cause_groups = [CauseGroup(answers=tuple(group)) for group in answers_by_cause.values()]
     return tuple(sorted(cause_groups, key=lambda group: (_fits(group.first), -len(group.answers))))
 
 
@@ -134,11 +134,11 @@ def _fits(answer: PodAnswer) -> bool:
 
 
 def counts(answers: Iterable[PodAnswer]) -> Mapping[tuple[Outcome | None, str], int]:
-    found: dict[tuple[Outcome | None, str], int] = {}
+    numbers: dict[tuple[Outcome | None, str], int] = {}
     for answer in answers:
         key = answer.outcome, answer.state
-        found[key] = found.get(key, 0) + 1
-    return found
+        numbers[key] = numbers.get(key, 0) + 1
+    return numbers
 
 
 def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:
@@ -200,7 +200,7 @@ def owner_of(snapshot: Snapshot, pod: Pod) -> str:
             above = msgspec.json.decode(raw, type=_Owned).metadata.owner_references or ()
         except msgspec.DecodeError:
             above = ()
-        for one in above:
-            if one.controller:
-                return f"{one.kind} {one.name}"
+        for reference in above:
+            if reference.controller:
+                return f"{reference.kind} {reference.name}"
     return f"{owner.kind} {owner.name}"

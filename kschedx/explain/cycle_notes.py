@@ -105,10 +105,10 @@ def storage_notes(snapshot: Snapshot, pod: Pod) -> tuple[Note, ...]:
     if not any(map(is_counted, pod.spec.volumes)):
         return ()
     names = [claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes]
-    found = [snapshot.storage.claim(pod.metadata.namespace, name) for name in dict.fromkeys(names) if name]
-    claims = [claim for claim in found if claim is not None]
+    known_claims = [snapshot.storage.claim(pod.metadata.namespace, name) for name in dict.fromkeys(names) if name]
+    claims = [claim for claim in known_claims if claim is not None]
     return (
-        *_missing_kinds(snapshot, pod, lacks_claims=None in found),
+        *_missing_kinds(snapshot, pod, lacks_claims=None in known_claims),
         *(note for claim in claims for note in _claim(snapshot, claim)),
         *_csi_nodes(snapshot),
         *_capacities(snapshot, claims),
@@ -536,11 +536,11 @@ def _of_platform(cycle: Cycle) -> Iterator[Note]:
     if cycle.feasible is not None and cycle.nodes is not None and len(cycle.choice):
         column = nodes.label(ARCH_LABEL)
         rows = {int(column.codes[cycle.nodes.cluster_row(row)]) for row in cycle.feasible}
-        found = sorted(value for code in rows if (value := column.values[code]) is not None)
-        if len(found) > 1:
-            fit = f"the nodes that fit are {listed(found, 4)}"
+        values = sorted(value for code in rows if (value := column.values[code]) is not None)
+        if len(values) > 1:
+            fit = f"the nodes that fit are {listed(values, 4)}"
             text = f"{fit}: an image built for one of them alone fails on the others"
-            yield note("mixed-architectures", text, architectures=tuple(found))
+            yield note("mixed-architectures", text, architectures=tuple(values))
 
 
 def _is_untainted_though_not_ready(node: Node) -> bool:

@@ -111,7 +111,7 @@ ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", 
 
 def names_hardware(key: str) -> bool:
     """Return whether a label names the node's hardware, for which a pod that selects it is built."""
-    prefixes = (*(one for its in VENDOR_LABELS.values() for one in its), *ANY_GPU, "feature.node.kubernetes.io/")
+    prefixes = (*(prefix for its in VENDOR_LABELS.values() for prefix in its), *ANY_GPU, "feature.node.kubernetes.io/")
     return key.startswith(prefixes)
 
 
@@ -130,13 +130,13 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
     of_vendor = VENDOR_LABELS.get(domain, (f"{domain}/",))
     wanted = (finding.resource, *of_vendor, *(ANY_GPU if "gpu" in finding.resource else ()))
     keys = [key for prefix in wanted for key in sorted(cluster.label_keys) if key.startswith(prefix)]
-    found: dict[str, str] = {}
+    hints: dict[str, str] = {}
     for key in keys:
         for node in cluster.nodes:
             value = node.metadata.labels.get(key)
             if value is not None and value != "false" and not _offers_of(node, domain):
-                found.setdefault(node.name, f"{key}={value}")
-    return HardwareHint(resource=finding.resource, nodes=tuple(found.items())) if found else None
+                hints.setdefault(node.name, f"{key}={value}")
+    return HardwareHint(resource=finding.resource, nodes=tuple(hints.items())) if hints else None
 
 
 def hardware_label(driver: str, node: Node) -> str:
@@ -144,13 +144,13 @@ def hardware_label(driver: str, node: Node) -> str:
     prefixes = next(
         (its for vendor, its in VENDOR_LABELS.items() if f".{driver}".endswith(f".{vendor}")), (f"{driver}/",)
     )
-    found = (
+    labels = (
         f"{key}={value}"
         for prefix in (*prefixes, *(ANY_GPU if "gpu" in driver else ()))
         for key, value in sorted(node.metadata.labels.items())
         if key.startswith(prefix) and value != "false"
     )
-    return next(found, "")
+    return next(labels, "")
 
 
 def _offers_of(node: Node, domain: str) -> bool:
@@ -416,16 +416,16 @@ class Diagnosis:
             self._details[row] = self._detail(account(self.cycle, row))
         return self._details[row]
 
-    def _detail(self, found: NodeAccount) -> NodeDetail:
+    def _detail(self, node_account: NodeAccount) -> NodeDetail:
         nodes = self.cycle.nodes
         assert nodes is not None
-        short = [finding for finding in found.findings if isinstance(finding, InsufficientResource)]
+        short = [finding for finding in node_account.findings if isinstance(finding, InsufficientResource)]
         return NodeDetail(
-            account=found,
-            pods=int(nodes.pod_count[found.row]),
+            account=node_account,
+            pods=int(nodes.pod_count[node_account.row]),
             parts={finding.resource: self._parts(finding) for finding in short},
-            holders={finding.resource: holders(self.cycle, found.row, finding.resource) for finding in short},
-            eviction=eviction(self.cycle, found),
+            holders={finding.resource: holders(self.cycle, node_account.row, finding.resource) for finding in short},
+            eviction=eviction(self.cycle, node_account),
         )
 
     def free(self, rows: Iterable[int], resource: str) -> int:
@@ -450,8 +450,8 @@ class Diagnosis:
     def hardware(self) -> tuple[HardwareHint, ...]:
         """Hardware on some nodes for a requested resource that no node offers."""
         findings = (finding for group in self.groups for finding in group.exemplar.findings)
-        found = (hardware_hint(finding, self.cycle.all_nodes.cluster) for finding in findings)
-        return tuple({hint.resource: hint for hint in found if hint is not None}.values())
+        hints = (hardware_hint(finding, self.cycle.all_nodes.cluster) for finding in findings)
+        return tuple({hint.resource: hint for hint in hints if hint is not None}.values())
 
     @cached_property
     def cause(self) -> Cause | None:

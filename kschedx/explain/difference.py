@@ -245,8 +245,8 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     def from_dict(cls, document: Mapping[str, object], source: str = "") -> Story:
         """Read a document of `to_dict`. Raises `InputError`."""
         if document.get("apiVersion") != API_VERSION or document.get("kind") != KIND:
-            found = f"{document.get('apiVersion')}, {document.get('kind')}"
-            raise InputError(f"expected {API_VERSION}, {KIND}, found {found}", place=Place(source=source))
+            type_text = f"{document.get('apiVersion')}, {document.get('kind')}"
+            raise InputError(f"expected {API_VERSION}, {KIND}, found {type_text}", place=Place(source=source))
         try:
             return _story(msgspec.convert(document, StoryDocument))
         except (KeyError, msgspec.ValidationError) as error:
@@ -261,9 +261,9 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
         known = source >= 0
 
         def spread(numbers: IntArray, absent: int) -> IntArray:
-            made = np.full(len(nodes), absent, dtype=np.int64)
-            made[known] = numbers[source[known]]
-            return made
+            counts = np.full(len(nodes), absent, dtype=np.int64)
+            counts[known] = numbers[source[known]]
+            return counts
 
         return replace(
             self,
@@ -300,37 +300,37 @@ def _stops(cycle: Cycle) -> Iterator[Rejection]:
             yield Rejection(plugin=status.plugin, code=status.code.text, reasons=status.reasons)
 
 
-def _story(found: StoryDocument) -> Story:
-    seen = [name for group in found.rejected for name in group.nodes]
-    known = {*seen, *found.fits, *found.not_evaluated, *found.scores, *found.nodes}
+def _story(story: StoryDocument) -> Story:
+    seen = [name for group in story.rejected for name in group.nodes]
+    known = {*seen, *story.fits, *story.not_evaluated, *story.scores, *story.nodes}
     nodes = tuple(sorted(known))
     index = {name: row for row, name in enumerate(nodes)}
     verdicts = np.full(len(nodes), UNSEEN, dtype=np.int64)
-    verdicts[[index[name] for name in found.fits]] = FITS
-    for number, group in enumerate(found.rejected):
+    verdicts[[index[name] for name in story.fits]] = FITS
+    for number, group in enumerate(story.rejected):
         verdicts[[index[name] for name in group.nodes]] = number
-    scores = {plugin: np.zeros(len(nodes), dtype=np.int64) for plugin in found.weights}
+    scores = {plugin: np.zeros(len(nodes), dtype=np.int64) for plugin in story.weights}
     totals = np.full(len(nodes), -1, dtype=np.int64)
-    for name, numbers in found.scores.items():
+    for name, numbers in story.scores.items():
         totals[index[name]] = numbers["total"]
-        for plugin in found.weights:
+        for plugin in story.weights:
             scores[plugin][index[name]] = numbers[plugin]
     return Story(
-        pod=found.pod,
-        version=found.version,
-        profile=found.profile,
-        outcome=found.outcome,
-        message=found.message,
-        chosen=found.nodes,
-        stops=found.stops,
+        pod=story.pod,
+        version=story.version,
+        profile=story.profile,
+        outcome=story.outcome,
+        message=story.message,
+        chosen=story.nodes,
+        stops=story.stops,
         nodes=nodes,
         verdicts=verdicts,
-        rejections=tuple(Rejection(nodes.plugin, nodes.code, nodes.reasons) for nodes in found.rejected),
-        weights=found.weights,
+        rejections=tuple(Rejection(nodes.plugin, nodes.code, nodes.reasons) for nodes in story.rejected),
+        weights=story.weights,
         scores=scores,
         totals=totals,
-        preemptions=found.preemption.best,
-        candidates=found.preemption.candidates,
+        preemptions=story.preemption.best,
+        candidates=story.preemption.candidates,
     )
 
 
@@ -590,9 +590,9 @@ def _reworded(before: Story, after: Story) -> Iterator[str]:
     """Yield the plugins that reject a node on both sides for different reasons."""
     both = (before.verdicts >= 0) & (after.verdicts >= 0)
     pairs = np.unique(np.stack([before.verdicts[both], after.verdicts[both]]), axis=1).T.tolist()
-    found = [(before.rejections[first], after.rejections[second]) for first, second in pairs]
-    found += zip(before.stops, after.stops, strict=False)
-    yield from sorted({item.plugin for item, other in found if item.plugin == other.plugin and item != other})
+    rejections = [(before.rejections[first], after.rejections[second]) for first, second in pairs]
+    rejections += zip(before.stops, after.stops, strict=False)
+    yield from sorted({item.plugin for item, other in rejections if item.plugin == other.plugin and item != other})
 
 
 def _rescored(before: Story, after: Story) -> dict[str, ScoreChange]:
@@ -704,11 +704,11 @@ def grouped(differences: Iterable[Difference]) -> Iterator[DifferenceGroup]:
     for difference in differences:
         groups.setdefault((difference.effect, difference.causes), []).append(difference)
     order = {effect: number for number, effect in enumerate(Effect)}
-    for (effect, causes), found in sorted(
+    for (effect, causes), members in sorted(
         groups.items(), key=lambda item: (order[item[0][0]], -len(item[1]), item[0][1])
     ):
         yield DifferenceGroup(
             effect=effect,
             causes=causes,
-            differences=tuple(sorted(found, key=lambda difference: (-difference.size, difference.pod))),
+            differences=tuple(sorted(members, key=lambda difference: (-difference.size, difference.pod))),
         )

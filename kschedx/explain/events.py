@@ -166,9 +166,9 @@ def parse(text: str) -> Event:
 
 
 def _post_filter(text: str) -> Iterator[EventPart]:
-    claims, found, preemption = text.partition("preemption:")
+    claims, intro, preemption = text.partition("preemption:")
     yield from _parts(Stage.PREEMPTION, claims.strip().rstrip(","))
-    if found:
+    if intro:
         head = _HEAD.search(preemption)
         yield from _parts(Stage.PREEMPTION, preemption[head.end() :] if head else preemption)
 
@@ -409,7 +409,7 @@ def _of_table(table: Mapping[tuple[str, str], tuple[str, ...]]) -> Iterator[tupl
 
 def _plugins() -> Iterator[type[Plugin]]:
     yield from (plugin_class(name) for name in IN_TREE)
-    yield from (found for _, found in of_packages() if isinstance(found, type))
+    yield from (plugin for _, plugin in of_packages() if isinstance(plugin, type))
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -481,11 +481,11 @@ def contrasts(theirs: RecordedEvent, ours: str, *, nominated: bool = False) -> t
         return ("kschedx finds a node: recorded at another time, or with another configuration",)
     if AFTER_THE_CHOICE.match(theirs.message):
         return (f"kube-scheduler had selected a node and failed there: {theirs.message}",)
-    event, found = parse(theirs.message.removesuffix(CUT)), parse(ours)
+    event, own = parse(theirs.message.removesuffix(CUT)), parse(ours)
     parts = event.parts[:-1] if theirs.is_cut else event.parts  # the last one may be truncated
     says_nothing = nominated and not any(part.stage is Stage.PREEMPTION for part in event.parts)
-    ours_told = [part for part in found.parts if not (says_nothing and part.stage is Stage.PREEMPTION)]
-    different = [*_counted(event, found), *_unmatched(parts, ours_told, is_cut=theirs.is_cut, speaks=not says_nothing)]
+    ours_told = [part for part in own.parts if not (says_nothing and part.stage is Stage.PREEMPTION)]
+    different = [*_counted(event, own), *_unmatched(parts, ours_told, is_cut=theirs.is_cut, speaks=not says_nothing)]
     return tuple(different) or (() if says_nothing else ("its text is that of another Kubernetes version",))
 
 
@@ -496,9 +496,9 @@ class _Pair(Struct, frozen=True, kw_only=True):
     ours: EventPart
 
 
-def _counted(event: Event, found: Event) -> Iterator[str]:
-    if event.nodes is not None and found.nodes is not None and event.nodes != found.nodes:
-        counts = f"it counts {event.nodes:,} nodes, the snapshot has {found.nodes:,}"
+def _counted(event: Event, own: Event) -> Iterator[str]:
+    if event.nodes is not None and own.nodes is not None and event.nodes != own.nodes:
+        counts = f"it counts {event.nodes:,} nodes, the snapshot has {own.nodes:,}"
         yield f"{counts}: {_ELSEWHERE}, or an incomplete snapshot"
 
 

@@ -344,9 +344,9 @@ def _has_claims_to_come(cycle: Cycle) -> bool:
     """Return whether a controller will create claims for the pod, which is not in the cluster yet."""
     if cycle.pod.key in cycle.snapshot.pods.rows:
         return False
-    made = {status.name for status in cycle.pod.status.resource_claim_statuses}
+    generated = {status.name for status in cycle.pod.status.resource_claim_statuses}
     return any(
-        claim.resource_claim_template_name and claim.name not in made for claim in cycle.pod.spec.resource_claims
+        claim.resource_claim_template_name and claim.name not in generated for claim in cycle.pod.spec.resource_claims
     )
 
 
@@ -496,10 +496,10 @@ def is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
     kind was left out. A claim in use cannot be removed, and a pod starts with its claims bound."""
     if kind not in _USED:
         return False
-    found = _left_out.of(snapshot)
-    if (kind, namespace) not in found:
-        found[kind, namespace] = _is_used_and_lacking(snapshot, kind, namespace)
-    return found[kind, namespace]
+    left_out = _left_out.of(snapshot)
+    if (kind, namespace) not in left_out:
+        left_out[kind, namespace] = _is_used_and_lacking(snapshot, kind, namespace)
+    return left_out[kind, namespace]
 
 
 class _LeftOut:
@@ -581,9 +581,9 @@ def _lacks_slices(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def _allocated_claims(snapshot: Snapshot, pod: Pod) -> Iterator[ResourceClaim]:
-    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     for resource_claim in pod.spec.resource_claims:
-        name = resource_claim.resource_claim_name or made.get(resource_claim.name)
+        name = resource_claim.resource_claim_name or generated.get(resource_claim.name)
         claim = snapshot.devices.claims.get(f"{pod.metadata.namespace}/{name}") if name else None
         if claim is not None and claim.status.allocation is not None:
             yield claim
@@ -603,8 +603,8 @@ def _bound_claims(snapshot: Snapshot, pod: Pod) -> Iterator[PersistentVolumeClai
 
 
 def _lacks_device_claim(snapshot: Snapshot, pod: Pod) -> bool:
-    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    names = (claim.resource_claim_name or made.get(claim.name) for claim in pod.spec.resource_claims)
+    generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    names = (claim.resource_claim_name or generated.get(claim.name) for claim in pod.spec.resource_claims)
     claims = snapshot.devices.claims
     return any(name and f"{pod.metadata.namespace}/{name}" not in claims for name in names)
 
@@ -648,11 +648,11 @@ def _without_claims(snapshot: Snapshot, pod: Pod) -> _Part:
     unread: dict[str, list[str]] = {}
     kept: list[Volume] = []
     for volume in pod.spec.volumes:
-        found = _unread_of_volume(snapshot, pod, volume)
-        if found is None:
+        unread_claim = _unread_of_volume(snapshot, pod, volume)
+        if unread_claim is None:
             kept.append(volume)
         else:
-            kind, name = found
+            kind, name = unread_claim
             unread.setdefault(kind, []).append(name)
     if not unread:
         return _Part(pod=pod, unread={})
@@ -693,8 +693,8 @@ def _without_devices(snapshot: Snapshot, pod: Pod) -> _Part:
     unread: dict[str, list[str]] = {}
     gone: set[str] = set()
     for reference in pod.spec.resource_claims:
-        found = list(_unread_of_devices(snapshot, pod, reference.name))
-        for kind, name in found:
+        unread_kinds = list(_unread_of_devices(snapshot, pod, reference.name))
+        for kind, name in unread_kinds:
             unread.setdefault(kind, []).append(name)
             gone.add(reference.name)
     if not gone:
@@ -725,11 +725,11 @@ def _unread_of_devices(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tupl
     """Yield kind and name of missing objects for the pod's claim with this name."""
     namespace, devices = pod.metadata.namespace, snapshot.devices
     reference = next(claim for claim in pod.spec.resource_claims if claim.name == name)
-    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    claimed = reference.resource_claim_name or made.get(name)
+    generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    claimed = reference.resource_claim_name or generated.get(name)
     if not claimed:
         template = reference.resource_claim_template_name
-        is_new = name not in made and pod.key not in snapshot.pods.rows
+        is_new = name not in generated and pod.key not in snapshot.pods.rows
         if template and is_new and _is_unread(snapshot, "ResourceClaimTemplate", namespace):
             yield "ResourceClaimTemplate", template
         return
@@ -741,10 +741,13 @@ def _unread_of_devices(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tupl
     if claim.status.allocation is not None:
         return
     requests = claim.spec.devices.requests
-    asked = (
-        one.device_class_name for request in requests for one in (request.exactly, *request.first_available) if one
+    classes = (
+        subrequest.device_class_name
+        for request in requests
+        for subrequest in (request.exactly, *request.first_available)
+        if subrequest
     )
-    for device_class in dict.fromkeys(asked):
+    for device_class in dict.fromkeys(classes):
         if device_class not in devices.classes and _is_unread(snapshot, "DeviceClass"):
             yield "DeviceClass", device_class
     if not devices.slices and _is_unread(snapshot, "ResourceSlice"):

@@ -129,7 +129,7 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
         kinds.append(kind)
         distances += distance
     group = reduce(paired, kinds)
-    found: list[tuple[tuple[float, ...], NodeGroup]] = []
+    groups: list[tuple[tuple[float, ...], NodeGroup]] = []
     for code in distinct(group):
         members = np.flatnonzero(group == code)
         members = members[np.argsort(distances[members], kind="stable")]
@@ -141,8 +141,8 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
             -len(members),
             int(rows[members[0]]),
         )
-        found.append((rank, NodeGroup(rows=tuple(each_row(TableRows(rows[members]))), exemplar=exemplar)))
-    return tuple(group for _, group in sorted(found, key=lambda item: item[0]))
+        groups.append((rank, NodeGroup(rows=tuple(each_row(TableRows(rows[members]))), exemplar=exemplar)))
+    return tuple(group for _, group in sorted(groups, key=lambda item: item[0]))
 
 
 def _nominated(outcome: FilterOutcome, rows: IntArray) -> IntArray:
@@ -190,20 +190,20 @@ def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
         return paired(facets, verdicts.alike()[rows])
     known: set[str] = set()
     while True:
-        told = {
+        traits = {
             trait
             for first in np.unique(facets, return_index=True)[1]
             for trait in _traits(verdicts.explain(TableRow(int(rows[first]))))
         }
-        if _EACH_NODE in told:
+        if _EACH_NODE in traits:
             return np.arange(len(rows), dtype=np.int64)
-        if told <= known:
+        if traits <= known:
             return facets
-        for trait in sorted(told - known):
+        for trait in sorted(traits - known):
             codes = _trait(nodes, trait)[rows]
             if (codes != codes[0]).any():
                 facets = paired(facets, codes)
-        known |= told
+        known |= traits
 
 
 _TAINTS, _FEATURES, _EACH_NODE = "taints", "features", "each-node"

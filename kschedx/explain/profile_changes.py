@@ -154,7 +154,7 @@ def _entry(point: str, plugin: str, profile: Profile) -> str:
 
 def _order(name: str, point: str, first: Sequence[str], second: Sequence[str]) -> Iterator[Change]:
     """Yield the plugins that moved relative to the others that both sides have."""
-    old, new = [one for one in first if one in second], [one for one in second if one in first]
+    old, new = [name for name in first if name in second], [name for name in second if name in first]
     kept = {
         old[start + offset]
         for start, _, size in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_matching_blocks()

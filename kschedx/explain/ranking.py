@@ -183,7 +183,7 @@ def _disabled_filters(cycle: Cycle) -> Iterator[str]:
     usual = [
         plugin.name for plugin in release.default_plugins if "filter" in release.plugin_points.get(plugin.name, ())
     ]
-    if lacking := tuple(one for one in usual if one not in enabled):
+    if lacking := tuple(plugin for plugin in usual if plugin not in enabled):
         profile = cycle.profile.scheduler_name
         yield f"profile {profile} disables a filter of the default profile: {listed(lacking, 4)}"
 
@@ -279,14 +279,18 @@ def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
     node = cluster.nodes[row]
     if any(taint.effect in DO_NOT_SCHEDULE for taint in node.spec.taints):
         return
-    asked = {
+    resources = {
         name
         for container in cycle.pod.spec.containers
         for name in (*container.resources.requests, *container.resources.limits)
     }
     for name in node.status.allocatable:
         column, vendor = cluster.resources.index.get(name), name.partition("/")[0]
-        if column is None or vendor not in VENDOR_LABELS or any(one.startswith(f"{vendor}/") for one in asked):
+        if (
+            column is None
+            or vendor not in VENDOR_LABELS
+            or any(resource.startswith(f"{vendor}/") for resource in resources)
+        ):
             continue
         offered = cluster.allocatable[: len(cluster.names), column]
         if offered[row] > 0 and (offered == 0).any():
@@ -295,8 +299,8 @@ def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
 
 
 def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
-    found, pods, nodes = ranking(cycle, 1), cycle.snapshot.pods, cycle.all_nodes
-    if found is None or not any(lead.plugin in _OF_USAGE and lead.difference > 0 for lead in found.leads):
+    result, pods, nodes = ranking(cycle, 1), cycle.snapshot.pods, cycle.all_nodes
+    if result is None or not any(lead.plugin in _OF_USAGE and lead.difference > 0 for lead in result.leads):
         return
     columns = [nodes.resources.index[name] for name in ("cpu", "memory") if name in nodes.resources.index]
     rows = [

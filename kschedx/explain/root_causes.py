@@ -87,7 +87,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
         return failed
     findings = [finding for stop in diagnosis.stops for finding in stop.status.findings]
     findings += [finding for group in diagnosis.groups for finding in group.exemplar.findings]
-    found = [cause for finding in findings for cause in _of(diagnosis, finding)]
+    found_causes = [cause for finding in findings for cause in _of(diagnosis, finding)]
     cycle = diagnosis.cycle
     nominees = _counted_nominees(diagnosis)
     causes: list[RootCause] = [
@@ -96,7 +96,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
         *nominees,
         *_services(cycle, findings),
         *failed,
-        *found,
+        *found_causes,
     ]
     causes += [*_virtual(cycle), *_unregistered(diagnosis), *_unpublished_capacity(cycle, findings)]
     return tuple(dict.fromkeys((*causes, *_reported(cycle))))
@@ -206,7 +206,7 @@ def _unregistered(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
         for row in group.rows[:MOST_NODES] if len(unmet) == 1 and unmet[0].key in keys else ():
             node, key = cycle.nodes.node(row), unmet[0].key
             zone, own = node.metadata.labels.get(ZONE), storage.csi_nodes.get(node.name)
-            is_known = own is not None and any(one.name == driver for one in own.spec.drivers)
+            is_known = own is not None and any(csi_driver.name == driver for csi_driver in own.spec.drivers)
             is_there = zone is None or zone in unmet[0].values
             if key not in node.metadata.labels and not is_known and is_there:
                 text = f"{driver} is not registered on {node.name}, so that the node has no label {key}"
@@ -215,8 +215,8 @@ def _unregistered(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
 
 
 def _topology_keys(node: CSINode, driver: str) -> Iterator[str]:
-    for one in node.spec.drivers:
-        yield from one.topology_keys if one.name == driver else ()
+    for csi_driver in node.spec.drivers:
+        yield from csi_driver.topology_keys if csi_driver.name == driver else ()
 
 
 def _unpublished_capacity(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[CapacityNotPublished]:
@@ -357,8 +357,8 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             yield from _unused_attachments(diagnosis)
         case GangTooSmall() | PodGroupIncomplete():
             owner = cycle.pod.metadata.controller
-            made = owner and (owner.kind, cycle.pod.metadata.namespace, owner.name)
-            event = cycle.snapshot.failed_creates.get(made) if made else None
+            controller = owner and (owner.kind, cycle.pod.metadata.namespace, owner.name)
+            event = cycle.snapshot.failed_creates.get(controller) if controller else None
             if owner is not None and event is not None and event.uid in ("", owner.uid):
                 why = event.message.removeprefix("Error creating: ")
                 text = f"{owner.kind} {owner.name} cannot create the others: {why}"
@@ -563,7 +563,7 @@ def _daemon_pods(diagnosis: Diagnosis) -> Iterator[RootCause]:
 def _unused_attachments(diagnosis: Diagnosis) -> Iterator[RootCause]:
     """Yield a node with attached volumes that none of its pods uses."""
     for group in diagnosis.groups:
-        exceeded = (one for one in group.exemplar.findings if isinstance(one, VolumeLimitExceeded))
+        exceeded = (finding for finding in group.exemplar.findings if isinstance(finding, VolumeLimitExceeded))
         for finding in exceeded:
             unused = [holder.volume for holder in finding.holders if not holder.pods]
             if unused:
@@ -648,15 +648,15 @@ def incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
 
 def driver_of(selectors: Iterable[DeviceSelector]) -> str:
     """Return the driver that CEL expressions compare with `device.driver`, or an empty string."""
-    found = (_DRIVER.search(selector.cel.expression) for selector in selectors if selector.cel is not None)
-    return next((match[1] for match in found if match is not None), "")
+    matches = (_DRIVER.search(selector.cel.expression) for selector in selectors if selector.cel is not None)
+    return next((match[1] for match in matches if match is not None), "")
 
 
 def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:
     devices = snapshot.devices
     drivers = tuple(sorted({resource_slice.spec.driver for resource_slice in devices.slices}))
-    found = devices.classes.get(device_class)
-    driver = driver_of(found.spec.selectors if found is not None else ())
+    known_class = devices.classes.get(device_class)
+    driver = driver_of(known_class.spec.selectors if known_class is not None else ())
     if driver in drivers or (drivers and not driver):
         return
     of_driver = f" of driver {driver}" if driver else ""
@@ -675,9 +675,9 @@ def unhealthy_devices(node: Node, resource: str) -> tuple[int, int] | None:
 
 
 def _unhealthy(snapshot: Snapshot, resource: str) -> Iterator[RootCause]:
-    found = [(node.name, ill) for node in snapshot.cluster.nodes if (ill := unhealthy_devices(node, resource))]
-    for name, (capacity, allocatable) in found[:1]:
-        more = f" (and {count(len(found) - 1, 'more node')})" if len(found) > 1 else ""
+    unhealthy = [(node.name, ill) for node in snapshot.cluster.nodes if (ill := unhealthy_devices(node, resource))]
+    for name, (capacity, allocatable) in unhealthy[:1]:
+        more = f" (and {count(len(unhealthy) - 1, 'more node')})" if len(unhealthy) > 1 else ""
         amounts = f"capacity {capacity} {resource}, allocatable {allocatable}"
         reports = "its device plugin reports unhealthy devices, or does not run"
         yield RootCause(text=f"{name}{more}: {amounts}; {reports}")
@@ -712,7 +712,7 @@ def device_plugin_down(
     if resource.startswith("nvidia.com/") and layout and state != "success":
         text = f"the MIG manager has not applied {MIG_LAYOUT}={layout} on {node}: state {state}"
         return DevicePluginDown(text=text, layout=layout, is_failed=state == "failed")
-    waiting = [one for one in pods.pending if pinned_to(pods.specs[one]) == node]
+    waiting = [row for row in pods.pending if pinned_to(pods.specs[row]) == node]
     for item in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
         if is_plugin(pods.names[item]):
             state = _container_state(pods[item])
@@ -726,13 +726,13 @@ def device_plugin_down(
         )
         if is_plugin(owner):
             spec, taints = daemon.spec, snapshot.cluster.nodes[row].spec.taints
-            found = untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
+            repelling = untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
             is_selected = selects_node(spec, snapshot.cluster.nodes[row])
             reasons = [] if is_selected else ["it does not select the node"]
-            reasons += [] if found is None else [f"it does not tolerate {found}"]
+            reasons += [] if repelling is None else [f"it does not tolerate {repelling}"]
             name, why = f"{daemon.pod.metadata.namespace}/{owner}", " and ".join(reasons) or "its controller has not"
             text = f"DaemonSet {name} creates no device plugin pod for {node}: {why}"
-            taint = str(found) if found is not None and is_selected else ""
+            taint = str(repelling) if repelling is not None and is_selected else ""
             return DevicePluginDown(text=text, daemon_set=name, taint=taint)
     return None
 

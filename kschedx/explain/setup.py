@@ -57,8 +57,8 @@ def release_to_emulate(snapshot: Snapshot, asked: str | None) -> str | None:
     """Return the version of --kube-version, else the cluster's or the nearest supported one; None for the newest."""
     if asked is not None:
         return asked
-    told = _told(snapshot)
-    return told.emulated if told is not None else None
+    release = _told(snapshot)
+    return release.emulated if release is not None else None
 
 
 GROUP_CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
@@ -76,18 +76,18 @@ def gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, boo
 
 def release_note(snapshot: Snapshot, asked: str | None) -> Note | None:
     """Return a note about a version that only the cluster reports."""
-    told = _told(snapshot) if asked is None else None
-    if told is None:
+    emulated = _told(snapshot) if asked is None else None
+    if emulated is None:
         return None
-    release = resolve(told.emulated)
-    if told.is_known and told.teller != _SERVER and release.version == VERSIONS[0]:
+    release = resolve(emulated.emulated)
+    if emulated.is_known and emulated.teller != _SERVER and release.version == VERSIONS[0]:
         return None  # the default version
-    text = f"{told.teller} {told.version}"
-    text += "" if told.is_known else ", which kschedx does not support"
+    text = f"{emulated.teller} {emulated.version}"
+    text += "" if emulated.is_known else ", which kschedx does not support"
     text += f": kschedx emulates kube-scheduler {release.title}"
-    text += "" if told.is_known else " (--kube-version selects another)"
-    key = "server_version" if told.teller == _SERVER else "kubelet_version"
-    return note("release", text, **{key: told.version})
+    text += "" if emulated.is_known else " (--kube-version selects another)"
+    key = "server_version" if emulated.teller == _SERVER else "kubelet_version"
+    return note("release", text, **{key: emulated.version})
 
 
 def _told(snapshot: Snapshot) -> _Told | None:
@@ -164,14 +164,14 @@ class Setup(Struct, frozen=True, kw_only=True):
         """Use the given version, else the cluster's. Raises `ConfigError`. `ask` calls the extenders."""
         version = release_to_emulate(snapshot, kube_version)
         release = resolve(version, {**gates_that_show(snapshot, version), **(feature_gates or {})})
-        found = release_note(snapshot, kube_version)
+        version_note = release_note(snapshot, kube_version)
         scheduler = scheduler_of(config, release, snapshot, ask)
         return cls(
             scheduler=scheduler.without_unknown_plugins() if without_unknown_plugins else scheduler,
             snapshot=snapshot,
             forced_profile=profile,
             admission_plugins=tuple(admission_plugins),
-            notes=() if found is None else (found,),
+            notes=() if version_note is None else (version_note,),
         )
 
     def configured(self, config: Mapping[str, object], snapshot: Snapshot) -> Setup:
@@ -195,8 +195,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     def unknown_plugins(self) -> tuple[Unevaluated, ...]:
         """The distinct plugins in all profiles that kschedx does not have."""
         config = self.scheduler.config
-        found = (unknown_plugin for profile in config.profiles for unknown_plugin in unknown_plugins(profile, config))
-        return tuple({unevaluated.name: unevaluated for unevaluated in found}.values())
+        unknown = (unknown_plugin for profile in config.profiles for unknown_plugin in unknown_plugins(profile, config))
+        return tuple({unevaluated.name: unevaluated for unevaluated in unknown}.values())
 
     @property
     def unknown_plugin_documents(self) -> tuple[UnevaluatedDocument, ...]:

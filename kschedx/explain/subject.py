@@ -72,7 +72,7 @@ def with_ephemeral_claims(
     also about refused claims."""
     spec = manifest.get("spec")
     volumes = spec.get("volumes") if isinstance(spec, dict) else None
-    made: dict[str, PersistentVolumeClaim] = {}
+    claims: dict[str, PersistentVolumeClaim] = {}
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=NEW_UID, controller=True)
     classes = default_class(snapshot.storage.classes.values())
     quotas = Ledger(snapshot, release)
@@ -92,14 +92,14 @@ def with_ephemeral_claims(
         claim = with_default_class(claim, classes)
         refusal = quotas.take(claim)
         if refusal is None:
-            made[claim.key] = claim
+            claims[claim.key] = claim
         else:
             refused.append(claim_not_made(claim.key, refusal))
-    if not made:
+    if not claims:
         return snapshot, pod, tuple(refused)
     owning = replace(pod, metadata=replace(pod.metadata, uid=NEW_UID))
     by = "kube-controller-manager creates for its ephemeral volumes"
-    return snapshot.with_new_claims(made), owning, (_claims_note(made, by), *refused)
+    return snapshot.with_new_claims(claims), owning, (_claims_note(claims, by), *refused)
 
 
 def with_claims_of_templates(
@@ -138,8 +138,8 @@ def with_claims_of_templates(
     text = (
         f"evaluated with the claims that kube-controller-manager creates: {', '.join(made)} from {', '.join(templates)}"
     )
-    told = note(CLAIMS_MADE, text, claims=tuple(made), templates=tuple(templates))
-    return snapshot.with_devices(devices), replace(pod, status=status), (told, *refused)
+    claims_note = note(CLAIMS_MADE, text, claims=tuple(made), templates=tuple(templates))
+    return snapshot.with_devices(devices), replace(pod, status=status), (claims_note, *refused)
 
 
 class Subject(Struct, frozen=True, kw_only=True):
@@ -184,10 +184,10 @@ def admitted(
     """
     plugins = setup.admission_plugins
     try:
-        found = admitted_pod(snapshot, manifest, setup.release, plugins, maker)
+        admission = admitted_pod(snapshot, manifest, setup.release, plugins, maker)
     except InputError as error:
         raise error.at(Place(object=title or _title(manifest))) from None
-    pod, notes = found.pod, admission_notes(snapshot, manifest, found, setup.release, plugins, maker)
+    pod, notes = admission.pod, admission_notes(snapshot, manifest, admission, setup.release, plugins, maker)
     if snapshot.manifests is not None:
         snapshot = replace(snapshot, manifests=snapshot.manifests.with_pod(pod.key, manifest))
     if pod.key in snapshot.pods.rows:
@@ -204,7 +204,7 @@ def admitted(
     snapshot, pod, of_devices = with_claims_of_templates(snapshot, pod, Ledger(snapshot, setup.release))
     later = (*of_volumes, *of_devices)
     first: Subject | None = None
-    if any(one.id == CLAIMS_MADE for one in later):
+    if any(later_note.id == CLAIMS_MADE for later_note in later):
         first = sent
     elif of_controller:  # kube-scheduler may see the pod before its claims: it watches each kind separately
         first = Subject(snapshot=before, pod=pod)

@@ -166,7 +166,7 @@ def cut(value: object, shape: Shape) -> object:
             kept = {key: item for key, item in value.items() if key in of and item is not None}
             return kept if _is_trouble(value) else {key: item for key, item in kept.items() if key not in _WORDS}
         case ListOf(item=item) if isinstance(value, list):
-            return [cut(one, item) for one in value]
+            return [cut(element, item) for element in value]
         case Annotations() if isinstance(value, dict):
             return {key: item for key, item in value.items() if key in ANNOTATIONS}
         case _:
@@ -290,12 +290,12 @@ class Slim:
         if raw is UNSET:
             return None
         text = bytes(raw)
-        found = self._shared_parts.get(text)
-        if found is None:
+        shared = self._shared_parts.get(text)
+        if shared is None:
             value = msgspec.json.decode(text)
-            found = Raw(b"" if value is None else _ENCODER.encode(cut(value, shape)))
-            self._shared_parts[text] = found
-        return found if bytes(found) else None
+            shared = Raw(b"" if value is None else _ENCODER.encode(cut(value, shape)))
+            self._shared_parts[text] = shared
+        return shared if bytes(shared) else None
 
     def _spec(self, spec: Any) -> Raw:
         """Return the JSON of a spec; all of it except the node's name is reduced once per template."""
@@ -341,14 +341,14 @@ def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, 
     """Add what the descheduler reads: restarts and states of containers, and conditions with their times."""
     status |= _known({"reason": more.reason, "qosClass": more.qos_class})
     if more.conditions:
-        told = {item.get("type"): item.get("message", "") for item in maps_at(status, "conditions")}
+        messages = {item.get("type"): item.get("message", "") for item in maps_at(status, "conditions")}
         status["conditions"] = [
             _known(
                 {
                     "type": condition.type,
                     "status": condition.status,
                     "reason": condition.reason,
-                    "message": told.get(condition.type, ""),
+                    "message": messages.get(condition.type, ""),
                     "lastTransitionTime": condition.last_transition_time,
                 }
             )

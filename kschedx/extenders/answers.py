@@ -208,7 +208,11 @@ def _shaped(value: object, shape: _Shape, path: str) -> object:
             return {name: _shaped(value[key], shape.fields[name], f"{path}.{key}") for key, name in known}
         case dict() if shape.kind is dict:
             item = shape.item
-            return value if item is None else {key: _shaped(one, item, f"{path}.{key}") for key, one in value.items()}
+            return (
+                value
+                if item is None
+                else {key: _shaped(element, item, f"{path}.{key}") for key, element in value.items()}
+            )
         case list() if shape.kind is list and shape.item is not None:
             return [_shaped(item, shape.item, f"{path}.{index}") for index, item in enumerate(value)]
         case _Fraction() | bool():
@@ -217,9 +221,9 @@ def _shaped(value: object, shape: _Shape, path: str) -> object:
             return value
         case str() if shape.kind is str:
             return value
-    found = f"number {value}" if shape.kind is int and _go_kind(value) == "number" else _go_kind(value)
+    kind = f"number {value}" if shape.kind is int and _go_kind(value) == "number" else _go_kind(value)
     into = f"struct field {path}" if "." in path else "value"
-    raise ExtenderError(f"json: cannot unmarshal {found} into Go {into} of type {shape.name}")
+    raise ExtenderError(f"json: cannot unmarshal {kind} into Go {into} of type {shape.name}")
 
 
 def _go_kind(value: object) -> str:
@@ -304,9 +308,9 @@ _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
 def _is_in_object(text: str) -> bool:
     """Return whether the innermost open bracket at the end of a text is an object's."""
     opened: list[str] = []
-    for found in _STRING_OR_BRACKET.findall(text):
-        if found in "{[":
-            opened.append(found)
-        elif found in "}]" and opened:
+    for token in _STRING_OR_BRACKET.findall(text):
+        if token in "{[":
+            opened.append(token)
+        elif token in "}]" and opened:
             opened.pop()
     return opened[-1:] == ["{"]

@@ -60,11 +60,11 @@ def asking(extenders: str | Mapping[str, object]) -> Ask:
 def replaying(path: str) -> Replay:
     """Return the recordings in a file of any form that a snapshot can have. Raises `InputError` if there are none."""
     manifests = (msgspec.json.decode(raw) for batch in read(path, ignore) for raw in batch.decode(RAWS))
-    found = [manifest for manifest in manifests if isinstance(manifest, Mapping) and manifest.get("kind") == KIND]
-    if not found:
+    recordings = [manifest for manifest in manifests if isinstance(manifest, Mapping) and manifest.get("kind") == KIND]
+    if not recordings:
         hint = "kschedx why --extenders record=FILE writes one"
         raise InputError(f"holds no {KIND}", place=Place(source=path), hint=hint)
-    return Replay(map(recording_of, found), path)
+    return Replay(map(recording_of, recordings), path)
 
 
 def call(requests: tuple[ExtenderRequest, ...]) -> tuple[Reply, ...]:

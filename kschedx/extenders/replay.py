@@ -37,7 +37,7 @@ class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
     @classmethod
     def of(cls, question: ExtenderRequest, reply: Reply) -> Self:
-        asked = cls(
+        request = cls(
             url=str(question.url),
             verb=question.verb.value,
             pod=question.pod,
@@ -45,9 +45,9 @@ class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
         )
         match reply:
             case ExtenderFailure(text=text):
-                return replace(asked, error=text)
+                return replace(request, error=text)
             case ExtenderAnswer(status=status, body=body, ended=ended):
-                return replace(asked, status=status, body=body.decode("utf-8", "replace"), ended=ended)
+                return replace(request, status=status, body=body.decode("utf-8", "replace"), ended=ended)
             case _:
                 assert_never(reply)
 

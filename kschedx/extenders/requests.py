@@ -29,23 +29,23 @@ class Objects:
         self._manifests = manifests
 
     def incoming(self, pod: Pod) -> Json:
-        made = self.pod(pod)
-        spec, status = _part(made, "spec"), _part(made, "status")
+        manifest = self.pod(pod)
+        spec, status = _part(manifest, "spec"), _part(manifest, "status")
         if not pod.spec.node_name:
             spec.pop("nodeName", None)
         status.setdefault("phase", "Pending")
-        return made | {"spec": spec, "status": status}
+        return manifest | {"spec": spec, "status": status}
 
     def pod(self, pod: Pod) -> Json:
         return _merged(_kept(self._known("Pod", pod.key)), _plain(pod))
 
     def node(self, node: Node) -> Json:
         known = self._known("Node", node.name)
-        made = _kept(known) if known else _merged({}, _plain(node))
-        status = _part(made, "status")
+        manifest = _kept(known) if known else _merged({}, _plain(node))
+        status = _part(manifest, "status")
         if not status.get("allocatable") and node.status.allocatable:
             status["allocatable"] = dict(node.status.allocatable)
-        return made | {"status": status}
+        return manifest | {"status": status}
 
     def _known(self, kind: str, name: str) -> Mapping[str, object]:
         if self._manifests is None:
@@ -97,12 +97,12 @@ def _plain(value: object) -> object:
     """Convert a typed record to JSON, without fields that have their defaults."""
     match value:
         case Struct():
-            made: Json = {}
+            document: Json = {}
             for info in msgspec.structs.fields(value):
                 held = getattr(value, info.name)
                 if held != (info.default if info.default_factory is NODEFAULT else info.default_factory()):
-                    made[info.encode_name] = _plain(held)
-            return made
+                    document[info.encode_name] = _plain(held)
+            return document
         case Mapping():
             return {str(key): _plain(item) for key, item in value.items()}
         case tuple() | list():
@@ -113,16 +113,16 @@ def _plain(value: object) -> object:
 
 def _merged(written: Mapping[str, object], typed: object) -> Json:
     """Return the written fields, and those that only the typed record has."""
-    made = dict(written)
+    merged = dict(written)
     for key, value in typed.items() if isinstance(typed, Mapping) else ():
-        before = made.get(key)
+        before = merged.get(key)
         if before is None or key in _AS_ADMITTED:
-            made[key] = value
+            merged[key] = value
         elif isinstance(before, Mapping):
-            made[key] = _merged(before, value)
+            merged[key] = _merged(before, value)
         elif isinstance(before, list) and isinstance(value, list):
-            made[key] = _side_by_side(before, value)
-    return made
+            merged[key] = _side_by_side(before, value)
+    return merged
 
 
 def _side_by_side(written: list[object], typed: list[object]) -> list[object]:

@@ -131,7 +131,7 @@ class Extenders:
             if not left:
                 break
             extender = self.configured[number]
-            asked = tuple(node.name for node in left)
+            names = tuple(node.name for node in left)
             question = self._about_nodes(ExtenderVerb.FILTER, number, pod, left, nodes)
             try:
                 answer = filter_answer(question, self._one(question))
@@ -140,7 +140,7 @@ class Extenders:
                 ignored = extender.ignorable
                 calls.append(
                     FilterCall(
-                        extender=number, asked=asked, left=asked if ignored else (), error=str(failed), ignored=ignored
+                        extender=number, asked=names, left=names if ignored else (), error=str(failed), ignored=ignored
                     )
                 )
                 if not ignored:
@@ -154,7 +154,7 @@ class Extenders:
             calls.append(
                 FilterCall(
                     extender=number,
-                    asked=asked,
+                    asked=names,
                     left=tuple(node.name for node in kept),
                     failed=answer.failed,
                     failed_and_unresolvable=answer.failed_and_unresolvable,
@@ -191,12 +191,12 @@ class Extenders:
         calls: list[PreemptCall] = []
         for number in self.serving(ExtenderVerb.PREEMPT, pod):
             extender = self.configured[number]
-            asked = as_victims(candidates, nodes)
-            question = self._about_victims(number, pod, candidates, asked, nodes)
+            victims = as_victims(candidates, nodes)
+            question = self._about_victims(number, pod, candidates, victims, nodes)
             try:
                 answered = preemption_answer(question, self._one(question))
-                found = [_candidate(extender, name, answered[name], nodes) for name in sorted(answered)]
-                empty = next((candidate for candidate in found if not candidate.victims), None)
+                named_candidates = [_candidate(extender, name, answered[name], nodes) for name in sorted(answered)]
+                empty = next((candidate for candidate in named_candidates if not candidate.victims), None)
             except CrashError:
                 raise UndecidableError(
                     f"the extender {extender.url} returns null instead of the victims of a node: "
@@ -204,18 +204,21 @@ class Extenders:
                 ) from None
             except ExtenderError as failed:
                 ignored = extender.ignorable
-                calls.append(PreemptCall(extender=number, asked=asked, error=str(failed), ignored=ignored))
+                calls.append(PreemptCall(extender=number, asked=victims, error=str(failed), ignored=ignored))
                 if not ignored:
                     return Preempted(calls=tuple(calls), candidates=(), error=str(failed))
                 continue
-            left = as_victims(found, nodes)
-            calls.append(PreemptCall(extender=number, asked=asked, left=left))
+            left = as_victims(named_candidates, nodes)
+            calls.append(PreemptCall(extender=number, asked=victims, left=left))
             if empty is not None and not extender.ignorable:
                 name = nodes.cluster.names[empty.node]
                 text = f"expected at least one victim pod on node {quoted(name)}"
                 return Preempted(calls=tuple(calls), candidates=(), error=text)
             candidates = tuple(
-                sorted((candidate for candidate in found if candidate.victims), key=lambda candidate: candidate.node)
+                sorted(
+                    (candidate for candidate in named_candidates if candidate.victims),
+                    key=lambda candidate: candidate.node,
+                )
             )
             if not candidates:
                 break
@@ -250,12 +253,12 @@ class Extenders:
         number: int,
         pod: Pod,
         candidates: tuple[Candidate, ...],
-        asked: Mapping[str, Victims],
+        asked_victims: Mapping[str, Victims],
         nodes: NodeTable,
     ) -> ExtenderRequest:
         extender = self.configured[number]
         about = tuple(
-            f"{name}: {', '.join(victims.pods)} ({victims.pdb_violations})" for name, victims in asked.items()
+            f"{name}: {', '.join(victims.pods)} ({victims.pdb_violations})" for name, victims in asked_victims.items()
         )
 
         def body() -> bytes:
@@ -265,7 +268,7 @@ class Extenders:
             whole = None
             if not extender.node_cache_capable:
                 whole = {nodes.pods.key(row): objects.pod(nodes.pods[row]) for row in rows}
-            return preempt_request(objects.incoming(pod), asked, whole, uids)
+            return preempt_request(objects.incoming(pod), asked_victims, whole, uids)
 
         return self._question(ExtenderVerb.PREEMPT, number, pod, about, body)
 
@@ -293,14 +296,14 @@ def as_victims(candidates: Sequence[Candidate], nodes: NodeTable) -> dict[str, V
 
 def _kept_by_extenders(
     extender: Extender,
-    asked: Sequence[Feasible],
+    before: Sequence[Feasible],
     names: tuple[str, ...] | None,
     whole: tuple[AnsweredNode, ...] | None,
     index: Mapping[str, ClusterRow],
 ) -> tuple[Feasible, ...]:
     """Return the nodes that an answer leaves. Whole nodes are accepted as they are, even if the request lacked them."""
     if extender.node_cache_capable and names is not None:
-        known = {node.name: node for node in asked}
+        known = {node.name: node for node in before}
         strange = next((name for name in names if name not in known), None)
         if strange is not None:
             raise ExtenderError(
@@ -357,14 +360,14 @@ def with_refusals(outcome: FilterOutcome, nodes: NodeTable, trace: Trace) -> Fil
     verdicts = Verdicts.of_rows(statuses)
     codes, plugin = outcome.codes.copy(), outcome.plugin.copy()
     codes[refused], plugin[refused] = verdicts.codes[refused], len(outcome.plugins)
-    told = {row: status for row, status in outcome.with_nominated.items() if not refused[row]}
+    nominated_statuses = {row: status for row, status in outcome.with_nominated.items() if not refused[row]}
     return replace(
         outcome,
         plugins=(*outcome.plugins, EXTENDER),
         verdicts=(*outcome.verdicts, verdicts),
         codes=codes,
         plugin=plugin,
-        with_nominated=told,
+        with_nominated=nominated_statuses,
     )
 
 
@@ -497,14 +500,14 @@ class Extended:
         }
         index = self._framework.snapshot.cluster.index
         by_row = {index[name]: status for name, status in statuses.items() if name in index}
-        told = outcome.count_reasons(np.array([name not in statuses for name in nodes.names], dtype=np.bool_))
+        counts = outcome.count_reasons(np.array([name not in statuses for name in nodes.names], dtype=np.bool_))
         for status in statuses.values():
-            told.update(status.reasons)
+            counts.update(status.reasons)
         silent = tuple(
             nodes.cluster_row(row) for row in each_row(rows_where(outcome.passed)) if nodes.name(row) not in statuses
         )
         outcome = replace(outcome, by_extenders=ByExtenders(statuses=by_row, silent=silent))
-        return outcome, told, len({*rejected, *statuses})
+        return outcome, counts, len({*rejected, *statuses})
 
     def judged(self, cycle: Cycle) -> Cycle:
         """Return the finished cycle with the extenders' part."""

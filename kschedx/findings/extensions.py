@@ -38,9 +38,9 @@ class PluginFinding(Facts, frozen=True, kw_only=True):
         return self.shortfall
 
     def to_dict(self) -> dict[str, object]:
-        told: dict[str, object] = {"reason": self.id}
-        told |= {name: list(value) if isinstance(value, tuple) else value for name, value in self.facts}
-        return told
+        document: dict[str, object] = {"reason": self.id}
+        document |= {name: list(value) if isinstance(value, tuple) else value for name, value in self.facts}
+        return document
 
 
 class Explained(Struct, frozen=True, kw_only=True):

@@ -35,7 +35,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, object]:
         """Return `{"reason": ..., fact: value, ...}` with camelCase keys, for JSON."""
-        told = {"reason": self.reason} | as_document(self)
-        if self.optional and not told[self.optional]:
-            del told[self.optional]
-        return told
+        document = {"reason": self.reason} | as_document(self)
+        if self.optional and not document[self.optional]:
+            del document[self.optional]
+        return document

@@ -45,10 +45,10 @@ class PatchError(Exception):
 
 def apply_patch(document: PatchDocument, operations: Iterable[Mapping[str, object]]) -> PatchDocument:
     """Return a copy with all operations applied. Raises `PatchError`."""
-    made = copy.deepcopy(document)
+    patched = copy.deepcopy(document)
     for operation in operations:
-        _apply(made, str(operation.get("op")), str(operation.get("path")), operation.get("value"))
-    return made
+        _apply(patched, str(operation.get("op")), str(operation.get("path")), operation.get("value"))
+    return patched
 
 
 def _apply(document: object, op: str, path: str, value: object) -> None:

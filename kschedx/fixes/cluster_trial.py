@@ -52,13 +52,13 @@ class ClusterTrial:
         known, snapshot = self._setup.snapshot, self._snapshot
         if known is None:
             return snapshot, {}
-        made = [row for row in self._own if snapshot.pods.key(row) not in known.pods.rows]
-        if made:
-            kept = np.setdiff1d(np.arange(len(snapshot.pods), dtype=np.int64), np.array(made, dtype=np.int64))
+        created = [row for row in self._own if snapshot.pods.key(row) not in known.pods.rows]
+        if created:
+            kept = np.setdiff1d(np.arange(len(snapshot.pods), dtype=np.int64), np.array(created, dtype=np.int64))
             snapshot = with_only_pods(snapshot, kept)
-        if len(made) == len(self._own):
+        if len(created) == len(self._own):
             return replace(snapshot, workloads=self._others(snapshot, known)), {}
-        is_asked = bool(made) or self._pod.key not in snapshot.pods.rows
+        is_asked = bool(created) or self._pod.key not in snapshot.pods.rows
         before = workloads.stored_manifest(known, self._workload) if is_asked else None
         return snapshot, {} if before is None else {self._workload: before}
 
@@ -224,16 +224,16 @@ class ClusterTrial:
         owners, pods, rows = Owners(before), simulator.pods, before.pods.rows
         by_controller: dict[str, list[int]] = {}
         for step in steps:
-            for one in step.victims if isinstance(step, DeletePods) else ():
-                if one.controller:
-                    by_controller.setdefault(one.controller, []).append(rows[one.pod])
+            for victim in step.victims if isinstance(step, DeletePods) else ():
+                if victim.controller:
+                    by_controller.setdefault(victim.controller, []).append(rows[victim.pod])
         for controller, victims in by_controller.items():
             members = simulator.manager.members(owners.of(before.pods, victims[0]))
             its = (*victims, *(row for row in members if row >= len(before.pods)))
-            made = [row for row in its if row not in simulator.deleted]
-            nodes = tuple(pods.node_names[row] for row in made if pods.node[row] >= 0)
-            if made:
-                yield Landing(controller=controller, nodes=nodes, pending=len(made) - len(nodes))
+            created = [row for row in its if row not in simulator.deleted]
+            nodes = tuple(pods.node_names[row] for row in created if pods.node[row] >= 0)
+            if created:
+                yield Landing(controller=controller, nodes=nodes, pending=len(created) - len(nodes))
 
     @staticmethod
     def _budgets(before: Snapshot, steps: Sequence[Step]) -> Iterator[BudgetUse]:
@@ -260,7 +260,7 @@ class ClusterTrial:
             is_placed = bool(pods.node[row] >= 0)
         else:
             pod_table = self._snapshot.pods
-            waited = sum(bool(pod_table.node[one] < 0) for one in self._own) + (self._pod.key not in pod_table.rows)
+            waited = sum(bool(pod_table.node[row] < 0) for row in self._own) + (self._pod.key not in pod_table.rows)
             is_placed = bool(members) and pending < max(waited, 1)
         if any(isinstance(step, TakeOldFirst) for step in steps):
             is_placed = is_placed and (rollout is None or not rollout.stalls)
@@ -268,10 +268,10 @@ class ClusterTrial:
         own = {*members, *(before.rows[key] for key in map(self._snapshot.pods.key, self._own) if key in before.rows)}
         lost = tuple(
             key
-            for one in gone.tolist()
-            if one not in own
-            and not before.deletion_timestamps[one]
-            and (key := before.key(one)) not in proposal.deleted
+            for row in gone.tolist()
+            if row not in own
+            and not before.deletion_timestamps[row]
+            and (key := before.key(row)) not in proposal.deleted
         )
         refusal = "" if rollout is None else rollout.refusal
         if refused is not None and self._patches(sent):

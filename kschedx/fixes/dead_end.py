@@ -90,10 +90,10 @@ def conditions_of(spec: PodSpec) -> int:
     terms = required.node_selector_terms if required else ()
     count += len(terms) + sum(len(term.match_expressions) for term in terms)
     for pods in (affinity.pod_affinity, affinity.pod_anti_affinity):
-        for one in pods.required_during_scheduling_ignored_during_execution if pods else ():
+        for pod_term in pods.required_during_scheduling_ignored_during_execution if pods else ():
             count += 1
-            if one.label_selector:
-                count += len(one.label_selector.match_labels) + len(one.label_selector.match_expressions)
+            if pod_term.label_selector:
+                count += len(pod_term.label_selector.match_labels) + len(pod_term.label_selector.match_expressions)
     return count
 
 

@@ -81,8 +81,8 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
             if meant := _nearly_called(finding.claim, devices.claims):
                 yield s.UseDeviceClaim(claim=name, meant=meant.partition("/")[2])
             same = [claim for key, claim in devices.claims.items() if key.partition("/")[2] == name]
-            for one in same[:1]:
-                yield s.CreateDeviceClaim(claim=_claim(finding.claim, one.spec), source=f", like {one.key}")
+            for like in same[:1]:
+                yield s.CreateDeviceClaim(claim=_claim(finding.claim, like.spec), source=f", like {like.key}")
             for spec in () if same else _guesses(place):
                 (request,) = spec.devices.requests
                 source = (
@@ -140,7 +140,11 @@ def _renewed(
     claims = [
         place.snapshot.devices.claims.get(key) for pod in (place.pod, *users) for key in _made_from(template, pod)
     ]
-    same = {one.key: one for one in (claim, *claims) if one is not None and one.spec == claim.spec}
+    same = {
+        same_claim.key: same_claim
+        for same_claim in (claim, *claims)
+        if same_claim is not None and same_claim.spec == claim.spec
+    }
     return s.ChangeClaimTemplate(
         title=title.format(f"ResourceClaimTemplate {template}"),
         cost=cost,
@@ -206,14 +210,14 @@ def _claim(key: str, spec: ResourceClaimSpec, owner: OwnerReference | None = Non
 
 def _anew(claim: ResourceClaim, spec: ResourceClaimSpec, owner: OwnerReference | None = None) -> ResourceClaim:
     """Return the claim as a new one: not allocated."""
-    made = _claim(claim.key, spec, owner or claim.metadata.controller)
-    return replace(made, metadata=replace(made.metadata, uid="", labels=claim.metadata.labels))
+    new_claim = _claim(claim.key, spec, owner or claim.metadata.controller)
+    return replace(new_claim, metadata=replace(new_claim.metadata, uid="", labels=claim.metadata.labels))
 
 
 def _nearly_called(key: str, known: Iterable[str]) -> str:
     """Return an object of the same namespace with a similar name, as `namespace/name`; empty if there is none."""
     namespace = key.partition("/")[0]
-    return meant_by(key, sorted(one for one in known if one.startswith(f"{namespace}/")))
+    return meant_by(key, sorted(name for name in known if name.startswith(f"{namespace}/")))
 
 
 def _guesses(place: Candidate) -> Iterator[ResourceClaimSpec]:
@@ -234,12 +238,12 @@ def _from_template(finding: DeviceClaimNotCreated, place: Candidate) -> Iterator
     while f"{place.pod.metadata.namespace}/{name}" in place.snapshot.devices.claims:
         name += "-1"
     status = PodResourceClaimStatus(name=finding.pod_claim, resource_claim_name=name)
-    for one in (spec,) if spec is not None else islice(_guesses(place), 1):
-        claim = _claim(f"{place.pod.metadata.namespace}/{name}", one, place.as_owner)
+    for claim_spec in (spec,) if spec is not None else islice(_guesses(place), 1):
+        claim = _claim(f"{place.pod.metadata.namespace}/{name}", claim_spec, place.as_owner)
         yield s.CreateDeviceClaim(
             claim=claim,
             template=meant or finding.template,
-            new_template=None if spec is not None else _template(finding.template, one),
+            new_template=None if spec is not None else _template(finding.template, claim_spec),
             wrong_template=wrong if meant not in ("", finding.template) else "",
             status=status,
         )
@@ -247,8 +251,8 @@ def _from_template(finding: DeviceClaimNotCreated, place: Candidate) -> Iterator
 
 def _template(key: str, spec: ResourceClaimSpec) -> ResourceClaimTemplate:
     namespace, _, name = key.partition("/")
-    made = ResourceClaimTemplateSpec(spec=spec)
-    return ResourceClaimTemplate(metadata=ObjectMeta(name=name, namespace=namespace), spec=made)
+    template_spec = ResourceClaimTemplateSpec(spec=spec)
+    return ResourceClaimTemplate(metadata=ObjectMeta(name=name, namespace=namespace), spec=template_spec)
 
 
 def _of_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimSpec:
@@ -306,17 +310,17 @@ def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
             continue
         for some in dict.fromkeys((*((request,) for request in requests), tuple(requests))):
             devices = claim.spec.devices
-            made = tuple(_unselective(request, some) for request in devices.requests)
-            if made != devices.requests:
-                spec = replace(claim.spec, devices=replace(devices, requests=made))
+            wider_requests = tuple(_unselective(request, some) for request in devices.requests)
+            if wider_requests != devices.requests:
+                spec = replace(claim.spec, devices=replace(devices, requests=wider_requests))
                 yield _changed(claim, spec, f"remove the selectors of request {', '.join(some)} from {{}}", place)
     for short in finding.shortages:
         claim = place.snapshot.devices.claims.get(short.claim) if short.capacity else None
         if claim is not None and not _is_used_by_others(claim, place):
             devices = claim.spec.devices
-            made = tuple(_without_capacity(request, short.request) for request in devices.requests)
-            if made != devices.requests:
-                spec = replace(claim.spec, devices=replace(devices, requests=made))
+            wider_requests = tuple(_without_capacity(request, short.request) for request in devices.requests)
+            if wider_requests != devices.requests:
+                spec = replace(claim.spec, devices=replace(devices, requests=wider_requests))
                 title = f"remove the capacity of request {short.request} from {{}}"
                 yield _changed(claim, spec, title, place)
     for key in finding.claims if finding.constraints else ():
@@ -438,7 +442,8 @@ def _unselective(request: DeviceRequest, names: Sequence[str]) -> DeviceRequest:
     if exactly is not None and request.name in names:
         exactly = replace(exactly, selectors=())
     alternatives = tuple(
-        replace(one, selectors=()) if f"{request.name}/{one.name}" in names else one for one in request.first_available
+        replace(subrequest, selectors=()) if f"{request.name}/{subrequest.name}" in names else subrequest
+        for subrequest in request.first_available
     )
     return replace(request, exactly=exactly, first_available=alternatives)
 

@@ -87,7 +87,12 @@ def awaiting(rows: Sequence[int], snapshot: Snapshot, *, node: str = "") -> s.Aw
     pods, cluster = snapshot.pods, snapshot.cluster
     lost = {name for row in rows if _is_lost(cluster.nodes[cluster.index[name := pods.node_names[row]]])}
     lost_node = lost.pop() if len(lost) == 1 else ""
-    held = (one for row in rows for one in pods.finalizers.get(pods.key(row), ()) if one not in _OF_KUBERNETES)
+    held = (
+        finalizer
+        for row in rows
+        for finalizer in pods.finalizers.get(pods.key(row), ())
+        if finalizer not in _OF_KUBERNETES
+    )
     finalizers = tuple(dict.fromkeys(held))
     return s.AwaitTermination(victims=victims_of(rows, snapshot), node=node, lost_node=lost_node, finalizers=finalizers)
 
@@ -207,12 +212,12 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
         return
     run = Run(situation.scheduler)
     names = run.cluster.node_names
-    for found in MoveSearch(run, situation.snapshot, situation.pod.priority, trials=MOST_TRIALS).find(nearest):
-        victims = iter(victims_of(found.rows, situation.snapshot))
+    for found_moves in MoveSearch(run, situation.snapshot, situation.pod.priority, trials=MOST_TRIALS).find(nearest):
+        victims = iter(victims_of(found_moves.rows, situation.snapshot))
         yield s.MovePods(
             moves=tuple(
                 s.Move(victim=next(victims), source=names[clearing.node], to=names[pod.to])
-                for clearing in found.clearings
+                for clearing in found_moves.clearings
                 for pod in clearing.pods
             )
         )
@@ -331,7 +336,8 @@ def _is_sibling(row: int, pod: Pod, snapshot: Snapshot) -> bool:
     """Whether the pod in the row has the same controller."""
     owner = pod.metadata.controller
     return owner is not None and any(
-        (one.controller, one.kind, one.name) == (True, owner.kind, owner.name) for one in snapshot.pods.owners[row]
+        (reference.controller, reference.kind, reference.name) == (True, owner.kind, owner.name)
+        for reference in snapshot.pods.owners[row]
     )
 
 

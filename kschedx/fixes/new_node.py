@@ -80,8 +80,8 @@ def needs_devices(situation: Situation) -> bool:
 
 def device_kinds(situation: Situation) -> tuple[DeviceKind, ...]:
     """Return the cluster's kinds of devices, without their nodes, taints, consumed counters, and binding conditions."""
-    found = {kind.key: kind for kind in _known(situation)}
-    return tuple(found.values())[:MOST_KINDS]
+    kinds = {kind.key: kind for kind in _known(situation)}
+    return tuple(kinds.values())[:MOST_KINDS]
 
 
 def _known(situation: Situation) -> Iterator[DeviceKind]:
@@ -121,7 +121,7 @@ def _claims(situation: Situation) -> Iterator[ResourceClaim]:
 def _count(request: DeviceRequest) -> int:
     if request.exactly is not None:
         return max(int(request.exactly.count), 1)
-    return max((max(int(one.count), 1) for one in request.first_available), default=1)
+    return max((max(int(subrequest.count), 1) for subrequest in request.first_available), default=1)
 
 
 def slices_with(kinds: Mapping[DeviceKind, int], node: str) -> Iterator[ResourceSlice]:
@@ -166,24 +166,25 @@ def described_devices(situation: Situation) -> dict[DeviceKind, int]:
     """Return one device for each request, with the values that the request and its class compare devices with, and the
     requested number. It is a guess: the trial decides whether the request matches the device."""
     wanted = tuple(_asked(situation))
-    found: dict[str, tuple[DeviceKind, int]] = {}
-    for one in wanted:
-        base = _base(one.driver, wanted, situation)
+    kinds: dict[str, tuple[DeviceKind, int]] = {}
+    for asked_device in wanted:
+        base = _base(asked_device.driver, wanted, situation)
         apart = {
             key: _other(value)
             for rival in wanted
-            if rival.takes_all and rival is not one
+            if rival.takes_all and rival is not asked_device
             for key, value in rival.device.attributes.items()
         }
         device = replace(
             base,
-            attributes=base.attributes | apart | one.device.attributes,
-            capacity=base.capacity | one.device.capacity,
-            allow_multiple_allocations=base.allow_multiple_allocations or one.device.allow_multiple_allocations,
+            attributes=base.attributes | apart | asked_device.device.attributes,
+            capacity=base.capacity | asked_device.device.capacity,
+            allow_multiple_allocations=base.allow_multiple_allocations
+            or asked_device.device.allow_multiple_allocations,
         )
-        kind = DeviceKind(one.driver, device)
-        found[kind.key] = (kind, found.get(kind.key, (kind, 0))[1] + one.count)
-    return dict(found.values())
+        kind = DeviceKind(asked_device.driver, device)
+        kinds[kind.key] = (kind, kinds.get(kind.key, (kind, 0))[1] + asked_device.count)
+    return dict(kinds.values())
 
 
 def _other(value: DeviceAttribute) -> DeviceAttribute:
@@ -197,11 +198,11 @@ def _other(value: DeviceAttribute) -> DeviceAttribute:
 def _asked(situation: Situation) -> Iterator[_Asked]:
     for claim in _claims(situation):
         for request in claim.spec.devices.requests:
-            one = request.exactly or next(iter(request.first_available), None)
-            if one is not None:
-                driver, device = _compared(one.device_class_name, one.selectors, situation)
-                takes_all = one.allocation_mode == AllocationMode.ALL
-                yield _Asked(driver=driver, device=device, count=max(int(one.count), 1), takes_all=takes_all)
+            asked_request = request.exactly or next(iter(request.first_available), None)
+            if asked_request is not None:
+                driver, device = _compared(asked_request.device_class_name, asked_request.selectors, situation)
+                takes_all = asked_request.allocation_mode == AllocationMode.ALL
+                yield _Asked(driver=driver, device=device, count=max(int(asked_request.count), 1), takes_all=takes_all)
     if not situation.pod.spec.resource_claims:
         for name in situation.snapshot.devices.class_of_resource.values():
             driver, device = _compared(name, (), situation)
@@ -212,7 +213,7 @@ def _compared(device_class: str, selectors: tuple[DeviceSelector, ...], situatio
     of_class = situation.snapshot.devices.classes.get(device_class)
     every = (*(of_class.spec.selectors if of_class else ()), *selectors)
     text = " && ".join(selector.cel.expression for selector in every if selector.cel is not None)
-    domains = [found[0] for pattern in (_ATTRIBUTE, _CAPACITY) for found in pattern.findall(text)]
+    domains = [match[0] for pattern in (_ATTRIBUTE, _CAPACITY) for match in pattern.findall(text)]
     name = driver_of(every) or next(iter(domains), device_class)
     attributes = {
         _qualified(domain, item or other, name): DeviceAttribute(
@@ -240,7 +241,7 @@ def _base(driver: str, wanted: Sequence[_Asked], situation: Situation) -> Device
     for known in _known(situation):
         if known.driver == driver:
             return known.device
-    of_driver = [one.device for one in wanted if one.driver == driver]
+    of_driver = [asked_device.device for asked_device in wanted if asked_device.driver == driver]
     return Device(
         attributes={key: value for device in of_driver for key, value in device.attributes.items()},
         capacity={key: value for device in of_driver for key, value in device.capacity.items()},
@@ -284,7 +285,7 @@ def is_only_full(findings: Iterable[Finding]) -> bool:
 def one_more_of_full(situation: Situation) -> Iterator[s.AddNode]:
     """Yield empty nodes like those that meet every constraint of the pod and are only full. Nodes without resources
     that the pod does not request come first."""
-    asked = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
+    requested = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
     full = [
         situation.nodes.node(group.exemplar.row)
         for group in situation.groups
@@ -294,7 +295,7 @@ def one_more_of_full(situation: Situation) -> Iterator[s.AddNode]:
         )
     ]
     full = [node for node in full if not _is_of_control_plane(node)]
-    for node in sorted(full, key=lambda node: _is_special(node, asked))[:MOST_COPIES]:
+    for node in sorted(full, key=lambda node: _is_special(node, requested))[:MOST_COPIES]:
         if situation.leaves_ports((step := _one_more(node, situation)).node):
             yield step
 
@@ -303,10 +304,10 @@ def _is_of_control_plane(node: Node) -> bool:
     return any(taint.key in OF_CONTROL_PLANE for taint in node.spec.taints)
 
 
-def _is_special(node: Node, asked: Mapping[str, int]) -> bool:
+def _is_special(node: Node, requested: Mapping[str, int]) -> bool:
     """Whether the node offers an extended resource that the pod does not request."""
     return any(
-        is_extended_resource(name) and str(amount) != "0" and not asked.get(name)
+        is_extended_resource(name) and str(amount) != "0" and not requested.get(name)
         for name, amount in node.status.allocatable.items()
     )
 
@@ -354,15 +355,17 @@ def _copies(situation: Situation) -> Iterator[s.AddNode]:
     """Yield a copy of the nearest node of each group that has as much as the pod requests, and no other extended
     resource."""
     cluster = situation.snapshot.cluster
-    asked = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
+    requested = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
     known = {name: column for column, name in enumerate(cluster.resources.names)}
-    if any(amount > 0 and name not in known for name, amount in asked.items()):
+    if any(amount > 0 and name not in known for name, amount in requested.items()):
         return
     for group in situation.groups:
         row = situation.nodes.cluster_row(group.exemplar.row)
-        enough = all(cluster.allocatable[row, known[name]] >= amount for name, amount in asked.items() if amount > 0)
+        enough = all(
+            cluster.allocatable[row, known[name]] >= amount for name, amount in requested.items() if amount > 0
+        )
         node = cluster.nodes[row]
-        if enough and not _is_of_control_plane(node) and not _is_special(node, asked):
+        if enough and not _is_of_control_plane(node) and not _is_special(node, requested):
             yield _one_more(node, situation)
 
 
@@ -383,8 +386,8 @@ def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.Add
 def _new_attributes(situation: Situation) -> Iterator[str]:
     """Yield values that selectors compare devices with and that no device of the cluster has: `productName=H100`."""
     known = [kind.device for kind in _known(situation)]
-    for one in _asked(situation):
-        for key, value in one.device.attributes.items():
+    for asked_device in _asked(situation):
+        for key, value in asked_device.device.attributes.items():
             if not any(device.attributes.get(key) == value for device in known):
                 number, truth = value.int_value, str(value.bool_value).lower()
                 yield f"{key}={value.string or (truth if number is None else number)}"
@@ -438,15 +441,15 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
     amounts = pod_request(situation.pod.spec, situation.pod.status, options).amounts
     labels = {**labels, HOSTNAME: labels.get(HOSTNAME, name)}
     taken = situation.taken_by_daemons(Node(metadata=ObjectMeta(name=name, labels=labels)))
-    asked = Counter({resource: amount for resource, amount in amounts.items() if amount > 0})
-    asked.update(
+    requested = Counter({resource: amount for resource, amount in amounts.items() if amount > 0})
+    requested.update(
         {
             resource_amount.resource: resource_amount.amount
             for resource_amount in taken
             if resource_amount.resource != "pods"
         }
     )
-    allocatable = {resource: format_quantity(amount, Unit.of(resource)) for resource, amount in asked.items()}
+    allocatable = {resource: format_quantity(amount, Unit.of(resource)) for resource, amount in requested.items()}
     findings = _findings(situation)
     features = next((finding.required for finding in findings if isinstance(finding, MissingNodeFeatures)), ())
     drivers = sorted({finding.driver for finding in findings if isinstance(finding, DriverNotInstalled)})
@@ -469,7 +472,7 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
         slices=slices,
         csi_node=csi_node if drivers else None,
         taken=taken,
-        more_pods_than=max((one for one in crowded if one <= daemons), default=0),
+        more_pods_than=max((number for number in crowded if number <= daemons), default=0),
     )
 
 

@@ -74,7 +74,7 @@ WORDS_OF_FACTS = re.compile(
 def is_of_provider(key: str) -> bool:
     """Whether a label's domain is that of a provider, a vendor, a provisioner, or a runtime, which sets it."""
     domain, slash, _ = key.rpartition("/")
-    return bool(slash) and any(f".{domain}".endswith(f".{one}") for one in DOMAINS_OF_FACTS)
+    return bool(slash) and any(f".{domain}".endswith(f".{provider_domain}") for provider_domain in DOMAINS_OF_FACTS)
 
 
 def states_fact(key: str, snapshot: Snapshot) -> bool:
@@ -186,7 +186,7 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
         return
     misspelled = False
     if finding.source != "addedAffinity":
-        kept = tuple(one for one in unmatched if comes_back(one, finding.source, place))
+        kept = tuple(requirement for requirement in unmatched if comes_back(requirement, finding.source, place))
         for requirement in (finding for finding in unmatched if finding not in kept):
             for meant in _meant(requirement, place.nodes.cluster):
                 misspelled = True
@@ -264,10 +264,10 @@ def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterato
     if key in MADE_FOR and (same := _SAME.get(written.lower(), written.lower())) in values - {written}:
         yield key, (same,)
     if key == HOSTNAME:
-        hosts = [one for one in values if one.startswith(f"{written}.") or written.startswith(f"{one}.")]
+        hosts = [value for value in values if value.startswith(f"{written}.") or written.startswith(f"{value}.")]
         yield from ((key, (host,)) for host in hosts if len(hosts) == 1)
     if key == ZONE:
-        zones = [one for one in values if one.endswith(f"-{written}")]
+        zones = [value for value in values if value.endswith(f"-{written}")]
         yield from ((key, (zone,)) for zone in zones if len(zones) == 1)
     several = tuple(item for item in _LISTED.split(written) if item)
     if requirement.operator == "In" and len(several) > 1 and values.intersection(several):

@@ -63,8 +63,12 @@ def meant_key(key: str, known: frozenset[str]) -> str:
     """Return the label that was meant by `key`, which no node has: its new name, the standard label of the same name
     (`zone`), or one with a similar name. Empty if there is none."""
     name = key.rpartition("/")[2].lower()
-    standard = [one for one in STANDARD_KEYS if one in known]
-    same = [one for one in (NEW_NAMES.get(key, ""), *standard) if one in known and one.rpartition("/")[2] == name]
+    standard = [key for key in STANDARD_KEYS if key in known]
+    same = [
+        new_key
+        for new_key in (NEW_NAMES.get(key, ""), *standard)
+        if new_key in known and new_key.rpartition("/")[2] == name
+    ]
     return same[0] if same else meant_by(key, standard) or meant_by(key, known)
 
 
@@ -72,12 +76,12 @@ def required_terms(situation: Asking, *, devices: bool = True) -> Iterator[tuple
     """Yield alternatives, each with all requirements for the labels of one node. Without `devices`, claims may get
     devices other than those allocated."""
     of_devices = _device_terms(situation) if devices else (None,)
-    asked = product(own_terms(situation.pod), _terms_of_profile(situation), _volume_terms(situation), of_devices)
+    combinations = product(own_terms(situation.pod), _terms_of_profile(situation), _volume_terms(situation), of_devices)
     selector = tuple(
         NodeSelectorRequirement(key=key, operator="In", values=(value,))
         for key, value in situation.pod.spec.node_selector.items()
     )
-    for terms in islice(asked, MOST_COMBINATIONS):
+    for terms in islice(combinations, MOST_COMBINATIONS):
         yield (*selector, *(requirement for term in terms if term for requirement in _requirements(term)))
 
 
@@ -199,10 +203,10 @@ def labels_for(
 ) -> tuple[str, dict[str, str]] | None:
     """Return a node name (empty for any) and labels that satisfy all requirements; None if they contradict each
     other."""
-    made: dict[str, str] = dict(labels)
+    new_labels: dict[str, str] = dict(labels)
     decided: dict[str, str | None] = {}
     for requirement in requirements:
-        value = decided.get(requirement.key, made.get(requirement.key))
+        value = decided.get(requirement.key, new_labels.get(requirement.key))
         if requirement.key in decided and not _holds(requirement, value):
             return None
         if not _holds(requirement, value):
@@ -210,21 +214,21 @@ def labels_for(
         if not _holds(requirement, value):
             return None
         decided[requirement.key] = value
-    made |= {key: value for key, value in decided.items() if value is not None}
-    made = {key: value for key, value in made.items() if decided.get(key, value) is not None}
-    return made.pop(NODE_NAME_FIELD, ""), made
+    new_labels |= {key: value for key, value in decided.items() if value is not None}
+    new_labels = {key: value for key, value in new_labels.items() if decided.get(key, value) is not None}
+    return new_labels.pop(NODE_NAME_FIELD, ""), new_labels
 
 
 def contradiction(situation: Asking) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
     """Return two requirements that no label satisfies, if every combination of terms has such a pair."""
-    found: tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None = None
+    contradicting: tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None = None
     for requirements in required_terms(situation, devices=False):
         if labels_for({}, requirements) is not None:
             return None
         pairs = ((requirement, two) for number, two in enumerate(requirements) for requirement in requirements[:number])
         apart = (pair for pair in pairs if pair[0].key == pair[1].key and labels_for({}, pair) is None)
-        found = found or next(apart, None)
-    return found
+        contradicting = contradicting or next(apart, None)
+    return contradicting
 
 
 def _value(requirement: NodeSelectorRequirement) -> str | None:
@@ -323,7 +327,11 @@ def startup_pool(taint: Taint, node: Node, snapshot: Snapshot) -> str:
     name = node.metadata.labels.get(NODE_POOL, "")
     pool = next((pool for pool in snapshot.of(NodePool) if pool.name == name), None) if name else None
     startup = () if pool is None else pool.spec.template.spec.startup_taints
-    return name if any((one.key, one.effect) == (taint.key, taint.effect) for one in startup) else ""
+    return (
+        name
+        if any((startup_taint.key, startup_taint.effect) == (taint.key, taint.effect) for startup_taint in startup)
+        else ""
+    )
 
 
 def is_removed_by_itself(taint: Taint, node: Node, snapshot: Snapshot) -> bool:
@@ -348,7 +356,14 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
 
 def _reported(node: Node, taint: Taint) -> str:
     condition = CONDITION_OF_TAINT.get(taint.key)
-    return next((one.message or one.reason for one in node.status.conditions if one.type == condition), "")
+    return next(
+        (
+            node_condition.message or node_condition.reason
+            for node_condition in node.status.conditions
+            if node_condition.type == condition
+        ),
+        "",
+    )
 
 
 def is_of_the_kind(taint: Taint) -> bool:

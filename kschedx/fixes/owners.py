@@ -57,8 +57,8 @@ class Owner(Struct, frozen=True, kw_only=True):
         for field in ("containers", "initContainers"):
             for item in containers if isinstance(containers := _part(value, field), list) else ():
                 if _part(item, "name") == container:
-                    found = _part(item, "resources")
-                    return found if isinstance(found, dict) else {}
+                    resources = _part(item, "resources")
+                    return resources if isinstance(resources, dict) else {}
         return None
 
 
@@ -86,7 +86,7 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
         except (msgspec.DecodeError, msgspec.ValidationError):
             break
         owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest)
-        controller = next((one for one in above if one.controller), None) or _deployment_of(
+        controller = next((reference for reference in above if reference.controller), None) or _deployment_of(
             controller, pod.metadata.labels
         )
     if owner is not None and controller is not None and _makes_replica_sets(controller):

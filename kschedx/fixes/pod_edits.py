@@ -130,9 +130,9 @@ def lowered_requests(
     )
     init = {container.name for container in pod.spec.init_containers}
     return tuple(
-        ContainerRequest(container=name, resource=resource, before=asked, after=after[name], is_init=name in init)
-        for name, asked in before.items()
-        if after[name] != asked
+        ContainerRequest(container=name, resource=resource, before=amount, after=after[name], is_init=name in init)
+        for name, amount in before.items()
+        if after[name] != amount
     )
 
 
@@ -264,7 +264,7 @@ def with_affinity_term(pod: Pod, term: PodAffinityTerm, changed: Mapping[str, ob
     affinity = pod.spec.affinity or Affinity()
     rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
     required = rules.required_during_scheduling_ignored_during_execution
-    terms = tuple(replace(one, **changed) if one == term else one for one in required)
+    terms = tuple(replace(own_term, **changed) if own_term == term else own_term for own_term in required)
     rules = replace(rules, required_during_scheduling_ignored_during_execution=terms)
     if anti:
         return _with_affinity(pod, replace(affinity, pod_anti_affinity=rules))

@@ -227,12 +227,12 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
     def having(self, *objects: ClusterObject) -> Proposal:
         """Return the proposal with these objects, which replace those of the same kind and name."""
-        keys = {_key(one) for one in objects}
-        owners = (one.metadata.controller for one in objects)
+        keys = {_key(item) for item in objects}
+        owners = (item.metadata.controller for item in objects)
         pod = self.pod
         if any(owner is not None and owner.uid == UID_TO_COME for owner in owners):
             pod = replace(pod, metadata=replace(pod.metadata, uid=UID_TO_COME))
-        return replace(self, pod=pod, objects=(*(one for one in self.objects if _key(one) not in keys), *objects))
+        return replace(self, pod=pod, objects=(*(item for item in self.objects if _key(item) not in keys), *objects))
 
     def cluster(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with all changes applied."""
@@ -285,16 +285,16 @@ class Proposal(Struct, frozen=True, kw_only=True):
         return snapshot.with_devices(changed)
 
     def _of(self, kind: type[Record]) -> Iterator[Record]:
-        return (one for one in self.objects if isinstance(one, kind))
+        return (item for item in self.objects if isinstance(item, kind))
 
     def _given_up(self, snapshot: Snapshot) -> Iterator[Change]:
         """Yield the changes of claims that kube-scheduler deallocates, and of claims of deleted pods; not of claims
         that are recreated anyway."""
-        made = {claim.key for claim in self._of(ResourceClaim)}
+        replaced = {claim.key for claim in self._of(ResourceClaim)}
         before, after = snapshot.devices.claims, self.cluster(snapshot).devices.claims
         for key, claim in before.items():
             left = after.get(key)
-            if key in made or left == claim:
+            if key in replaced or left == claim:
                 continue
             by = SCHEDULER if key in self.taken_back else CONTROLLER_MANAGER
             metadata = claim.metadata
@@ -333,18 +333,20 @@ class Proposal(Struct, frozen=True, kw_only=True):
             before = snapshot.cluster.nodes[row]
             mended = {taint: by for step in self.steps for at, taint, by in step.repairs() if at == row}
             left = tuple(taint for taint in before.spec.taints if taint in node.spec.taints or taint in mended)
-            asked = replace(node, status=before.status, spec=replace(node.spec, taints=left))
+            changed = replace(node, status=before.status, spec=replace(node.spec, taints=left))
             target = _target("Node", "", node.name)
-            if patch := tuple(node_patch(before, asked)):
+            if patch := tuple(node_patch(before, changed)):
                 yield Change(target=target, patch=patch)
-            if more := tuple(node_patch(asked, node)):
+            if more := tuple(node_patch(changed, node)):
                 yield Change(target=target, patch=more, by=next(iter(mended.values()), KUBELET))
         if self.added is not None:
             yield Change(target=_target("Node", "", self.added.name), create=manifest("v1", "Node", self.added))
         drivers = {_key(item): by for step in self.steps for item, by in step.makers()}
-        for one in self.objects:
-            driver = drivers.get(_key(one), "")
-            for change in _changes(_existing(one, snapshot), one, is_prebound=self._names_claim(one)):
+        for changed_object in self.objects:
+            driver = drivers.get(_key(changed_object), "")
+            for change in _changes(
+                _existing(changed_object, snapshot), changed_object, is_prebound=self._names_claim(changed_object)
+            ):
                 yield replace(change, by=driver) if driver and not change.delete else change
         if status := tuple(pod_status_patch(pod, self.pod)):
             yield Change(target=target, patch=status, by=CONTROLLER_MANAGER)

@@ -131,17 +131,22 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
     cluster are included only if there are no others. With `is_full`, a node meets every constraint of the pod and lacks
     only room."""
     if is_full:
-        found = [one for one in found if not _enters_another_pool(one)] or found
+        found = [situation for situation in found if not _enters_another_pool(situation)] or found
     order = CAPACITY_FIRST if is_full else tuple(Cost)
     ordered = sorted(
         found,
-        key=lambda one: (order.index(one.proposal.cost), _lowered(one), not _keeps_skew(one), -len(one.feasible)),
+        key=lambda situation: (
+            order.index(situation.proposal.cost),
+            _lowered(situation),
+            not _keeps_skew(situation),
+            -len(situation.feasible),
+        ),
     )
     if _awaits(ordered[0]):
         ordered = ordered[:1]  # the controller may not admit the pod while the problem remains
     shown: list[Cost] = []
     short: list[Fix] = []
-    made: list[tuple[Change, ...]] = []
+    known_changes: list[tuple[Change, ...]] = []
     for situation in ordered:
         cost = situation.proposal.cost
         if _is_needlessly_long(situation, ordered) or any(_lowers_needlessly(situation, other) for other in ordered):
@@ -152,13 +157,13 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
             continue  # one such fix is enough, whichever old pod is deleted first
         if len(shown) < MOST_FIXES and shown.count(cost) < (1 if cost is Cost.NEW_NODE else MOST_OF_A_COST):
             fix = _fix(situation, cycle)
-            if any(fix.changes == other for other in made if other):
+            if any(fix.changes == other for other in known_changes if other):
                 continue  # two causes have the same remedy
             if fix.certainty is FixCertainty.VERIFIED:
                 fix = replace(fix, trial=test(fix))
             if fix.trial.shortfall is None:
                 shown.append(cost)
-                made.append(fix.changes)
+                known_changes.append(fix.changes)
                 yield fix
             else:
                 short.append(replace(fix, certainty=FixCertainty.PARTIAL))
@@ -213,8 +218,8 @@ def _awaits(situation: Situation) -> bool:
 def partial_fixes(situations: Sequence[Situation], start: Situation, cycle: Cycle) -> Iterator[Fix]:
     """Yield proposals after which a plugin that rejected nodes rejects none, or PreFilter accepts the pod; those that
     leave the fewest plugins first."""
-    found = [one for one in situations if one.remaining and _is_nearer(one, start)]
-    for situation in islice(sorted(found, key=lambda it: len(it.remaining)), MOST_PARTIAL):
+    nearer = [situation for situation in situations if situation.remaining and _is_nearer(situation, start)]
+    for situation in islice(sorted(nearer, key=lambda it: len(it.remaining)), MOST_PARTIAL):
         yield _fix(situation, cycle)
 
 

@@ -44,7 +44,7 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
     yield from [cluster.index[name] for name in names][:MOST_NODES]
     lacking = dict.fromkeys(finding.resource for finding in findings if isinstance(finding, InsufficientResource))
     ill = dict.fromkeys(
-        cluster.index[node.name] for one in lacking for node in cluster.nodes if unhealthy_devices(node, one)
+        cluster.index[node.name] for resource in lacking for node in cluster.nodes if unhealthy_devices(node, resource)
     )
     yield from [*ill][:MOST_NODES]
     short = {finding.resource for finding in findings if isinstance(finding, InsufficientResource)}
@@ -152,11 +152,15 @@ def _misspelled(short: Sequence[InsufficientResource], place: Candidate) -> Iter
     if len(short) != 1 or "/" not in short[0].resource:
         return
     cluster, name = place.nodes.cluster, short[0].resource
-    offered = [one for column, one in enumerate(cluster.resources.names) if cluster.offers[:, column].any()]
+    offered = [resource for column, resource in enumerate(cluster.resources.names) if cluster.offers[:, column].any()]
     if name not in offered and (meant := meant_by(name, offered)):
         yield s.RequestInstead(resource=name, meant=meant)
     for cause in partitioned(place.snapshot, short[0]):
-        parts = (one for one in cause.others if one.startswith((f"{name}.", f"{name}-", f"{name}_")) or "/mig-" in one)
+        parts = (
+            resource
+            for resource in cause.others
+            if resource.startswith((f"{name}.", f"{name}-", f"{name}_")) or "/mig-" in resource
+        )
         yield from (s.RequestInstead(resource=name, meant=part, is_part=True) for part in parts)
 
 
@@ -201,11 +205,11 @@ def _source(request: ContainerRequest, place: Candidate) -> str:
             return ""
     elif any(request.resource in (stated.get(side) or ()) for side in ("requests", "limits")):
         return ""
-    for one in place.snapshot.limit_ranges.get(place.pod.metadata.namespace, ()):
-        for item in one.spec.limits:
+    for limit_range in place.snapshot.limit_ranges.get(place.pod.metadata.namespace, ()):
+        for item in limit_range.spec.limits:
             written = item.default_request.get(request.resource) if item.type == "Container" else None
             if written is not None and amount_of(request.resource, written) == request.before:
-                return f"LimitRange {one.metadata.name}"
+                return f"LimitRange {limit_range.metadata.name}"
     return ""
 
 

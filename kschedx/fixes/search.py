@@ -115,16 +115,16 @@ class _Search:
         for situation in starts:
             situations += [situation] if situation is not start else []
             situations += [] if situation.feasible else self._alternatives(situation)
-        verified = [one for one in situations if one.feasible]
+        verified = [situation for situation in situations if situation.feasible]
         if not verified:
             deeper = list(self._deeper(situations))
             situations += deeper
-            verified = [one for one in deeper if one.feasible]
+            verified = [situation for situation in deeper if situation.feasible]
         if _wants_a_new_node(start, verified):
             verified += self._new_nodes(situations)
         if not verified or all(map(_is_a_node_that_is_gone, verified)):
             verified += self._last_resorts(situations)
-        verified = [one for one in verified if self._is_let_in(one)]
+        verified = [situation for situation in verified if self._is_let_in(situation)]
         if verified:
             is_full = any(map(_lacks_room_alone, starts)) and any(map(self._makes_room, verified))
             yield from verified_fixes(verified, self._cycle, self._test, is_full=is_full)
@@ -210,11 +210,11 @@ class _Search:
         waiting = list(situations[1:])
         for _ in range(MOST_DEPTH):
             following: list[Situation] = []
-            for one in sorted(waiting, key=lambda it: (len(it.remaining), it.proposal.cost))[:4]:
+            for closest in sorted(waiting, key=lambda it: (len(it.remaining), it.proposal.cost))[:4]:
                 proposals = [
                     proposal
-                    for place, findings in islice(_places(one), 3)
-                    for proposal in islice(_whole(_ways(findings, place), one), 6)
+                    for place, findings in islice(_places(closest), 3)
+                    for proposal in islice(_whole(_ways(findings, place), closest), 6)
                 ]
                 for situation in self._all(sorted(proposals, key=lambda it: it.cost)):
                     yield situation
@@ -227,28 +227,32 @@ class _Search:
         """Yield the node that would fit, for the pod as it is or with the fewest changes after which nodes are
         filtered."""
         first = situations[0]
-        ready = [one for one in situations[1:] if one.status.is_success]
+        ready = [situation for situation in situations[1:] if situation.status.is_success]
         ready.sort(
-            key=lambda one: (len(one.remaining.keys() - OF_THE_NODE), one.proposal.cost, len(one.proposal.steps))
+            key=lambda situation: (
+                len(situation.remaining.keys() - OF_THE_NODE),
+                situation.proposal.cost,
+                len(situation.proposal.steps),
+            )
         )
         freer = [
-            apply_step(step, one.proposal, one.ground)
-            for one in (first, *ready[:1])
-            for step in (*_nameless(one.pod), *without_contradiction(one))
+            apply_step(step, situation.proposal, situation.ground)
+            for situation in (first, *ready[:1])
+            for step in (*_nameless(situation.pod), *without_contradiction(situation))
         ]
         ready = [*self._all(freer), *ready]
         for start in (first, *ready)[:MOST_STARTS]:
             self._left = MOST_NEW_NODES
             proposals = (apply_step(step, start.proposal, start.ground) for step in nodes_that_would_do(start))
             seen: list[Situation] = []
-            for one in self._all(proposals):
-                seen.append(one)
-                if one.feasible:
-                    yield self._with_fewer_devices(one, start)
+            for one_more in self._all(proposals):
+                seen.append(one_more)
+                if one_more.feasible:
+                    yield self._with_fewer_devices(one_more, start)
                     return
-            for one in seen[:2]:
+            for shown in seen[:2]:
                 self._left = MOST_NEW_NODES
-                situation = self._with_new_node(one)
+                situation = self._with_new_node(shown)
                 if situation is not None:
                     yield self._with_fewer_devices(situation, start)
                     return
@@ -259,8 +263,8 @@ class _Search:
         waiting = [start]
         for _ in range(MOST_DEPTH):
             following: list[Situation] = []
-            for one in waiting:
-                for situation in self._all(_for_added(one)):
+            for waiting_situation in waiting:
+                for situation in self._all(_for_added(waiting_situation)):
                     if situation.feasible:
                         return situation
                     following.append(situation)
@@ -269,7 +273,9 @@ class _Search:
 
     def _last_resorts(self, situations: Sequence[Situation]) -> Iterator[Situation]:
         """Yield a last fix, if no other node would fit: an existing node enlarged, or a claim without its data."""
-        for start in sorted(situations, key=lambda one: (one.proposal.cost, len(one.proposal.steps)))[:MOST_STARTS]:
+        for start in sorted(situations, key=lambda situation: (situation.proposal.cost, len(situation.proposal.steps)))[
+            :MOST_STARTS
+        ]:
             self._left = MOST_NEW_NODES
             proposals = [
                 proposal
@@ -277,7 +283,9 @@ class _Search:
                 for proposal in _whole(last_remedies(findings, place), start)
             ]
             seen = list(self._all(sorted(proposals, key=lambda proposal: proposal.cost)))
-            situation = next((one for one in (*seen, *self._deeper([start, *seen])) if one.feasible), None)
+            situation = next(
+                (situation for situation in (*seen, *self._deeper([start, *seen])) if situation.feasible), None
+            )
             if situation is not None:
                 yield situation
                 return
@@ -291,7 +299,7 @@ class _Search:
                 break
             self._left = MOST_NEW_NODES
             less = (apply_steps((device, *after), start.proposal, start.ground) for device in fewer_devices(step))
-            smaller = next((one for one in self._all(less) if one.feasible), None)
+            smaller = next((situation for situation in self._all(less) if situation.feasible), None)
             if smaller is None:
                 break
             situation = smaller

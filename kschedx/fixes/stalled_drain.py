@@ -152,8 +152,8 @@ def _stopping(drained: Sequence[DrainResult]) -> set[str]:
 def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -> Iterator[BudgetStep]:
     """Yield steps that could allow the eviction of a pod that a budget protects."""
     if pod.fate is DrainOutcome.BUDGETS:
-        for one in islice(pod.budget.split(", "), MOST_WAYS):
-            namespace, _, name = one.partition("/")
+        for budget_name in islice(pod.budget.split(", "), MOST_WAYS):
+            namespace, _, name = budget_name.partition("/")
             yield WithoutBudget(namespace=namespace, name=name)
         return
     namespace, _, name = pod.budget.partition("/")

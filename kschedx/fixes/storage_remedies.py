@@ -95,7 +95,7 @@ def _smaller_claim(
     if isinstance(finding, InsufficientStorageCapacity):
         largest = finding.largest
     else:
-        largest = max((one.capacity for one in finding.nearest if one.lost == "too-small"), default=0)
+        largest = max((candidate.capacity for candidate in finding.nearest if candidate.lost == "too-small"), default=0)
     if largest * LEAST_CLAIM_SHARE < finding.claim.requested or largest >= finding.claim.requested:
         return
     size = format_quantity(largest, Unit.BYTE)
@@ -109,13 +109,15 @@ def _more_storage(
     finding: InsufficientStorageCapacity, volume: PersistentVolume, driver: str, place: Candidate
 ) -> Iterator[s.AddStorage]:
     """Yield the storage with the most capacity of the class, grown until the claim's volume can be created there."""
-    here = next((one for one in finding.capacities if one.reachable), None)
-    if here is None or (here.limit or 0) < max(one.limit or 0 for one in finding.capacities):
+    here = next((capacity for capacity in finding.capacities if capacity.reachable), None)
+    if here is None or (here.limit or 0) < max(capacity.limit or 0 for capacity in finding.capacities):
         return
-    capacity = next(one for one in place.snapshot.storage.capacities if one.key == here.name)
+    capacity = next(
+        storage_capacity for storage_capacity in place.snapshot.storage.capacities if storage_capacity.key == here.name
+    )
     topology = capacity.node_topology or LabelSelector()
     labels = (
-        NodeSelectorRequirement(key=at, operator="In", values=(one,)) for at, one in topology.match_labels.items()
+        NodeSelectorRequirement(key=at, operator="In", values=(value,)) for at, value in topology.match_labels.items()
     )
     others = (
         NodeSelectorRequirement(key=expression.key, operator=expression.operator, values=expression.values)
@@ -182,13 +184,13 @@ def _with_modes(claim: PersistentVolumeClaim, place: Candidate, *, at_once: bool
         if {*claim.spec.access_modes} <= {*modes}:
             continue
         kept = tuple(mode for mode in claim.spec.access_modes if mode in modes) or modes[:1]
-        made = replace(_anew(claim, place), spec=replace(claim.spec, access_modes=kept))
+        new_claim = replace(_anew(claim, place), spec=replace(claim.spec, access_modes=kept))
         try:
-            fits = VolumeSearch(made, Storage(volumes={volume.name: volume}), attributes_classes=True).fitting
+            fits = VolumeSearch(new_claim, Storage(volumes={volume.name: volume}), attributes_classes=True).fitting
         except SearchError:
             return
         if fits:
-            yield s.RecreateClaim(claim=made, modes_of=volume.name, is_bound_at_once=at_once)
+            yield s.RecreateClaim(claim=new_claim, modes_of=volume.name, is_bound_at_once=at_once)
             return
 
 
@@ -423,7 +425,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
         name = (claim.spec.volume_name or own) if named is None else own
         storage_class = storage.classes.get(claim.storage_class)
         driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
-        is_new = any(claim == one for one in place.situation.proposal.objects)
+        is_new = any(claim == item for item in place.situation.proposal.objects)
         is_new = is_new or not (claim.metadata.uid or _is_in_trouble(snapshot, claim, driver))
         yield s.CreateVolume(
             volume=volume_for(claim, name, storage_class, bound=True),
@@ -447,7 +449,7 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
     phrase = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
     nodes = snapshot.storage.csi_nodes.values()
-    nowhere = bool(nodes) and all(one.name != driver for node in nodes for one in node.spec.drivers)
+    nowhere = bool(nodes) and all(csi_driver.name != driver for node in nodes for csi_driver in node.spec.drivers)
     down = _provisioners_down(snapshot, driver)
     source = claim.spec.data_source_ref or claim.spec.data_source
     if source and not (phrase or down or nowhere):
@@ -499,7 +501,7 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
     }
     close = meant_by(claim.storage_class, sorted(classes))
     if not close:  # `gp33` for `gp3`: an extra digit is a typo if only one class is that similar
-        near = [one for one in classes if is_a_letter_away(claim.storage_class, one)]
+        near = [name for name in classes if is_a_letter_away(claim.storage_class, name)]
         close = near[0] if len(near) == 1 else ""
     chosen = default_class(classes.values())
     if chosen is None and not claim.storage_class:
@@ -531,15 +533,15 @@ def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_t
     """Return the claim with another class, and with its volume if the class provisions it at once."""
     spec = replace(claim.spec, storage_class_name=storage_class.name, volume_name="")
     metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace, labels=claim.metadata.labels)
-    made = PersistentVolumeClaim(metadata=metadata, spec=spec)
+    new_claim = PersistentVolumeClaim(metadata=metadata, spec=spec)
     at_once = storage_class.can_provision and not storage_class.waits_for_first_consumer
     name = f"{claim.metadata.namespace}-{claim.name}"
     return s.RecreateClaim(
-        claim=made,
+        claim=new_claim,
         storage_class=storage_class.name,
         wrong_class='""' if claim.spec.storage_class_name == "" else claim.storage_class,
         is_typo=is_typo,
-        volume=volume_for(made, name, storage_class, bound=True) if at_once else None,
+        volume=volume_for(new_claim, name, storage_class, bound=True) if at_once else None,
         provisioner=storage_class.provisioner if at_once else "",
     )
 

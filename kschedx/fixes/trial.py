@@ -67,7 +67,7 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
         wanted = [*map(HostPort.of, host_ports(self.pod.spec))]
         comparison = self.scheduler.release.enabled("TaintTolerationComparisonOperators")
         return not any(
-            any(HostPort.of(port).conflicts(one) for port in host_ports(daemon.spec) for one in wanted)
+            any(HostPort.of(port).conflicts(used_port) for port in host_ports(daemon.spec) for used_port in wanted)
             for daemon in (self.daemons if wanted else ())
             if runs_on(daemon.spec, node, comparison=comparison)
         )
@@ -76,9 +76,9 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
     def feasible(self) -> tuple[str, ...]:
         """The nodes on which the pod passes every filter; only the nominated node if it is among them, as
         kube-scheduler checks no other then. No trial asks extenders: what one rejected stays rejected."""
-        found = tuple(name for name in self._passed if name not in self.refused)
+        names = tuple(name for name in self._passed if name not in self.refused)
         nominated = self.pod.status.nominated_node_name
-        return (nominated,) if nominated in found else found
+        return (nominated,) if nominated in names else names
 
     @cached_property
     def _passed(self) -> tuple[str, ...]:

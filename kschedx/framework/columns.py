@@ -330,8 +330,8 @@ class Filtering:
         _, named = self.positions(ClusterRows(distinct(counted.nodes)))
         if len(named):
             part = self._framework.nodes.at(named)
-            found = self._framework.refused_beside(counted, state, pod, part)
-            refused = {part.cluster_row(row): status for row, status in found.items()}
+            refused_rows = self._framework.refused_beside(counted, state, pod, part)
+            refused = {part.cluster_row(row): status for row, status in refused_rows.items()}
         changed = refused.keys() != self._refused.keys()
         self._refused = dict(refused)
         self._may_fail |= any(status.code is Code.ERROR for status in refused.values())

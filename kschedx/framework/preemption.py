@@ -608,16 +608,16 @@ class Trial(Struct, frozen=True, kw_only=True):
         while len(fits):
             more = potential.count[fits] > turn
             fits, world = TableRows(fits[more]), world.take(rows_where(more))
-            asked = potential.at(fits, turn)
-            world = self.handle.add_pods(self.state, self.pod, world, potential.placed(asked, self.nodes))
-            gone[asked] = unfit[asked] = ~self.handle.passes_filters(self.state, self.pod, world).passed
+            positions = potential.at(fits, turn)
+            world = self.handle.add_pods(self.state, self.pod, world, potential.placed(positions, self.nodes))
+            gone[positions] = unfit[positions] = ~self.handle.passes_filters(self.state, self.pod, world).passed
             if self.bounds is not None:
-                for node, victim in zip(each_cluster_row(world.rows), asked.tolist(), strict=True):
+                for node, victim in zip(each_cluster_row(world.rows), positions.tolist(), strict=True):
                     answer = self.bounds.stays(node, int(potential.pods[victim]), fits=not unfit[victim])
                     gone[victim] = answer is not True
                     if isinstance(answer, Status):
                         failed.setdefault(node, answer)
-            leaving = potential.placed(asked[gone[asked]], self.nodes)
+            leaving = potential.placed(positions[gone[positions]], self.nodes)
             world = self.handle.remove_pods(self.state, self.pod, world, leaving)
             turn += 1
         return Evicted(gone=gone, unfit=unfit, failed=failed)
@@ -700,10 +700,10 @@ def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) 
     every = room.weights(potential.pods)
     for turn in range(int(count.max(initial=0))):
         rows = np.flatnonzero(count > turn)
-        asked = potential.at(TableRows(fits[rows]), turn)
-        weights = every[asked]
+        positions = potential.at(TableRows(fits[rows]), turn)
+        weights = every[positions]
         stays = (weights <= free[rows]).all(axis=1)
-        evicted[asked[~stays]] = True
+        evicted[positions[~stays]] = True
         free[rows[stays]] -= weights[stays]
     return evicted
 

@@ -58,14 +58,14 @@ def plugin_class(name: str) -> type[Plugin]:
     """Return the class of a plugin. Raises `ConfigError` if the name is not registered or cannot be imported."""
     is_kubernetes = name in ROWS and ROWS[name].project == KUBERNETES
     if not is_kubernetes and name in third_party():  # if a package is installed, its plugin is meant
-        found = _loaded(third_party()[name])
+        loaded = _loaded(third_party()[name])
     elif name in IN_TREE:
-        found = getattr(import_module(IN_TREE[name]), name)
+        loaded = getattr(import_module(IN_TREE[name]), name)
     else:
         raise ConfigError(f'plugin "{name}" is not known', hint=nearest(name, [*IN_TREE, *third_party()]))
-    if not (isinstance(found, type) and issubclass(found, Plugin)):
-        raise ConfigError(f'plugin "{name}" is registered as {found!r}, which is not a kschedx Plugin')
-    return found
+    if not (isinstance(loaded, type) and issubclass(loaded, Plugin)):
+        raise ConfigError(f'plugin "{name}" is registered as {loaded!r}, which is not a kschedx Plugin')
+    return loaded
 
 
 @cache
@@ -173,13 +173,13 @@ def known_plugins(release: Release) -> Iterator[Known]:
                 points=_ordered(release.plugin_points[row.name]),
                 by_default=row.name in defaults,
             )
-    for name, found in of_packages():
+    for name, loaded in of_packages():
         point = third_party()[name]
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
-        if isinstance(found, ConfigError):
-            yield Known(name=name, origin=origin, points=(), defect=found.message)
+        if isinstance(loaded, ConfigError):
+            yield Known(name=name, origin=origin, points=(), defect=loaded.message)
         else:
-            yield Known(name=name, origin=origin, points=_ordered(points_of(found)))
+            yield Known(name=name, origin=origin, points=_ordered(points_of(loaded)))
 
 
 def _ordered(points: frozenset[str]) -> tuple[str, ...]:
@@ -188,13 +188,13 @@ def _ordered(points: frozenset[str]) -> tuple[str, ...]:
 
 def at_fault(error: BaseException) -> str:
     """Return the plugin of another package in which an exception was raised; empty if there is none."""
-    frame, found = error.__traceback__, ""
+    frame, location = error.__traceback__, ""
     while frame is not None:
         itself = frame.tb_frame.f_locals.get("self")
         if isinstance(itself, Plugin) and not type(itself).__module__.startswith("kschedx."):
-            found = itself.name
+            location = itself.name
         frame = frame.tb_next
-    return found
+    return location
 
 
 def misnamed(name: str) -> str:

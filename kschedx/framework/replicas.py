@@ -207,13 +207,13 @@ class Standing:
         ahead = self._ahead
         if not ahead.is_known[node]:
             self._look_ahead(node, totals)
-        found = bool(ahead.is_full[node]), int(ahead.score[node])
+        result = bool(ahead.is_full[node]), int(ahead.score[node])
         later = ahead.later.get(node)
         if later:
             ahead.is_full[node], ahead.score[node] = later.pop()
         else:
             ahead.is_known[node] = False
-        return found
+        return result
 
     def _look_ahead(self, node: ClusterRow, totals: IntArray) -> None:
         """Evaluate the node as it is and with more replicas, and the nodes that may get the next ones with one more."""
@@ -294,9 +294,9 @@ class Replicas:
         state.skip_filter = frozenset(skipped)
         passes = ~(standing.is_refused | standing.is_full)
         filtering = [plugin for plugin in framework.plugins("filter", FilterPlugin) if plugin.name in names]
-        for one in filtering:
-            if one.name not in skipped:
-                codes = verdicts_of(one, state, pod, framework.nodes).codes
+        for filter_plugin in filtering:
+            if filter_plugin.name not in skipped:
+                codes = verdicts_of(filter_plugin, state, pod, framework.nodes).codes
                 if (codes == _ERROR).any():
                     raise NotFollowedError
                 passes &= codes == 0
@@ -409,7 +409,7 @@ class Replicas:
         self._feasible, self._ties = feasible, None
         if not len(feasible):
             return
-        if not all(one.following.fit(feasible) for one in self._following):
+        if not all(followed.following.fit(feasible) for followed in self._following):
             raise NotFollowedError
         total = standing.sum
         for fixed in standing.fixed:

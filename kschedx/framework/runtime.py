@@ -91,11 +91,11 @@ class Framework:
 
     def plugins(self, point: str, kind: type[P]) -> tuple[P, ...]:
         """Return the plugins of an extension point in order."""
-        found = self._by_point.get((point, kind))
-        if found is None:
+        known_plugins = self._by_point.get((point, kind))
+        if known_plugins is None:
             every = tuple(self._plugin(name) for name in self.profile.points[point])
-            found = self._by_point[point, kind] = tuple(plugin for plugin in every if isinstance(plugin, kind))
-        return cast("tuple[P, ...]", found)
+            known_plugins = self._by_point[point, kind] = tuple(plugin for plugin in every if isinstance(plugin, kind))
+        return cast("tuple[P, ...]", known_plugins)
 
     def _plugin(self, name: str) -> Plugin:
         if name not in self._plugins:
@@ -110,13 +110,13 @@ class Framework:
             return {}
         mine = {profile.scheduler_name for profile in self.config.profiles}
         counts_gated = self.release.behaviour.gated_nominations_count
-        found: dict[ClusterRow, list[int]] = {}
+        nominated_rows: dict[ClusterRow, list[int]] = {}
         for row in pods.nominated:
             node = self.snapshot.cluster.index.get(pods.nominated_node_names[row])
             spec = pods.specs[row]
             if node is not None and spec.scheduler_name in mine and (counts_gated or not spec.scheduling_gates):
-                found.setdefault(node, []).append(row)
-        return {node: tuple(rows) for node, rows in found.items()}
+                nominated_rows.setdefault(node, []).append(row)
+        return {node: tuple(rows) for node, rows in nominated_rows.items()}
 
     def run_pre_enqueue(self, pod: Pod) -> tuple[Status, ...]:
         """Return every plugin's status. kube-scheduler stops at the first that is not Success, but users want to see

@@ -119,11 +119,11 @@ class FrameworkScheduler:
         return self.on_cluster(snapshot)
 
     def framework(self, profile: Profile) -> Framework:
-        found = self._frameworks.get(profile.scheduler_name)
-        if found is None:
-            found = Framework(profile, self.config, self.snapshot, self.release, self._ask)
-            self._frameworks[profile.scheduler_name] = found
-        return found
+        known_framework = self._frameworks.get(profile.scheduler_name)
+        if known_framework is None:
+            known_framework = Framework(profile, self.config, self.snapshot, self.release, self._ask)
+            self._frameworks[profile.scheduler_name] = known_framework
+        return known_framework
 
     def filter(self, pod: Pod, profile: Profile | None = None) -> Filtered:
         return filtered(self.framework(profile or self.config.profile_for(pod.spec.scheduler_name)), pod)

@@ -259,10 +259,10 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
             _, first, which = np.unique(
                 verdicts.reasons.codes[rows] << 8 | verdicts.codes[rows], return_index=True, return_inverse=True
             )
-            found = (
+            all_rejections = (
                 Rejected(plugin, Code(int(verdicts.codes[row])), verdicts.reasons[row]) for row in rows[first].tolist()
             )
-            known = [number_of.setdefault(one, len(number_of)) for one in found]
+            known = [number_of.setdefault(rejection, len(number_of)) for rejection in all_rejections]
             numbers[rows] = np.array(known, dtype=np.int64)[which]
         for row, status in self.with_nominated.items():
             rejected = Rejected(status.plugin, status.code, status.reasons)
@@ -277,15 +277,15 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
     def _counted(self) -> Counter[str]:
         return self._count(np.ones(len(self.codes), dtype=np.bool_))
 
-    def _count(self, told: BoolArray) -> Counter[str]:
+    def _count(self, mask: BoolArray) -> Counter[str]:
         reasons: Counter[str] = Counter()
         for row, status in self.with_nominated.items():
-            if told[row]:
+            if mask[row]:
                 reasons.update(status.reasons)
-        told[list(self.with_nominated)] = False
+        mask[list(self.with_nominated)] = False
         occurring = np.bincount(self.plugin + 1, minlength=len(self.verdicts) + 1)[1:]
         for index in np.flatnonzero(occurring).tolist():
-            reasons += self.verdicts[index].count_reasons(told & (self.plugin == index))
+            reasons += self.verdicts[index].count_reasons(mask & (self.plugin == index))
         return reasons
 
 

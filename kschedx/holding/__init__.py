@@ -34,7 +34,7 @@ def gates_of_others(pod: Pod) -> Iterator[Gate]:
     for gate in pod.spec.scheduling_gates:
         if gate.name in (ADMISSION_GATE, TOPOLOGY_GATE):
             continue
-        owner, look_at = next((told for prefix, told in OWNERS.items() if gate.name.startswith(prefix)), ("", ""))
+        owner, look_at = next((known for prefix, known in OWNERS.items() if gate.name.startswith(prefix)), ("", ""))
         yield Gate(name=gate.name, owner=owner, look_at=look_at)
 
 

@@ -198,7 +198,7 @@ def _incomplete_group(snapshot: Snapshot, pod: Pod, kueue: Kueue) -> Kueue:
         return kueue
     pods = snapshot.pods
     inside = pods.labels.where(lambda labels: labels.get(api.GROUP_LABEL) == name)
-    inside &= pods.namespaces.where(lambda one: one == pod.metadata.namespace)
+    inside &= pods.namespaces.where(lambda name: name == pod.metadata.namespace)
     number = int(inside.sum()) + (pod.key not in pods.rows)
     return replace(kueue, group=name, group_pods=number, group_total=int(total)) if number < int(total) else kueue
 
@@ -341,14 +341,14 @@ class _Sharing(TypedDict, total=False):
 
 def _sharing(queue: ClusterQueue) -> _Sharing:
     """Return how queues are ordered by fair sharing or usage, and whose quota the queue can preempt."""
-    found: _Sharing = {}
+    sharing: _Sharing = {}
     spec = queue.spec
     if queue.cohort and queue.status.fair_sharing is not None:
-        found["weighted_share"] = queue.status.fair_sharing.weighted_share
+        sharing["weighted_share"] = queue.status.fair_sharing.weighted_share
         weight = spec.fair_sharing.weight if spec.fair_sharing is not None else None
-        found["fair_weight"] = "1" if weight is None else str(weight)
-    found["is_by_usage"] = spec.admission_scope is not None and spec.admission_scope.admission_mode == api.BY_USAGE
+        sharing["fair_weight"] = "1" if weight is None else str(weight)
+    sharing["is_by_usage"] = spec.admission_scope is not None and spec.admission_scope.admission_mode == api.BY_USAGE
     if spec.preemption is not None:
-        found["within_queue"] = spec.preemption.within_cluster_queue
-        found["within_cohort"] = spec.preemption.reclaim_within_cohort if queue.cohort else ""
-    return found
+        sharing["within_queue"] = spec.preemption.within_cluster_queue
+        sharing["within_cohort"] = spec.preemption.reclaim_within_cohort if queue.cohort else ""
+    return sharing

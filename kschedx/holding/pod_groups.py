@@ -71,9 +71,9 @@ def _gang_of(cycle: Cycle) -> _GangKey | None:
         return _GangKey(namespace=namespace, name=name, min_count=0 if gang is None else gang.min_count, group=group)
     label = pod.metadata.labels.get(POD_GROUP_LABEL)
     if label and "Coscheduling" in cycle.profile.points.get("permit", ()):
-        for one in cycle.snapshot.of(Gang):
-            if (one.metadata.namespace, one.metadata.name) == (namespace, label):
-                return _GangKey(namespace=namespace, name=label, min_count=one.spec.min_member)
+        for candidate in cycle.snapshot.of(Gang):
+            if (candidate.metadata.namespace, candidate.metadata.name) == (namespace, label):
+                return _GangKey(namespace=namespace, name=label, min_count=candidate.spec.min_member)
     return None
 
 
@@ -151,11 +151,11 @@ def _decided(
         preempted = preempt_for_group(run, gang.group, queued, missing, cycle.profile, _first)
         if preempted.victims:
             pods = run.cluster.pods
-            told = tuple(f"{pods.key(row)} on {pods.node_names[row]}" for row in preempted.victims)
+            victims = tuple(f"{pods.key(row)} on {pods.node_names[row]}" for row in preempted.victims)
             for victim in preempted.victims:
                 run.evict(victim, waits=False)
             message = preempted.message if mine_placed else ""
-            return replace(together(run, draw=0), preempted=told, message=message)
+            return replace(together(run, draw=0), preempted=victims, message=message)
         first = replace(first, preemption=preempted.reason)
     text = SENT_AWAY
     if gang.group is not None:
@@ -196,14 +196,14 @@ def _alone(scheduler: Scheduler, cycle: Cycle, rows: Iterable[int], attempt: Att
     known: dict[EquivalenceKey, tuple[str, int, tuple[str, ...]]] = {}
     for row in rows:
         pod, kind = run.cluster.pods[row], run.kind_of(row)
-        told = None if kind is None else known.get(kind)
-        if told is None:
+        facts = None if kind is None else known.get(kind)
+        if facts is None:
             feasible, reasons = attempt(pod, None)
-            told = pod.metadata.name, len(feasible), reasons
+            facts = pod.metadata.name, len(feasible), reasons
         if kind is not None:
-            known[kind] = told
+            known[kind] = facts
         gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
-        equal, feasible_count, texts = told
+        equal, feasible_count, texts = facts
         reasons = tuple(text.replace(f" pod {equal} ", f" pod {pod.metadata.name} ") for text in texts)
         yield GangMember(pod=pod.key, gates=gates, feasible=feasible_count, reasons=reasons)
 
@@ -237,10 +237,10 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
         if not choice:
             cycle = run.cycle(row)
             lacks = {} if cycle.filter is None else cycle.filter.count_reasons(_among(cycle, nodes))
-            told = tuple(sorted(f"{count} {reason}" for reason, count in lacks.items())) or member.reasons
-            members[row] = replace(member, reasons=told)
+            lacking = tuple(sorted(f"{count} {reason}" for reason, count in lacks.items())) or member.reasons
+            members[row] = replace(member, reasons=lacking)
             if kind is not None:
-                refused[kind] = told
+                refused[kind] = lacking
             continue
         refused.clear()
         has_ties |= len(choice) > 1

@@ -77,16 +77,16 @@ def queues_of(snapshot: Snapshot, scheduler: str, pod: Pod, queue: str) -> tuple
     """Return the queue that the pod or its group names and those above it, the nearest first; empty if none is
     known."""
     find = {"Volcano": _volcano, "KAI": _kai, "Run:ai": _kai, "Koordinator": _koordinator, "YuniKorn": _yunikorn}
-    found = find.get(scheduler)
-    return () if found is None else tuple(islice(found(snapshot, pod, queue), MOST_LEVELS))
+    queues = find.get(scheduler)
+    return () if queues is None else tuple(islice(queues(snapshot, pod, queue), MOST_LEVELS))
 
 
 def _volcano(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
     known = {queue.metadata.name: queue for queue in snapshot.of(VolcanoQueue)}
-    while found := known.get(queue):
-        given, spec = found.status.allocated, found.spec
+    while parent := known.get(queue):
+        given, spec = parent.status.allocated, parent.spec
         shares = tuple(_share(name, given, most, spec.deserved) for name, most in sorted(spec.capability.items()))
-        yield SchedulerQueue(name=queue, state=found.status.state, shares=shares)
+        yield SchedulerQueue(name=queue, state=parent.status.state, shares=shares)
         queue = spec.parent
 
 
@@ -104,9 +104,9 @@ def _share(resource: str, given: ResourceList, most: str | int | float, deserved
 
 def _kai(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
     known = {queue.metadata.name: queue for queue in snapshot.of(KaiQueue)}
-    while found := known.get(queue):
-        yield SchedulerQueue(name=queue, shares=tuple(_kai_shares(found)), said=conditions(found.status.conditions))
-        queue = found.spec.parent_queue
+    while parent := known.get(queue):
+        yield SchedulerQueue(name=queue, shares=tuple(_kai_shares(parent)), said=conditions(parent.status.conditions))
+        queue = parent.spec.parent_queue
 
 
 _MEGABYTE = 10**6
@@ -152,7 +152,7 @@ def _gpus(amounts: ResourceList) -> int:
 
 
 def _koordinator(snapshot: Snapshot, pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
-    known = {one.metadata.name: one for one in snapshot.of(KoordinatorQuota)}
+    known = {quota.metadata.name: quota for quota in snapshot.of(KoordinatorQuota)}
     quota = known.get(queue) or _quota_of_namespace(known.values(), pod) or known.get(DEFAULT_QUOTA)
     while quota is not None:
         used, runtime = quota.status.used, _amounts(quota, QUOTA_RUNTIME)
@@ -252,7 +252,7 @@ def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
 
 
 def rooms_for(snapshot: Snapshot, pod: Pod) -> Iterator[ReservedRoom]:
-    for reservation in sorted(snapshot.of(Reservation), key=lambda one: one.metadata.name):
+    for reservation in sorted(snapshot.of(Reservation), key=lambda item: item.metadata.name):
         if any(_is_meant(owner, pod) for owner in reservation.spec.owners):
             status = reservation.status
             wrong = [said for said in conditions(status.conditions) if said.status == "False"]
@@ -346,8 +346,8 @@ def _memory_in_use(snapshot: Snapshot) -> Counter[str]:
     is_over = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
     for row in np.flatnonzero((pods.node >= 0) & ~is_over).tolist():
         written = pods.annotations[row].get(HAMI_DEVICES, "")
-        for one in filter(None, written.replace(";", ":").split(":")):
-            parts = one.split(",")
+        for part in filter(None, written.replace(";", ":").split(":")):
+            parts = part.split(",")
             if len(parts) >= 3 and parts[2].isdigit():
                 taken[parts[0]] += int(parts[2])
     return taken
@@ -357,8 +357,8 @@ def _registered(written: str) -> Iterator[_Device]:
     if written.startswith("["):
         yield from decoded(written, list[_Device])
         return
-    for one in filter(None, written.split(":")):
-        parts = one.split(",")
+    for part in filter(None, written.split(":")):
+        parts = part.split(",")
         if len(parts) >= 7 and parts[2].isdigit() and parts[3].isdigit():
             yield _Device(id=parts[0], devmem=int(parts[2]), devcore=int(parts[3]), health=parts[6] == "true")
 
@@ -456,7 +456,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
 def _said_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
     """Yield why the pod has no node, from its scheduler's conditions, annotations, and events."""
     event = snapshot.failed_scheduling.get(pod.key)
-    if event is not None and all(event.message != one.message for one in pod.status.conditions):
+    if event is not None and all(event.message != condition.message for condition in pod.status.conditions):
         yield Said(type=FAILED_SCHEDULING, status="", message=event.message)
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False" and (condition.message or condition.reason):
@@ -534,8 +534,8 @@ def _with_task_group(snapshot: Snapshot, pod: Pod, known: KnownScheduler, schedu
     others = (pods[row] for row in range(len(pods)) if pods.namespaces[row] == pod.metadata.namespace)
     written = (
         group
-        for one in (pod, *filter(is_of_application, others))
-        for group in decoded(one.metadata.annotations.get(TASK_GROUPS, ""), list[TaskGroup])
+        for member in (pod, *filter(is_of_application, others))
+        for group in decoded(member.metadata.annotations.get(TASK_GROUPS, ""), list[TaskGroup])
     )
     group = next((task_group for task_group in written if task_group.name == named), None)
     running, members = _counted(

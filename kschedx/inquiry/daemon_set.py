@@ -97,13 +97,13 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def left_out(self) -> tuple[NodeGroup, ...]:
         """Nodes for which no pod is created; other rejections there do not matter."""
-        found: dict[tuple[Blocker, ...], NodeGroup] = {}
+        groups: dict[tuple[Blocker, ...], NodeGroup] = {}
         for group in filter(_is_left_out, self.diagnosis.groups):
             blockers = tuple(blocker for blocker in group.exemplar.blockers if blocker.plugin in LEAVES_OUT)
             key = tuple(replace(blocker, is_verdict=True) for blocker in blockers)
-            rows = found[key].rows if key in found else ()
-            found[key] = NodeGroup(rows=(*rows, *group.rows), exemplar=replace(group.exemplar, blockers=blockers))
-        return tuple(found.values())
+            rows = groups[key].rows if key in groups else ()
+            groups[key] = NodeGroup(rows=(*rows, *group.rows), exemplar=replace(group.exemplar, blockers=blockers))
+        return tuple(groups.values())
 
     def names(self, group: NodeGroup) -> tuple[str, ...]:
         nodes = self.explanation.cycle.nodes

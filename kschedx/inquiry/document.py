@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 def holding_document(holding: Holding) -> Json:
     """Return what holds the pod before kube-scheduler sees it, or decides about it instead of kube-scheduler, without
     empty fields. Amounts are in milli-units for cpu, in units for everything else."""
-    made = _plain(holding)
-    assert isinstance(made, dict)
+    plain = _plain(holding)
+    assert isinstance(plain, dict)
     if holding.kueue is not None and holding.kueue.verdict is not None:
-        made["kueue"]["verdict"] = to_json(holding.kueue.verdict)
-    return made
+        plain["kueue"]["verdict"] = to_json(holding.kueue.verdict)
+    return plain
 
 
 def _plain(value: object) -> object:
@@ -211,8 +211,8 @@ def extension_points(profile: Profile) -> ExtensionPoints:
 
 
 def _step(record: type[Part], status: Status, **more: object) -> Part:
-    found = status.document
-    return part_of(record, status, code=found.code, findings=found.findings, **more)
+    status_document = status.document
+    return part_of(record, status, code=status_document.code, findings=status_document.findings, **more)
 
 
 def _filter(cycle: Cycle) -> FilterDocument | None:
@@ -228,12 +228,12 @@ def _verdicts(outcome: FilterOutcome, nodes: NodeTable) -> dict[str, NodeVerdict
     for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True):
         for rejected in each_row(rows_where(verdicts.rejected)):
             rejected_by[rejected][plugin] = verdicts.status(rejected, plugin).document
-    found = {}
+    verdict_by_node = {}
     for row, name in zip(nodes.each(), nodes.names, strict=True):
         status = outcome.status(row)
         verdict = VerdictDocument(status.code.text, status.plugin or None, status.reasons)
-        found[name] = NodeVerdict(verdict, rejected_by[row])
-    return found
+        verdict_by_node[name] = NodeVerdict(verdict, rejected_by[row])
+    return verdict_by_node
 
 
 def _score(scores: Scores | None) -> ScoresDocument | None:

@@ -318,8 +318,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         offered = {name: amount_of(name, text) for name, text in step.node.status.allocatable.items()}
         for resource_amount in step.taken:
             offered[resource_amount.resource] = offered.get(resource_amount.resource, 0) - resource_amount.amount
-        asked = pod_request(pod.spec, pod.status, self.scheduler.nodes.options).amounts
-        each = max(1, min((offered.get(name, 0) // amount for name, amount in asked.items() if amount), default=left))
+        requested = pod_request(pod.spec, pod.status, self.scheduler.nodes.options).amounts
+        each = max(
+            1, min((offered.get(name, 0) // amount for name, amount in requested.items() if amount), default=left)
+        )
         number = -(-left // each)
         phrase = f"for the whole group: {number:,} nodes, if its pods request as much"
         return replace(fix, costs=(*fix.costs, phrase)) if number > 1 else fix
@@ -373,8 +375,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return
         maker = "" if owner is None else f"{owner.kind} {owner.name}"
         targets = (Target("v1", "Pod", member.metadata.name, member.metadata.namespace) for member in members)
-        made = zip(targets, members, strict=True)
-        created = tuple(Change(target=target, create=as_manifest(pod), by=maker) for target, pod in made)
+        target_members = zip(targets, members, strict=True)
+        created = tuple(Change(target=target, create=as_manifest(pod), by=maker) for target, pod in target_members)
         opened = tuple(
             Change(
                 target=Target("v1", "Pod", key.partition("/")[2], key.partition("/")[0]),
@@ -557,7 +559,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         scheduler = self.scheduler.on(snapshot)
         owner, fixes = template_owner(snapshot, pod), find_fixes(scheduler, scheduler.schedule(pod, self.cycle.profile))
         if len(lacking) == 1:
-            return tuple(Fix.of(one, owner, pod) for one in fixes)
+            return tuple(Fix.of(fix, owner, pod) for fix in fixes)
         whole = []
         for fix in fixes:
             adds = fix.steps[0] if len(fix.steps) == 1 else None
@@ -649,10 +651,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return []
         scores = cycle.scores
         totals = {} if scores is None else dict(zip(scores.nodes.names, scores.totals.tolist(), strict=True))
-        made: list[dict[str, object]] = []
+        all_records: list[dict[str, object]] = []
         for row, name in zip(cycle.nodes.each(), cycle.nodes.names, strict=True):
             status = cycle.filter.status(row)
-            made.append(
+            all_records.append(
                 {
                     "node": name,
                     "code": status.code.text,
@@ -661,7 +663,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                     "total": totals.get(name),
                 }
             )
-        return made
+        return all_records
 
     def to_dict(self) -> dict[str, object]:
         """Return the Explanation document as plain dicts, lists, strings, and integers."""
@@ -669,24 +671,24 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
         hopeless = (Note(id="no-fix", text=self.no_fix),) if self.no_fix else ()
         fixes = [fix.document(self.covered(fix) if self.covering is not None else None) for fix in self.fixes]
-        made = explanation_document(self.cycle, fixes, [item.document for item in (*self.notes, *hopeless)])
+        document = explanation_document(self.cycle, fixes, [item.document for item in (*self.notes, *hopeless)])
         scaled = autoscaler_document(scaling.document for scaling in self.scalings)
         if scaled.get("kind") == "cluster-autoscaler":  # it stands before the state, Karpenter's behind
-            made["autoscaler"] = scaled
+            document["autoscaler"] = scaled
         if (bound := bound_by_hand(self.cycle)) is not None:
-            made["kubelet"] = to_json(part_of(KubeletDocument, bound))
-        made["state"] = self.state_document
+            document["kubelet"] = to_json(part_of(KubeletDocument, bound))
+        document["state"] = self.state_document
         if self.overall is not self.outcome:
-            made["overall"] = self.overall.value
+            document["overall"] = self.overall.value
         if self.replicas is not None:
-            made["replicas"] = to_json(part_of(ReplicasDocument, self.replicas))
+            document["replicas"] = to_json(part_of(ReplicasDocument, self.replicas))
         if scaled:
-            made["autoscaler"] = scaled
+            document["autoscaler"] = scaled
         if self.holding:
             from kschedx.inquiry.document import holding_document
 
-            made["holding"] = holding_document(self.holding)
-        return made
+            document["holding"] = holding_document(self.holding)
+        return document
 
     @property
     def state_document(self) -> dict[str, object]:

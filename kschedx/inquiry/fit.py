@@ -121,8 +121,8 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
             return row_named("Undecided")
         if self.stopped is None:
             return row_named("Refused" if self.refusal else "Unschedulable")
-        found = self.stopped.state
-        return row_named("Unschedulable") if found.exit_code is not ExitCode.UNSCHEDULABLE else found
+        stopped_state = self.stopped.state
+        return row_named("Unschedulable") if stopped_state.exit_code is not ExitCode.UNSCHEDULABLE else stopped_state
 
     @property
     def is_held(self) -> bool:

@@ -90,8 +90,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     """A pod that is not created or does not reach kube-scheduler, and the fixes for that."""
 
     def fixes(self, lifecycle: Lifecycle) -> tuple[Fix, ...]:
-        found = (fix for fix in self._each(lifecycle) if fix is not None)
-        return tuple(sorted(found, key=lambda fix: fix.certainty is FixCertainty.PARTIAL))[:MOST_FIXES]
+        all_fixes = (fix for fix in self._each(lifecycle) if fix is not None)
+        return tuple(sorted(all_fixes, key=lambda fix: fix.certainty is FixCertainty.PARTIAL))[:MOST_FIXES]
 
     def _each(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
         yield from self._of_workload(lifecycle)
@@ -110,12 +110,12 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case NoJobStarted(reason=reason):
                 yield self._started(reason)
             case NamespaceTerminating(remaining=remaining):
-                yield from (_emptied(one) for one in remaining)
+                yield from (_emptied(finalizer) for finalizer in remaining)
             case ScaledToZero(field=field):
                 yield self._scaled(field)
             case RejectedByKubelet(reason=reason, message=message, nodes=nodes):
                 phrase = f"{reason} {message}"
-                advice = next((one for words, one in REJECTIONS if re.search(words, phrase)), "")
+                advice = next((advised for words, advised in REJECTIONS if re.search(words, phrase)), "")
                 yield Fix.untried(advice.format(node=listed(nodes, 3))) if advice else None
             case RolloutStalled(seconds=0):
                 yield from self._rolled_back()
@@ -318,7 +318,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     def _ended(self, state: Failed) -> Iterator[Fix]:
         """Yield fixes for a pod or Job that has failed permanently."""
         known = REJECTIONS if state.owner and _FOR_ALL.match(state.reason) else FAILURES
-        advice = next((one for words, one in known if re.search(words, f"{state.reason} {state.message}")), "")
+        advice = next((advised for words, advised in known if re.search(words, f"{state.reason} {state.message}")), "")
         if "no healthy devices" in state.message and not state.owner and self._has_devices(state.node):
             advice = "delete the pod and create it again: {node} has its devices again"
         if state.container:
@@ -409,7 +409,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(advice.format(image=image or "the image", node=state.node)) if advice else None
         elif state.last.startswith("OOMKilled"):
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
-        elif advice := next((one for words, one in STARTS if re.search(words, start)), ""):
+        elif advice := next((advised for words, advised in STARTS if re.search(words, start)), ""):
             driver = match["name"] if (match := NO_DRIVER.search(phrase)) else "its driver"
             agents = agents_down(self.snapshot, state.node)
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""

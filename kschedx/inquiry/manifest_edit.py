@@ -30,12 +30,12 @@ def with_change(pod: Json, change: str) -> Json:
     if match is None:
         raise InputError(f'--try: found "{change}"', hint="PATH=VALUE, PATH- to remove, or a file with a patch")
     parts = _parts(match["path"], change)
-    made = copy.deepcopy(pod)
-    at: object = made
+    changed = copy.deepcopy(pod)
+    at: object = changed
     for part, following in pairwise(parts):
         at = _below(at, part, following, change)
     _set(at, parts[-1], match["value"], change)
-    return made
+    return changed
 
 
 def with_patch(pod: Json, patch: object) -> Json:
@@ -106,26 +106,28 @@ def _set(at: object, part: str | int, value: str | None, change: str) -> None:
 
 
 def _merged(target: object, patch: object) -> Json:
-    made: Json = dict(target) if isinstance(target, Mapping) else {}
+    merged: Json = dict(target) if isinstance(target, Mapping) else {}
     for name, value in patch.items() if isinstance(patch, Mapping) else ():
         if value is None:
-            made.pop(name, None)
+            merged.pop(name, None)
         elif isinstance(value, Mapping):
-            made[name] = _merged(made.get(name), value)
+            merged[name] = _merged(merged.get(name), value)
         elif isinstance(value, list) and name in _BY_NAME:
-            made[name] = _merged_by_name(made.get(name), value)
+            merged[name] = _merged_by_name(merged.get(name), value)
         else:
-            made[name] = value
-    return made
+            merged[name] = value
+    return merged
 
 
 def _merged_by_name(target: object, patch: list[object]) -> list[object]:
-    made = list(target) if isinstance(target, list) else []
+    merged = list(target) if isinstance(target, list) else []
     for item in patch:
         name = item.get("name") if isinstance(item, Mapping) else None
-        index = next((at for at, old in enumerate(made) if isinstance(old, Mapping) and old.get("name") == name), None)
+        index = next(
+            (at for at, old in enumerate(merged) if isinstance(old, Mapping) and old.get("name") == name), None
+        )
         if index is None:
-            made.append(item)
+            merged.append(item)
         else:
-            made[index] = _merged(made[index], item)
-    return made
+            merged[index] = _merged(merged[index], item)
+    return merged

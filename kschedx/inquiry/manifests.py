@@ -433,16 +433,16 @@ def _once(documents: Sequence[ManifestDocument]) -> list[ManifestDocument]:
     """Return the documents without exact duplicates, which manifests of several components contain. Raises `InputError`
     if two different objects have the same name."""
     first: dict[tuple[object, ...], ManifestDocument] = {}
-    found = []
+    kept = []
     for document in documents:
         key = (*kind_and_group(document.value), *key_of(document.value))
         other = first.setdefault(key, document) if key[-1] else document
         if other is document or (other.value != document.value and is_foreign(document.value)):
-            found.append(document)
+            kept.append(document)
         elif other.value != document.value:
             message = f"an object of this name already exists in {other.place}"
             raise document.fault(InputError(message, place=Place(object=title(document.value))))
-    return found
+    return kept
 
 
 def _refuse_faults(documents: Sequence[ManifestDocument]) -> None:
@@ -457,9 +457,9 @@ def written_from(snapshot: Snapshot, workload: Manifest) -> Written:
     """Return the pod of a workload of the cluster. Raises `InputError` if it has no template."""
     if is_foreign(workload):
         return unknown_pods(workload)
-    made = workload_as_applied(snapshot, workload)
+    applied = workload_as_applied(snapshot, workload)
     is_known = workload.get("kind") != "StatefulSet" or knows_claims(snapshot)
-    return Written(manifest=made.pod, workload=workload, made=made.others if is_known else ())
+    return Written(manifest=applied.pod, workload=workload, made=applied.others if is_known else ())
 
 
 def unknown_pods(workload: Manifest, document: ManifestDocument | None = None) -> Written:
@@ -483,8 +483,8 @@ def _faults(document: ManifestDocument) -> Iterator[InputError]:
         ]
     except InputError as error:
         errors = [error]
-    for one in errors:
-        fault = document.fault(one.at(Place(object=title(document.value))))
+    for input_error in errors:
+        fault = document.fault(input_error.at(Place(object=title(document.value))))
         if fault.message == "Required value" or "$patch" in fault.place.field:
             fault.hint = _patch_hint(document.place.source) or fault.hint
         yield fault
@@ -510,17 +510,17 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
         yield Written(manifest=manifest, document=document)
         return
     try:
-        made = workload_as_applied(applied, manifest)
+        as_applied = workload_as_applied(applied, manifest)
     except InputError as error:
         fault = document.fault(error.at(Place(object=named)))
         fault.hint = fault.hint or _patch_hint(document.place.source)
         raise fault from None
     is_known = kind.name != "StatefulSet" or key_of(manifest) not in cluster.workloads or knows_claims(cluster)
     yield Written(
-        manifest=made.pod,
+        manifest=as_applied.pod,
         title=named,
         workload=manifest,
-        made=made.others if is_known else (),
+        made=as_applied.others if is_known else (),
         document=document,
         template=".".join(kind.template),
         notes=tuple(_version_notes(manifest)),

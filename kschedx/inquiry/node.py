@@ -134,10 +134,8 @@ class NodeAnswer:
         """The states of the pods on the node that are not simply running."""
         snapshot = self._scheduler.snapshot
         rows = snapshot.pods.on_node(self.row)
-        found = (pod_lifecycle(snapshot, snapshot.pods[int(row)]) for row in rows)
-        return tuple(
-            state for state in found if state is not None and not isinstance(state, OnLostNode | KeptBySidecar)
-        )
+        held = (pod_lifecycle(snapshot, snapshot.pods[int(row)]) for row in rows)
+        return tuple(state for state in held if state is not None and not isinstance(state, OnLostNode | KeptBySidecar))
 
     def verdict(self, row: int) -> Verdict:
         """Return the result of the pod in one row of the snapshot. Raises `UndecidableError`."""
@@ -159,13 +157,13 @@ class NodeAnswer:
         if here is None:
             left_out = diagnosis.excluded.plugins if diagnosis.excluded is not None else ()
             return Verdict(pod=key, priority=priority, findings=(), plugins=left_out or ("PreFilter",))
-        found = account(cycle, here)
-        is_open = not found.blockers and cycle.outcome is Outcome.UNDECIDED
+        node_account = account(cycle, here)
+        is_open = not node_account.blockers and cycle.outcome is Outcome.UNDECIDED
         verdict = Verdict(
             pod=key,
             priority=priority,
-            findings=found.findings,
-            plugins=tuple(blocker.plugin for blocker in found.blockers),
+            findings=node_account.findings,
+            plugins=tuple(blocker.plugin for blocker in node_account.blockers),
             undecided=could_reject(cycle.unheard) if is_open else "",
         )
         return self._in_state(verdict, cycle) if verdict.fits else verdict

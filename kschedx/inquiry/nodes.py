@@ -81,9 +81,9 @@ def node_rows(table: NodeTable, labels: Selector | None = None, price_of: PriceO
             continue
         requested, offered = table.requested[at].tolist(), table.allocatable[at].tolist()
         uses = {
-            name: Use(requested=asked, allocatable=has)
-            for name, asked, has in zip(table.resources.names, requested, offered, strict=True)
-            if asked or has
+            name: Use(requested=requested_amount, allocatable=has)
+            for name, requested_amount, has in zip(table.resources.names, requested, offered, strict=True)
+            if requested_amount or has
         }
         of_node = node.metadata.labels
         zone, type_, bought = (
@@ -128,11 +128,11 @@ def status_of(node: Node) -> str:
 
 def total(rows: Sequence[NodeRow]) -> Mapping[str, Use]:
     """Return the resources of all nodes together, including the number of pods."""
-    found: dict[str, Use] = {}
+    uses: dict[str, Use] = {}
     for row in rows:
         for name, use in (*row.resources.items(), (PODS, row.pods)):
-            found[name] = found.get(name, Use()).and_(use)
-    return found
+            uses[name] = uses.get(name, Use()).and_(use)
+    return uses
 
 
 class Sort(StrEnum):

@@ -140,14 +140,14 @@ class SharedFixes:
         maker = manifest_of(self._then, result.workload)
         if maker is None or self._scene is not None:
             return None
-        made = made_of(maker)
-        pod = default_pod(decode(msgspec.json.encode(made.pod), Pod))
+        new = made_of(maker)
+        pod = default_pod(decode(msgspec.json.encode(new.pod), Pod))
         stopped = Stopped(
             snapshot=self._then,
             setup=self._simulation.setup,
             explain=explain,
             pod=replace(pod, metadata=replace(pod.metadata, namespace=result.workload.namespace)),
-            manifest=made.pod,
+            manifest=new.pod,
             maker=maker,
             count=result.refused,
         )
@@ -156,13 +156,13 @@ class SharedFixes:
 
     def to_list(self, most: int) -> list[Json]:
         """Return the fixes of the `most` workloads with the most pending pods, for the document."""
-        told = []
-        for workload_result in sorted(self._simulation.workloads, key=lambda one: -len(one.pending))[:most]:
+        documents = []
+        for workload_result in sorted(self._simulation.workloads, key=lambda result: -len(result.pending))[:most]:
             mended = self.mended(workload_result.pending) if workload_result.pending else None
             if mended is not None:
                 workload, certainty = workload_result.workload.reference, mended.fix.certainty
-                told.append(to_json(part_of(SharedFixDocument, mended, workload=workload, certainty=certainty)))
-        return told
+                documents.append(to_json(part_of(SharedFixDocument, mended, workload=workload, certainty=certainty)))
+        return documents
 
     def _story(self, rows: IntArray) -> PendingStory | None:
         pods, simulation = self._then.pods, self._simulation

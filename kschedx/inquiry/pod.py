@@ -318,7 +318,10 @@ def _explained(
     if subject.first is not None:
         before = setup.scheduler_on(subject.first.snapshot).schedule(subject.first.pod, profile).message
         notes = tuple(
-            replace(one, facts={**one.facts, "firstAttempt": before}) if one.id == CLAIMS_MADE else one for one in notes
+            replace(each_note, facts={**each_note.facts, "firstAttempt": before})
+            if each_note.id == CLAIMS_MADE
+            else each_note
+            for each_note in notes
         )
     scheduler = setup.scheduler_on(subject.snapshot)
     snapshot, pod = unassigned(scheduler.snapshot, subject.pod)
@@ -404,7 +407,7 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | No
     with_name = pods.specs.where(lambda spec: spec.scheduler_name == name)
     others = int((with_name & pods.node_names.where(bool)).sum())
     hint = "" if others else nearest(name, known)
-    meant = next((one for one in known if f'"{one}"' in hint), "")
+    meant = next((name for name in known if f'"{name}"' in hint), "")
     return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
 
 
@@ -475,7 +478,7 @@ def _is_outdated(snapshot: Snapshot, since: str) -> bool:
     seen = (snapshot.source.taken, *others, *(stamp or "" for stamp in pods.creation_timestamps))
     try:
         last = nanoseconds(since)
-        return max(changes) > since or any(nanoseconds(one) - last > _REPEATED for one in {max(seen)} - {""})
+        return max(changes) > since or any(nanoseconds(change) - last > _REPEATED for change in {max(seen)} - {""})
     except InputError:  # a time in a format that no API server writes
         return False
 

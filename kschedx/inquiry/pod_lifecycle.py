@@ -209,7 +209,14 @@ def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
 
 
 def _resize_held(pod: Pod) -> ResizeHeld | None:
-    condition = next((one for one in pod.status.conditions if (one.type, one.status) == (RESIZE_PENDING, "True")), None)
+    condition = next(
+        (
+            condition
+            for condition in pod.status.conditions
+            if (condition.type, condition.status) == (RESIZE_PENDING, "True")
+        ),
+        None,
+    )
     if condition is None:
         return None
     return ResizeHeld(
@@ -266,14 +273,14 @@ def successor(snapshot: Snapshot, pod: Pod) -> str:
 def namespace_lifecycle(
     snapshot: Snapshot, namespace: str, subject: str, *, is_pod: bool = False
 ) -> NamespaceTerminating | None:
-    for one in snapshot.of(Namespace):
-        if one.metadata.name == namespace:
-            since = one.metadata.deletion_timestamp or ""
-            if not _is_terminating(one):
+    for known in snapshot.of(Namespace):
+        if known.metadata.name == namespace:
+            since = known.metadata.deletion_timestamp or ""
+            if not _is_terminating(known):
                 return None
             remaining = tuple(
                 condition.message
-                for condition in one.status.conditions
+                for condition in known.status.conditions
                 if condition.status == "True" and condition.message
             )
             return NamespaceTerminating(
@@ -305,14 +312,14 @@ def is_ready(pod: Pod) -> bool:
 def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
     """Return the state of a pod that waits for its kubelet. It is None for a running pod, and for a pod that was bound
     by hand and that no kubelet has seen."""
-    node, found, warning = pod.spec.node_name, waiting_container(pod), snapshot.pod_warnings.get(pod.key)
+    node, waiting, warning = pod.spec.node_name, waiting_container(pod), snapshot.pod_warnings.get(pod.key)
     is_lost = is_node_lost(snapshot, node)
     event = "" if warning is None else warning.message
-    if found is None:
+    if waiting is None:
         if pod.status.phase != "Pending" or not (pod.status.conditions or event or is_lost):
             return None
-        found = Waits.KUBELET, "", "", ""
-    waits, container, reason, message = found
+        waiting = Waits.KUBELET, "", "", ""
+    waits, container, reason, message = waiting
     claim = "" if is_lost or waits not in (Waits.KUBELET, Waits.SANDBOX) else claim_without_node(snapshot, pod)
     if claim:
         waits, reason = Waits.VOLUMES, f"claim {claim} is not bound"
@@ -389,15 +396,15 @@ def waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
     """Return what the pod waits for, with the container, the reason, and the message. Init containers come first."""
     status = pod.status
     for init_container_status in status.init_container_statuses:
-        if (found := _waiting(init_container_status, is_init=True)) is not None:
-            return found
+        if (waiting := _waiting(init_container_status, is_init=True)) is not None:
+            return waiting
     initializing = False
     for container_status in status.container_statuses:
-        found = _waiting(container_status, is_init=False)
-        if found is not None and found[2] == "PodInitializing":
+        waiting = _waiting(container_status, is_init=False)
+        if waiting is not None and waiting[2] == "PodInitializing":
             initializing = True
-        elif found is not None:
-            return found
+        elif waiting is not None:
+            return waiting
     if initializing:
         running = next(
             (

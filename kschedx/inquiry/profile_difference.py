@@ -99,8 +99,8 @@ def compare_pods(pair: Pair, rows: Sequence[int], left_out: Mapping[str, int], s
 
     def compared(part: int) -> Answers:
         return [
-            (row, found if isinstance(found, Difference | None) else str(found))
-            for row, found in pair.differences(parts[part])
+            (row, difference if isinstance(difference, Difference | None) else str(difference))
+            for row, difference in pair.differences(parts[part])
         ]
 
     differences: dict[int, Difference] = {}
@@ -250,10 +250,10 @@ def _together(ordered: Sequence[Part]) -> dict[str, Any]:
     documents = [part.document for part in ordered]
     match first.get("kind"):
         case "ExplanationList":
-            lists = {key: [item for one in documents for item in one[key]] for key in ("items", "undecided")}
+            lists = {key: [item for part in documents for item in part[key]] for key in ("items", "undecided")}
             return {**first, **lists}
         case "ProfileDifference":
-            return {**first, "pods": _pods([one["pods"] for one in documents])}
+            return {**first, "pods": _pods([part["pods"] for part in documents])}
         case kind:
             raise InputError(f"a {kind} has no parts", place=Place(source=ordered[0].source))
 
@@ -265,8 +265,8 @@ def _check(ordered: Sequence[Part]) -> None:
     for part in ordered:
         if part.shard.of != of or _question(part) != _question(first):
             raise InputError(f"is a part of another answer than {first.source}", place=Place(source=part.source))
-    found = [part.shard.index for part in ordered]
-    missing = sorted(set(range(1, of + 1)) - set(found))
+    indices = [part.shard.index for part in ordered]
+    missing = sorted(set(range(1, of + 1)) - set(indices))
     if missing:
         names = ", ".join(f"{index}/{of}" for index in missing[:5]) + (", ..." if len(missing) > 5 else "")
         raise InputError(f"parts are missing: {names}")
@@ -280,14 +280,14 @@ def _question(part: Part) -> PartDocument:
     return {key: part.document.get(key) for key in ("apiVersion", "kind", "before", "after", "configuration")}
 
 
-def _pods(found: Sequence[PartDocument]) -> Json:
+def _pods(documents: Sequence[PartDocument]) -> Json:
     whole = Summary(
-        compared=sum(item["compared"] for item in found),
+        compared=sum(item["compared"] for item in documents),
         differences=tuple(
-            msgspec.convert(pod, Difference) for item in found for group in item["groups"] for pod in group["pods"]
+            msgspec.convert(pod, Difference) for item in documents for group in item["groups"] for pod in group["pods"]
         ),
-        undecided={pod: reason for item in found for pod, reason in item["undecided"].items()},
+        undecided={pod: reason for item in documents for pod, reason in item["undecided"].items()},
     )
     # both values are about all pods: every part has leftOut, and the first has nodes if all pods are decided
-    nodes = None if whole.undecided else found[0].get("nodes")
-    return {**to_json(pods_document(whole)), "leftOut": found[0]["leftOut"], "nodes": nodes}
+    nodes = None if whole.undecided else documents[0].get("nodes")
+    return {**to_json(pods_document(whole)), "leftOut": documents[0]["leftOut"], "nodes": nodes}

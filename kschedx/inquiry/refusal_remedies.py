@@ -350,7 +350,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _near(self, known: Mapping[str, object]) -> str:
         name = self.pod.spec.runtime_class_name or ""
         hint = nearest(name, known)
-        return next((one for one in known if f'"{one}"' in hint), "")
+        return next((name for name in known if f'"{name}"' in hint), "")
 
     def _unspecified(self, quota: str, missing: str) -> Iterator[Fix | None]:
         """Yield fixes for missing requests and limits: `requests.cpu for: app,sidecar; limits.memory for: app`."""
@@ -370,7 +370,9 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             for side, amounts in sides.items():
                 limits.setdefault("defaultRequest" if side == "requests" else "default", {}).update(amounts)
         spec = {"limits": [{"type": "Container", **limits}]}
-        title = f"create a LimitRange with default {' and '.join(sorted({one.split('.')[0] for one in phrases}))}"
+        title = (
+            f"create a LimitRange with default {' and '.join(sorted({resource.split('.')[0] for resource in phrases}))}"
+        )
         yield self._created(title, "v1", "LimitRange", f"{quota}-defaults", {"spec": spec})
 
     def _resources(self, wanted: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[Patch, list[str]]:
@@ -501,7 +503,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _without_class(self, name: str) -> Iterator[Fix | None]:
         classes = self.snapshot.priority_classes
         hint = nearest(name, classes)
-        close = next((one for one in classes if f'"{one}"' in hint), "")
+        close = next((name for name in classes if f'"{name}"' in hint), "")
         if close:
             yield self._patched(f"set priorityClassName to {close}", [set_field("/spec/priorityClassName", close)])
         command = shell_command("kubectl create priorityclass {} --value=1000", name)

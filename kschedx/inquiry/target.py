@@ -187,8 +187,10 @@ def _its_pods(snapshot: Snapshot, name: str, namespace: str) -> str:
     """Return the text about pods that a workload seems to have in a dump without the workload."""
     pods = snapshot.pods
     named = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
-    found = [f"pod/{other}" for other in named if other.startswith(f"{name}-")]
-    return f"pods that start with it: {', '.join(found[:3])}{', …' if len(found) > 3 else ''}" if found else ""
+    pod_names = [f"pod/{other}" for other in named if other.startswith(f"{name}-")]
+    return (
+        f"pods that start with it: {', '.join(pod_names[:3])}{', …' if len(pod_names) > 3 else ''}" if pod_names else ""
+    )
 
 
 def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
@@ -360,19 +362,19 @@ def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Col
     none."""
     from kschedx.controllers.workloads import Owners, Workload
 
-    found: set[str] = set()
+    workloads: set[str] = set()
     owners = Owners(snapshot)
     for target in names:
         referred = _referred(target, namespace)
         if referred is None:
-            found.add(target if "/" in target else f"{namespace}/{target}")
+            workloads.add(target if "/" in target else f"{namespace}/{target}")
             continue
         workload = Workload(*referred)
         if workload.kind == "Pod":
-            found.add(workload.key)
+            workloads.add(workload.key)
         else:
-            found |= set(map(snapshot.pods.key, owners.members(snapshot.pods, workload)))
-    return found
+            workloads |= set(map(snapshot.pods.key, owners.members(snapshot.pods, workload)))
+    return workloads
 
 
 def workloads_asked_about(names: Sequence[str], namespace: str) -> Collection[Workload]:
@@ -416,10 +418,10 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
             raise wrong
         if referred_kind(pod) is None:
             return NewPod(subject=stored(snapshot, pod))
-        found = find_target(snapshot, pod, None)
-        if isinstance(found, Pod):
-            return NewPod(subject=stored(snapshot, found))
-        return NewPod(subject=found.admitted(snapshot, setup), workload=found.workload)
+        target = find_target(snapshot, pod, None)
+        if isinstance(target, Pod):
+            return NewPod(subject=stored(snapshot, target))
+        return NewPod(subject=target.admitted(snapshot, setup), workload=target.workload)
     manifest = dict(pod)
     kind, group = read_as(manifest)
     known = kind_of(kind, group)
@@ -431,9 +433,9 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
             kind == "StatefulSet" and key_of(manifest) in snapshot.workloads and not knows_claims(snapshot)
         )
         snapshot = with_applied(snapshot, [manifest])
-        made = workload_as_applied(snapshot, manifest)
-        others = () if has_claims_unknown else made.others
-        subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=others, maker=manifest)
+        applied = workload_as_applied(snapshot, manifest)
+        others = () if has_claims_unknown else applied.others
+        subject = admitted(snapshot, applied.pod, setup, title=title(manifest), made=others, maker=manifest)
         return NewPod(subject=subject, workload=manifest)
     pods = foreign_pods(manifest) if is_foreign(manifest) else []
     if len(pods) != 1:

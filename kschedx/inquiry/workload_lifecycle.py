@@ -187,16 +187,16 @@ _REJECTED = re.compile(r"Pod was rejected|(?:TopologyAffinity|SMTAlignment|Unexp
 def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[int]]:
     """Return the rows of pods that a kubelet failed before they started, by the kind, namespace, and name of their
     controllers. They are computed once for a snapshot."""
-    found: dict[tuple[str, str, str], list[int]] | None = vars(snapshot).get("_rejected_pods")
-    if found is not None:
-        return found
-    pods, found = snapshot.pods, {}
+    rejected: dict[tuple[str, str, str], list[int]] | None = vars(snapshot).get("_rejected_pods")
+    if rejected is not None:
+        return rejected
+    pods, rejected = snapshot.pods, {}
     for row in pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist():
         status, owner = pods[row].status, pods[row].metadata.controller
         if owner is not None and any(map(_REJECTED.match, (status.reason, status.message))):
-            found.setdefault((owner.kind, pods.namespaces[row], owner.name), []).append(row)
-    vars(snapshot)["_rejected_pods"] = found
-    return found
+            rejected.setdefault((owner.kind, pods.namespaces[row], owner.name), []).append(row)
+    vars(snapshot)["_rejected_pods"] = rejected
+    return rejected
 
 
 def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | None:
@@ -207,8 +207,8 @@ def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | Non
         return None
     makers = {own: snapshot.workloads.get(own, b"{}")}
     if workload.kind == "Deployment":
-        made = replica_sets_of(snapshot, workload)
-        makers = {("ReplicaSet", workload.namespace, meta.name): raw for meta, raw in made}
+        replica_sets = replica_sets_of(snapshot, workload)
+        makers = {("ReplicaSet", workload.namespace, meta.name): raw for meta, raw in replica_sets}
     for key, raw in makers.items():
         rows, wanted = by_owner.get(key, ()), msgspec.json.decode(raw, type=ReplicasController).spec.replicas
         active = [row for row in _rows(snapshot, workload) if _owned_by(snapshot, row, key[2])] if rows else []
@@ -350,7 +350,7 @@ def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) ->
     outdated = sorted(
         (revision for revision in revisions if newest and revisions[revision] not in ("", newest)), key=ordinal_of
     )
-    if strategy.type != "OnDelete" and any(ordinal_of(one) >= partition for one in outdated):
+    if strategy.type != "OnDelete" and any(ordinal_of(name) >= partition for name in outdated):
         return None
     why = "updateStrategy is OnDelete" if strategy.type == "OnDelete" else f"partition is {partition}"
     return UpdateHeld(subject=workload_of(manifest).reference, pods=tuple(outdated), why=why) if outdated else None
@@ -386,12 +386,12 @@ def deadline_exceeded(manifest: Manifest) -> str:
     if manifest.get("kind") != "Deployment":
         return ""
     conditions = _converted(manifest, ReplicasController).status.conditions
-    found = (
+    failed_conditions = (
         condition
         for condition in conditions
         if (condition.type, condition.reason) == ("Progressing", "ProgressDeadlineExceeded")
     )
-    return next((condition.message or condition.reason for condition in found), "")
+    return next((condition.message or condition.reason for condition in failed_conditions), "")
 
 
 def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
@@ -653,17 +653,17 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
     """Return the state of a Job that Kueue keeps suspended, with the reason."""
     owner = (workload.kind, workload.name)
     workloads = [
-        one
-        for one in snapshot.of(kueue.Workload)
-        if one.metadata.namespace == workload.namespace
-        and any((each.kind, each.name) == owner for each in one.metadata.owner_references)
+        kueue_workload
+        for kueue_workload in snapshot.of(kueue.Workload)
+        if kueue_workload.metadata.namespace == workload.namespace
+        and any((each.kind, each.name) == owner for each in kueue_workload.metadata.owner_references)
     ]
     state = Suspended(subject=subject, kind=workload.kind, queue=queue)
     queues = [local_queue.metadata for local_queue in snapshot.of(kueue.LocalQueue)]
     own = [queue.name for queue in queues if queue.namespace == workload.namespace]
     if queues and queue not in own:
         hint = nearest(queue, own) or (f'did you mean "{own[0]}"?' if len(own) == 1 else "")
-        meant = next((one for one in own if f'"{one}"' in hint), "")
+        meant = next((name for name in own if f'"{name}"' in hint), "")
         return replace(state, waits="waits in Kueue because its LocalQueue does not exist", meant=meant)
     if not workloads:
         return state
@@ -712,8 +712,8 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
         rows = [row for row in rows if not pods.deletion_timestamps[row]]
         if len(rows) < wanted:
             return None
-    found = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]
-    stuck = [pod for pod, state in found if not isinstance(state, BeingDeleted) or state.is_node_lost]
+    waiting = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]
+    stuck = [pod for pod, state in waiting if not isinstance(state, BeingDeleted) or state.is_node_lost]
     return stuck[0] if stuck else None
 
 

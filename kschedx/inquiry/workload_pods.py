@@ -173,8 +173,8 @@ class QueueOutcome:
 
     def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> Covered | None:
         """Return how many of these pending pods a fix of the first one helps."""
-        found = self._mending.covered(explanation, fix, pods)
-        return None if found is None else Covered(title=found.title, pods=found.pods, of=found.of)
+        shared = self._mending.covered(explanation, fix, pods)
+        return None if shared is None else Covered(title=shared.title, pods=shared.pods, of=shared.of)
 
     @cached_property
     def _mending(self) -> SharedFixes:
@@ -245,8 +245,8 @@ def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
     manifest = workloads.manifest_of(simulator.snapshot, workload) or manifest
     outdated = {*manager.outdated(workload)}
     current = [row for row in manager.members(workload) if row not in outdated]
-    asked = [row for row in current if row in group.waited or row >= simulator.first_row]
-    running = [row for row in current if row not in {*asked}]
+    rows = [row for row in current if row in group.waited or row >= simulator.first_row]
+    running = [row for row in current if row not in {*rows}]
     rollout = manager.rollout_of(workload)
     refused = manager.refused.get(workload)
     refusal = "" if rollout is None else rollout.refusal
@@ -271,7 +271,7 @@ def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
     if rollout is not None and rollout.refusal and refused is None:
         names, missing = tuple(missing), []
     return GroupState(
-        pods=(*(pods.key(row) for row in asked), *missing),
+        pods=(*(pods.key(row) for row in rows), *missing),
         wanted=wanted + (refused.number if refused is not None and workload.kind == "DaemonSet" else 0),
         running=len(running),
         replaced=0 if rollout is None else rollout.old,
@@ -293,7 +293,8 @@ def _names_to_come(workload: Workload, manifest: Manifest, known: Collection[str
     else:
         every = (f"{workload.name}-new{number}" for number in itertools.count(1))
     return [
-        f"{workload.namespace}/{name}" for name in itertools.islice((one for one in every if one not in known), count)
+        f"{workload.namespace}/{name}"
+        for name in itertools.islice((new_name for new_name in every if new_name not in known), count)
     ]
 
 
@@ -533,14 +534,14 @@ class ManifestQuestions:
         snapshot = self.snapshot
         cluster, pods = workloads.one_or_copies(snapshot, subject.pod, 1 if count.number is None else count.number)
         quotas = Ledger(cluster, self._setup.release)
-        found = admit_pods(cluster, quotas, pods, snapshot.storage.claims)
-        rows = self._simulator.create(quotas.on(found.snapshot), found.made)
+        admitted = admit_pods(cluster, quotas, pods, snapshot.storage.claims)
+        rows = self._simulator.create(quotas.on(admitted.snapshot), admitted.made)
         return ReplicaGroup(
             subject=subject,
             workload=workloads.workload_of(manifest),
             own=tuple(rows),
-            refused=tuple(pod.key for pod in found.refused),
-            refusal=found.refusal,
+            refused=tuple(pod.key for pod in admitted.refused),
+            refusal=admitted.refusal,
             undecided=count.undecided,
         )
 

@@ -52,13 +52,13 @@ Amounts = Mapping[str, Amount]
 
 def amounts_of(resources: ResourceList) -> dict[str, Amount]:
     """Raises `InputError` with the place `[resource]`."""
-    made: dict[str, Amount] = {}
+    amounts: dict[str, Amount] = {}
     for name, written in resources.items():
         try:
-            made[name] = Amount(nano_units(written), parse_quantity(written).format)
+            amounts[name] = Amount(nano_units(written), parse_quantity(written).format)
         except InputError as error:
             raise error.at(Place(field=f"[{name}]")) from None
-    return made
+    return amounts
 
 
 def merge_amounts(*lists: Amounts) -> dict[str, Amount]:
@@ -88,12 +88,12 @@ def format_amounts(amounts: Amounts) -> str:
 
 def allocatable(capacity: Amounts, overhead: Amounts) -> dict[str, Amount]:
     """Return what an instance type offers to pods: reserved huge pages are subtracted from memory."""
-    made = subtracted(capacity, overhead)
+    usable = subtracted(capacity, overhead)
     for name, amount in capacity.items():
         if is_hugepages(name):
-            left = made.get("memory", ZERO) - amount
-            made["memory"] = left if left.nano >= 0 else Amount(0, left.format)
-    return made
+            left = usable.get("memory", ZERO) - amount
+            usable["memory"] = left if left.nano >= 0 else Amount(0, left.format)
+    return usable
 
 
 def pod_requests(pods: Iterable[Pod]) -> dict[str, Amount]:
@@ -115,14 +115,14 @@ def _of_pod(pod: Pod) -> dict[str, Amount]:
     sidecars: dict[str, Amount] = {}
     start: dict[str, Amount] = {}
     for container in pod.spec.init_containers:
-        asked = _of_container(container)
+        requested = _of_container(container)
         if container.is_restartable_init:
-            running = merge_amounts(running, asked)
-            sidecars = merge_amounts(sidecars, asked)
-            asked = sidecars
+            running = merge_amounts(running, requested)
+            sidecars = merge_amounts(sidecars, requested)
+            requested = sidecars
         else:
-            asked = merge_amounts(asked, sidecars)
-        _raise_to(start, asked)
+            requested = merge_amounts(requested, sidecars)
+        _raise_to(start, requested)
     _raise_to(running, start)
     if pod.spec.resources is not None:
         running |= {

@@ -90,8 +90,8 @@ def read_catalogue(document: object) -> InstanceTypes:
     except msgspec.ValidationError as error:
         raise _told(str(error)) from None
     if types.api_version != API_VERSION or types.kind != KIND:
-        found = f"{types.api_version} {types.kind}"
-        raise InputError(f"found {found}, expected {API_VERSION} {KIND}", place=Place(field="kind"))
+        type_text = f"{types.api_version} {types.kind}"
+        raise InputError(f"found {type_text}, expected {API_VERSION} {KIND}", place=Place(field="kind"))
     names: set[str] = set()
     for index, written_type in enumerate(types.instance_types):
         place = Place(field=f"instanceTypes[{index}]")
@@ -149,24 +149,27 @@ def read_instance_types(
     """Return the types that a pool can use. A missing well-known label means that the type's nodes lack it. `reserved`:
     type to its reservations for the pool."""
     places = tuple(zones)
-    knows_devices = any(one.resource_slices for one in catalogue.instance_types)
+    knows_devices = any(written_type.resource_slices for written_type in catalogue.instance_types)
     instance_types: list[InstanceType] = []
     for written_type in catalogue.instance_types:
         if not written_type.node_pools or pool in written_type.node_pools:
             bought = _offerings(written_type, places)
-            found = instance_type(
+            known_type = instance_type(
                 written_type, (*bought, *_kept(reserved.get(written_type.name, ()), bought)), known_labels
             )
             slices = template_slices(written_type.resource_slices) if knows_devices else None
-            instance_types.append(msgspec.structs.replace(found, resource_slices=slices))
+            instance_types.append(msgspec.structs.replace(known_type, resource_slices=slices))
     return tuple(instance_types)
 
 
 def _kept(reserved: Iterable[Offering], bought: Sequence[Offering]) -> Iterator[Offering]:
     """Yield reserved capacity in the type's zones. Its price is a ten-millionth of the normal one, so that types keep
     their order."""
-    zones = {one.zone for one in bought}
-    price = next((one.price for one in bought if one.capacity_type == "on-demand" and one.price is not None), None)
+    zones = {offering.zone for offering in bought}
+    price = next(
+        (offering.price for offering in bought if offering.capacity_type == "on-demand" and offering.price is not None),
+        None,
+    )
     for offering in reserved:
         if offering.zone in zones:
             yield msgspec.structs.replace(offering, price=None if price is None else price / _FREE)

@@ -205,7 +205,7 @@ class PodProvisioning(Struct, frozen=True, kw_only=True):
     @property
     def unsure_before(self) -> tuple[str, ...]:
         """Pools that come before the chosen one and may be chosen instead."""
-        before = [one.name for one in takewhile(lambda verdict: verdict.name != self.pool, self.pools)]
+        before = [pool.name for pool in takewhile(lambda verdict: verdict.name != self.pool, self.pools)]
         return tuple(name for name in self.open_pools if name in before)
 
 

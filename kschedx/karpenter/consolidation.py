@@ -274,7 +274,9 @@ class Consolidator:
         """Return the price of the offering in the node's labels."""
         known = self._karpenter.known.get(state.pool)
         types = () if known is None else known.types.types
-        instance_type = next((one for one in types if one.name == state.labels.get(INSTANCE_TYPE)), None)
+        instance_type = next(
+            (candidate for candidate in types if candidate.name == state.labels.get(INSTANCE_TYPE)), None
+        )
         place = (state.labels.get(ZONE), state.labels.get(CAPACITY_TYPE))
         offerings = () if instance_type is None else instance_type.offerings
         prices = [it.price for it in offerings if (it.zone, it.capacity_type) == place and it.price is not None]
@@ -296,14 +298,14 @@ class Consolidator:
         return allowed
 
     def _within_budgets(self, candidates: Iterable[_Candidate], method: Method) -> list[_Candidate]:
-        allowed, found = self._allowed(method), list[_Candidate]()
+        allowed, allowed_candidates = self._allowed(method), list[_Candidate]()
         for candidate in candidates:
             if allowed[candidate.pool.name]:
                 allowed[candidate.pool.name] -= 1
-                found.append(candidate)
+                allowed_candidates.append(candidate)
             else:
                 self._kept.setdefault(candidate.name, "No allowed disruptions due to blocking budget")
-        return found
+        return allowed_candidates
 
     def _is_empty(self, candidate: _Candidate) -> bool:
         return candidate.disruption_cost <= NODE_COST if self._is_newer else not candidate.pods
@@ -324,12 +326,14 @@ class Consolidator:
     # --- methods
 
     def _emptiness(self) -> list[Command]:
-        empty = [one for one in self._candidates if one.is_consolidatable and self._is_empty(one)]
+        empty = [
+            candidate for candidate in self._candidates if candidate.is_consolidatable and self._is_empty(candidate)
+        ]
         if self._buffers:
             for candidate in empty:
                 if self._buffers & {*self._karpenter.own.existing.get(candidate.name, ())}:
                     self._kept[candidate.name] = f'Node "{candidate.name}" has buffer pods'
-            empty = [one for one in empty if one.name not in self._kept]
+            empty = [candidate for candidate in empty if candidate.name not in self._kept]
         going = self._within_budgets(empty, Method.EMPTINESS)
         return [self._deleted(Method.EMPTINESS, going)] if going else []
 
@@ -363,8 +367,12 @@ class Consolidator:
         commands = []
         ordered = self._sorted()
         most = min(MOST_ALONE, max(MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
-        tried = ordered[:most] if self._only is None else [one for one in ordered if one.name in self._only]
-        self._kept |= {one.name: NOT_TRIED for one in ordered if one not in tried}
+        tried = (
+            ordered[:most]
+            if self._only is None
+            else [candidate for candidate in ordered if candidate.name in self._only]
+        )
+        self._kept |= {candidate.name: NOT_TRIED for candidate in ordered if candidate not in tried}
         for candidate in tried:
             command = self._command(Method.SINGLE_NODE, [candidate])
             if isinstance(command, str):

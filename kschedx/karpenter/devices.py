@@ -209,21 +209,21 @@ class RoundDevices:
         it publishes its devices itself."""
         new: list[ResourceClaim] = []
         for claim in claims:
-            told = self._told(claim, host_name)
-            if told is None:
+            told_requirements = self._told(claim, host_name)
+            if told_requirements is None:
                 new.append(claim)
-            elif isinstance(told, NoDevices):
-                return told
-            elif not requirements.is_compatible(told, allowed):
+            elif isinstance(told_requirements, NoDevices):
+                return told_requirements
+            elif not requirements.is_compatible(told_requirements, allowed):
                 place = "in-memory" if claim.key in self._placed else "in-cluster"
                 wrong = f"{place} allocation topology is incompatible with NodeClaim requirements"
                 return NoDevices(text=f"{_PREFIX}{wrong} (ResourceClaim={claim.key})")
             else:
-                requirements = requirements.together(told.values())
+                requirements = requirements.together(told_requirements.values())
         if not new:
             names = [instance_type.name for instance_type in types] or [""]
             return ClaimAllocation(node=host_name, requirements=requirements, claims_by_type=dict.fromkeys(names, ()))
-        found: dict[str, tuple[ResourceClaim, ...]] = {}
+        allocated: dict[str, tuple[ResourceClaim, ...]] = {}
         contributed, is_unknown = Requirements(), False
         answers: dict[tuple[int, ...], tuple[ResourceClaim, ...] | None] = {}
         pruned: dict[int, bool] = {}
@@ -245,16 +245,16 @@ class RoundDevices:
             if slices is None and (answer is None or _wants_all(new)):
                 is_unknown = True
             elif answer is not None:
-                found[name] = answer
+                allocated[name] = answer
         if True in pruned.values():
             name = json.dumps(new[min(at for at, is_pruned in pruned.items() if is_pruned)].metadata.name)
             why = "all instance types pruned, no instance type can satisfy this claim without exceeding the maximum of"
             text = f"{_PREFIX}validating claim {name}: claim {name}: {why} {MAX_DEVICES_OF_CLAIM} devices"
             return NoDevices(text=text, is_known=not is_unknown)
-        if not found:
+        if not allocated:
             text = f"{_PREFIX}no instance type can satisfy the allocation"
             return NoDevices(text=text, is_known=not is_unknown)
-        return ClaimAllocation(node=host_name, requirements=contributed, claims_by_type=found)
+        return ClaimAllocation(node=host_name, requirements=contributed, claims_by_type=allocated)
 
     def _told(self, claim: ResourceClaim, host_name: str) -> Requirements | NoDevices | None:
         """Return the requirements of an allocated claim on the node; None if it is not allocated."""
@@ -307,11 +307,11 @@ class RoundDevices:
             pruned[at] = pruned.get(at, True) and at in search.pruned
         if result is None:
             return None
-        made = tuple(
+        allocated = tuple(
             replace(claim, status=replace(claim.status, allocation=allocation_result(node, claim, picks)))
             for claim, picks in zip(claims, result, strict=True)
         )
-        return made, search.needed
+        return allocated, search.needed
 
     def _slices(
         self, node_name: str, requirements: Requirements, own: Sequence[ResourceSlice], allowed: frozenset[str]
@@ -329,8 +329,10 @@ class RoundDevices:
         if key not in self._reached:
             reached = {id(item) for item in matched}
             pools = {(item.spec.driver, item.spec.pool.name) for item in matched if not _is_of_type(item)}
-            every = [one for pool in sorted(pools) for one in self._of_pool[pool]]
-            resource_slices = [_reaching(one, is_reached=id(one) in reached) for one in every] + list(own)
+            every = [resource_slice for pool in sorted(pools) for resource_slice in self._of_pool[pool]]
+            resource_slices = [
+                _reaching(resource_slice, is_reached=id(resource_slice) in reached) for resource_slice in every
+            ] + list(own)
             self._reached[key] = Slices(resource_slices, partitionable=True), Node(metadata=ObjectMeta(name=node_name))
         return self._reached[key]
 
@@ -369,13 +371,15 @@ class PodDevices:
 def template_slices(written: Sequence[ResourceSliceSpec]) -> tuple[ResourceSlice, ...]:
     """Return an instance type's devices as slices that only its node reaches."""
     counts: dict[tuple[str, str], int] = defaultdict(int)
-    for one in written:
-        counts[one.driver, one.pool.name] += 1
+    for resource_slice in written:
+        counts[resource_slice.driver, resource_slice.pool.name] += 1
     resource_slices: list[ResourceSlice] = []
-    for number, one in enumerate(written):
-        wanted = counts[one.driver, one.pool.name]
-        pool = replace(one.pool, name=_OF_TYPE + one.pool.name, generation=0, resource_slice_count=wanted)
-        spec = replace(one, pool=pool, node_name=None, node_selector=None, all_nodes=True)
+    for number, resource_slice in enumerate(written):
+        wanted = counts[resource_slice.driver, resource_slice.pool.name]
+        pool = replace(
+            resource_slice.pool, name=_OF_TYPE + resource_slice.pool.name, generation=0, resource_slice_count=wanted
+        )
+        spec = replace(resource_slice, pool=pool, node_name=None, node_selector=None, all_nodes=True)
         resource_slices.append(ResourceSlice(metadata=ObjectMeta(name=f"{_OF_TYPE}{number:04d}"), spec=spec))
     return tuple(resource_slices)
 
@@ -409,17 +413,17 @@ def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
 def _most(claims: Iterable[ResourceClaim]) -> ResourceClaim:
     """Return one claim with all cluster devices that any type uses; for shared ones, the largest share."""
     every = tuple(claims)
-    found: dict[tuple[str, str, str], DeviceRequestAllocationResult] = {}
-    for one in (result for claim in every for result in _results(claim)):
-        if one.pool.startswith(_OF_TYPE):
+    results: dict[tuple[str, str, str], DeviceRequestAllocationResult] = {}
+    for device_result in (result for claim in every for result in _results(claim)):
+        if device_result.pool.startswith(_OF_TYPE):
             continue
-        key = (one.driver, one.pool, one.device)
-        known = found.get(key)
-        if known is None or _size(one) > _size(known):
-            found[key] = one
+        key = (device_result.driver, device_result.pool, device_result.device)
+        known = results.get(key)
+        if known is None or _size(device_result) > _size(known):
+            results[key] = device_result
     claim = every[0]
     assert claim.status.allocation is not None, "only allocated claims are committed"
-    devices = replace(claim.status.allocation.devices, results=tuple(found.values()))
+    devices = replace(claim.status.allocation.devices, results=tuple(results.values()))
     return replace(claim, status=replace(claim.status, allocation=replace(claim.status.allocation, devices=devices)))
 
 
@@ -489,7 +493,7 @@ class _Search(AllocationSearch):
     def too_many(self, claim: ResourceClaim, requests: Sequence[Sequence[Checked]], devices: int) -> None:
         """Leave out the instance type's devices if they make a claim request too many."""
         everything = [alternative for alternatives in requests for alternative in alternatives]
-        devices -= sum(self._is_own(at) for one in everything for at in one.everything)
+        devices -= sum(self._is_own(at) for chosen in everything for at in chosen.everything)
         name = json.dumps(claim.metadata.name)
         if devices > MAX_DEVICES_OF_CLAIM:
             phrase = f"requests {devices} total devices, exceeding maximum of {MAX_DEVICES_OF_CLAIM}"

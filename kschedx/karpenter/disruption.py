@@ -267,8 +267,8 @@ def _disruption_cost(pods: Iterable[Pod]) -> float:
     return 1.0 + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
 
 
-def _is_true(found: object) -> bool:
-    return getattr(found, "status", "") == "True"
+def _is_true(value: object) -> bool:
+    return getattr(value, "status", "") == "True"
 
 
 def goes_elsewhere(pod: Pod) -> bool:
@@ -314,7 +314,7 @@ def is_active(budget: DisruptionBudget, now: int) -> bool:
         either = len(days) < 31 and len(weekdays) < 7
         if day.month in months and ((is_day or is_weekday) if either else (is_day and is_weekday)):
             times = (day.replace(hour=hour, minute=minute) for hour in hours for minute in minutes)
-            if any(start < one <= end for one in times):
+            if any(start < moment <= end for moment in times):
                 return True
     return False
 
@@ -387,7 +387,9 @@ def _is_evicted(pod: Pod, now: int) -> bool:
 
 
 def _lets_go(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    is_unready = any(one.type == "Ready" and one.status == "False" for one in pod.status.conditions)
+    is_unready = any(
+        pod_condition.type == "Ready" and pod_condition.status == "False" for pod_condition in pod.status.conditions
+    )
     if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and is_unready:
         return True
     return bool(budget.status.disruptions_allowed)

@@ -56,15 +56,15 @@ class ExistingNode:
 
     def has_volumes_for(self, pod: Pod) -> bool:
         """Return whether every driver stays within its volume limit."""
-        asked = mounted(pod, self._snapshot.storage)
+        wanted = mounted(pod, self._snapshot.storage)
         csi = self._snapshot.storage.csi_nodes.get(self.state.node.name if self.state.node else "")
-        if not asked or csi is None or self.state.row < 0:
+        if not wanted or csi is None or self.state.row < 0:
             return True
         pods = self._snapshot.pods
         running = [pods[row] for row in pods.on_node(self.state.row).tolist()]
-        used: dict[str, set[str]] = {driver: set(keys) for driver, keys in asked.items()}
-        for one in (*running, *self._more):
-            for driver, keys in mounted(one, self._snapshot.storage).items():
+        used: dict[str, set[str]] = {driver: set(keys) for driver, keys in wanted.items()}
+        for other in (*running, *self._more):
+            for driver, keys in mounted(other, self._snapshot.storage).items():
                 used.setdefault(driver, set()).update(keys)
         return all(len(keys) <= csi.limits[driver] for driver, keys in used.items() if driver in csi.limits)
 
@@ -118,13 +118,14 @@ class ExistingNodes:
         """`types`: by pool and name, for the devices of nodes that are not initialized."""
         ordered = sorted(states, key=lambda state: (not state.is_initialized, state.name))
         self.nodes = [
-            ExistingNode(one, snapshot, types.get((one.pool, one.labels.get(INSTANCE_TYPE, "")))) for one in ordered
+            ExistingNode(state, snapshot, types.get((state.pool, state.labels.get(INSTANCE_TYPE, ""))))
+            for state in ordered
         ]
         table = snapshot.nodes(OPTIONS)
-        names = {*table.resources.names, *(name for one in ordered for name in one.allocatable), PODS}
+        names = {*table.resources.names, *(name for state in ordered for name in state.allocatable), PODS}
         self._columns = {name: column for column, name in enumerate(sorted(names))}
         self._left = np.zeros((len(ordered), len(names)), dtype=np.int64)
-        rows = np.array([one.row for one in ordered], dtype=np.int64)
+        rows = np.array([state.row for state in ordered], dtype=np.int64)
         offers = np.zeros((len(ordered), len(names)), dtype=np.bool_)
         for index, node in enumerate(ordered):
             self._left[index] = self._offered(node.allocatable)
@@ -145,11 +146,11 @@ class ExistingNodes:
         """(node, resource) the requests of the DaemonSets' pods on each node."""
         table, pods = snapshot.nodes(OPTIONS), snapshot.pods
         rows = np.flatnonzero(pods.owners.where(is_of_daemon_set) & (pods.node >= 0))
-        made = np.zeros((len(snapshot.cluster.nodes), len(self._columns)), dtype=np.int64)
+        requested = np.zeros((len(snapshot.cluster.nodes), len(self._columns)), dtype=np.int64)
         for column, name in enumerate(table.resources.names):
-            np.add.at(made[:, self._columns[name]], pods.node[rows], table.requests.matrix[rows, column])
-        np.add.at(made[:, self._columns[PODS]], pods.node[rows], 1)
-        return made
+            np.add.at(requested[:, self._columns[name]], pods.node[rows], table.requests.matrix[rows, column])
+        np.add.at(requested[:, self._columns[PODS]], pods.node[rows], 1)
+        return requested
 
     def _offered(self, resources: ResourceList) -> IntArray:
         row = np.zeros(len(self._columns), dtype=np.int64)
@@ -168,14 +169,14 @@ class ExistingNodes:
         """Add the pod to the first node that accepts it."""
         if any(amount.nano > 0 for name, amount in data.requests.items() if name not in self._columns):
             return None
-        asked = self._row(data.requests)
-        has_room = (self._left >= asked).all(axis=1) & (self._left >= 0).all(axis=1)
+        requested = self._row(data.requests)
+        has_room = (self._left >= requested).all(axis=1) & (self._left >= 0).all(axis=1)
         for index in np.flatnonzero(has_room).tolist():
             node = self.nodes[index]
             requirements = node.accept(data, topologies)
             if requirements is not None:
                 node.add(data, requirements, topologies)
-                self._left[index] -= asked
+                self._left[index] -= requested
                 return node
         return None
 

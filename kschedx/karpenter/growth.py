@@ -109,8 +109,8 @@ def _most_rejected(karpenter: Karpenter, result: RoundResult) -> tuple[tuple[Poo
     if not said:
         return (), 0
     text, number = said.most_common(1)[0]
-    told = ((key, failure) for key, failure in result.failures.items() if key in rows)
-    key, failure = next((key, failure) for key, failure in told if failure.text == text)
+    failures = ((key, failure) for key, failure in result.failures.items() if key in rows)
+    key, failure = next((key, failure) for key, failure in failures if failure.text == text)
     pods = karpenter.snapshot.pods
     return karpenter.verdicts(pods[pods.rows[key]], failure), number
 

@@ -97,7 +97,7 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
         return {}
 
     def is_offered(self, requirements: Requirements, allowed: frozenset[str]) -> bool:
-        return any(requirements.is_compatible(one, allowed) for one in self.available)
+        return any(requirements.is_compatible(offered, allowed) for offered in self.available)
 
     def reservations(self, requirements: Requirements, allowed: frozenset[str]) -> Iterator[str]:
         """Yield the ids of the reservations for a node with these requirements. Their remaining capacity is assumed to
@@ -120,8 +120,8 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
     def price(self, requirements: Requirements, allowed: frozenset[str]) -> float:
         """Return the lowest price of a matching offering; infinite if none is known."""
         offered = (offering for offering in self.offerings if offering.is_available and offering.price is not None)
-        found = (offering.price for offering in offered if requirements.is_compatible(offering.requirements, allowed))
-        return min((price for price in found if price is not None), default=inf)
+        prices = (offering.price for offering in offered if requirements.is_compatible(offering.requirements, allowed))
+        return min((price for price in prices if price is not None), default=inf)
 
 
 class NoInstanceType(Struct, frozen=True, kw_only=True):
@@ -159,12 +159,12 @@ class NoInstanceType(Struct, frozen=True, kw_only=True):
     @property
     def _unmet(self) -> tuple[str, ...]:
         """The criteria that no type meets."""
-        found = (
+        conditions = (
             ("met the scheduling requirements", self.meets_requirements),
             ("had enough resources", self.fits),
             ("had a required offering", self.is_offered),
         )
-        return tuple(text for text, is_met in found if not is_met)
+        return tuple(text for text, is_met in conditions if not is_met)
 
     def _only(self, criterion: str) -> bool:
         return self._unmet == (criterion,)
@@ -303,15 +303,15 @@ def cheapest(types: Sequence[InstanceType], requirements: Requirements, allowed:
 
 def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) -> dict[str, int]:
     """Return the keys with `minValues` for which the types have too few values; empty without types."""
-    asked = {
+    minimums = {
         key: requirement.min_values for key, requirement in requirements.items() if requirement.min_values is not None
     }
-    values: dict[str, set[str]] = {key: set() for key in asked}
+    values: dict[str, set[str]] = {key: set() for key in minimums}
     unmet: dict[str, int] = {}
     for instance_type in types:
         for key, known in values.items():
             known.update(instance_type.requirements.about(key).values)
-        unmet = {key: len(known) for key, known in values.items() if len(known) < asked[key]}
+        unmet = {key: len(known) for key, known in values.items() if len(known) < minimums[key]}
         if not unmet:
             return {}
     return unmet
@@ -324,10 +324,10 @@ def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) 
 def in_force(overlays: Iterable[NodeOverlay]) -> tuple[NodeOverlay, ...]:
     """Return the valid overlays, highest precedence first. Without its feature gate NodeOverlay, Karpenter sets no
     conditions on them."""
-    found = sorted(
+    ready = sorted(
         (overlay for overlay in overlays if overlay.is_ready), key=lambda overlay: overlay.name, reverse=True
     )
-    return tuple(sorted(found, key=lambda overlay: -(overlay.spec.weight or 0)))
+    return tuple(sorted(ready, key=lambda overlay: -(overlay.spec.weight or 0)))
 
 
 def overlaid(
@@ -336,7 +336,7 @@ def overlaid(
     """Apply the valid overlays to a pool's types."""
     if not overlays:
         return tuple(types)
-    asked = [
+    wanted = [
         (
             overlay,
             Requirements(
@@ -347,7 +347,7 @@ def overlaid(
     ]
     labels = pool.spec.template.metadata.labels | {NODE_POOL: pool.name}
     of_pool = Requirements.of_labels(labels)
-    return tuple(_overlaid(instance_type, of_pool, asked, allowed) for instance_type in types)
+    return tuple(_overlaid(instance_type, of_pool, wanted, allowed) for instance_type in types)
 
 
 def _overlaid(

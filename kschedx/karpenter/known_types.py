@@ -68,7 +68,11 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
     else:
         types = tuple(_seen(snapshot, places, labels, reserved))
         requirement = pool_requirements(pool).about(INSTANCE_TYPE)
-        are_all = requirement.operator == "In" and requirement.values <= {one.name for one in types} and bool(zones)
+        are_all = (
+            requirement.operator == "In"
+            and requirement.values <= {known_type.name for known_type in types}
+            and bool(zones)
+        )
     types = overlaid(types, pool, in_force(snapshot.of(NodeOverlay)), well_known(group))
     return KnownTypes(
         zones=places,
@@ -96,7 +100,7 @@ def class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[NodeCondition, ...
 
 def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, tuple[Offering, ...]]:
     """Type to its reservations for the class's nodes; their free capacity is unknown."""
-    found: dict[str, tuple[Offering, ...]] = {}
+    offerings: dict[str, tuple[Offering, ...]] = {}
     for capacity_reservation in node_class.status.capacity_reservations if node_class is not None else ():
         if capacity_reservation.availability_zone in zones and capacity_reservation.state != "expiring":
             offering = Offering(
@@ -108,8 +112,11 @@ def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, t
                     RESERVATION_INTERRUPTIBLE: str(capacity_reservation.interruptible).lower(),
                 },
             )
-            found[capacity_reservation.instance_type] = (*found.get(capacity_reservation.instance_type, ()), offering)
-    return found
+            offerings[capacity_reservation.instance_type] = (
+                *offerings.get(capacity_reservation.instance_type, ()),
+                offering,
+            )
+    return offerings
 
 
 def _seen(

@@ -162,13 +162,13 @@ class NewNodeClaim:
         if conflicts:
             return Incompatible(conflicts=conflicts)
         base = self.requirements.together(data.requirements.values())
-        found: Accepted | Rejection | None = None
+        outcome: Accepted | Rejection | None = None
         for volume in data.volumes:
-            found = self._with_volume(data, topologies, base, volume, relaxes_min_values)
-            if isinstance(found, Accepted):
+            outcome = self._with_volume(data, topologies, base, volume, relaxes_min_values)
+            if isinstance(outcome, Accepted):
                 break
-        assert found is not None, "a pod without volumes has one alternative without requirements"
-        return found
+        assert outcome is not None, "a pod without volumes has one alternative without requirements"
+        return outcome
 
     def _with_volume(
         self,

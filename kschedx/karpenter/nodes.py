@@ -38,7 +38,7 @@ def is_same(taint: Taint, other: Taint) -> bool:
 
 
 def is_ephemeral(taint: Taint) -> bool:
-    return taint.key.startswith(_EPHEMERAL_PREFIX) or any(is_same(taint, one) for one in EPHEMERAL)
+    return taint.key.startswith(_EPHEMERAL_PREFIX) or any(is_same(taint, ephemeral) for ephemeral in EPHEMERAL)
 
 
 def untolerated_taints(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> tuple[Taint, ...]:
@@ -107,11 +107,11 @@ class PortUsage:
 
     def conflict(self, pod: Pod) -> tuple[UsedPort, UsedPort, str] | None:
         """Return a port of the pod, the conflicting port, and the pod that uses it."""
-        for asked in ports_of(pod):
+        for wanted_port in ports_of(pod):
             for key, ports in self._taken.items():
                 for port in ports:
-                    if key != pod.key and asked.is_same(port):
-                        return asked, port, key
+                    if key != pod.key and wanted_port.is_same(port):
+                        return wanted_port, port, key
         return None
 
 
@@ -171,7 +171,9 @@ class StateNode(Struct, frozen=True, kw_only=True):
             return taints
         starting = claim.spec.startup_taints
         return tuple(
-            taint for taint in taints if not is_ephemeral(taint) and not any(is_same(one, taint) for one in starting)
+            taint
+            for taint in taints
+            if not is_ephemeral(taint) and not any(is_same(startup_taint, taint) for startup_taint in starting)
         )
 
     @property
@@ -195,11 +197,11 @@ class StateNode(Struct, frozen=True, kw_only=True):
         claimed = self.claim.status.allocatable if self.claim is not None else {}
         return self._filled(self.node.status.allocatable if self.node else {}, claimed)
 
-    def _filled(self, told: ResourceList, claimed: ResourceList) -> ResourceList:
+    def _filled(self, reported: ResourceList, claimed: ResourceList) -> ResourceList:
         """Return the node's values, completed from the claim until the node is initialized."""
         if self.is_initialized:
-            return told
-        return told | {name: amount for name, amount in claimed.items() if not nano_units(told.get(name, 0))}
+            return reported
+        return reported | {name: amount for name, amount in claimed.items() if not nano_units(reported.get(name, 0))}
 
 
 class ClusterState(Struct, frozen=True, kw_only=True):

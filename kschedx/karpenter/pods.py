@@ -83,11 +83,11 @@ def _claim_refusal(claim: PersistentVolumeClaim, storage: Storage) -> str:
         both = f"(PersistentVolume={volume}, PersistentVolumeClaim={key})"
         return f"persistentvolumeclaim bound to non-existent persistentvolume {both}"
     if volume:
-        found = storage.volumes.get(volume)
+        known_volume = storage.volumes.get(volume)
         all_three = f"(PersistentVolume={volume}, PersistentVolumeClaim={key}, StorageClass={named})"
-        if found is None:
+        if known_volume is None:
             return f'failed to validate pvc, persistentvolumes "{volume}" not found {all_three}'
-        if found.metadata.deletion_timestamp:
+        if known_volume.metadata.deletion_timestamp:
             return f"failed to validate pvc, persistentvolume is being deleted {all_three}"
         if BIND_COMPLETED not in claim.metadata.annotations:
             both = f"(PersistentVolume={volume}, PersistentVolumeClaim={claim.name}, annotation={BIND_COMPLETED})"
@@ -152,13 +152,13 @@ def _of_volume(volume: PersistentVolume) -> Iterator[Requirements]:
 
 def mounted(pod: Pod, storage: Storage) -> Mapping[str, frozenset[str]]:
     """Driver to the keys of the pod's claims."""
-    found: dict[str, set[str]] = {}
+    names_by_driver: dict[str, set[str]] = {}
     for _, name in claim_names(pod):
         claim = storage.claim(pod.metadata.namespace, name)
         driver = _driver(claim, storage) if claim is not None else ""
         if claim is not None and driver:
-            found.setdefault(driver, set()).add(claim.key)
-    return {driver: frozenset(keys) for driver, keys in found.items()}
+            names_by_driver.setdefault(driver, set()).add(claim.key)
+    return {driver: frozenset(keys) for driver, keys in names_by_driver.items()}
 
 
 def _driver(claim: PersistentVolumeClaim, storage: Storage) -> str:
@@ -453,23 +453,23 @@ def karpenter_daemon_pods(snapshot: Snapshot) -> Iterator[Pod]:
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind == "DaemonSet":
             template = decode(raw, _DaemonSet).spec.template
-            made = Pod(metadata=ObjectMeta(namespace=namespace, labels=template.metadata.labels), spec=template.spec)
-            pod = newest.get((namespace, name), made)
-            yield pod if (terms := made.spec.required_node_affinity) is None else with_required_terms(pod, terms)
+            daemon = Pod(metadata=ObjectMeta(namespace=namespace, labels=template.metadata.labels), spec=template.spec)
+            pod = newest.get((namespace, name), daemon)
+            yield pod if (terms := daemon.spec.required_node_affinity) is None else with_required_terms(pod, terms)
 
 
 def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
     """Newest pods by namespace and name of the DaemonSet."""
     pods = snapshot.pods
-    found: dict[tuple[str, str], tuple[str, int]] = {}
+    newest: dict[tuple[str, str], tuple[str, int]] = {}
     for row in np.flatnonzero(pods.owners.where(is_of_daemon_set)).tolist():
         owner = next((owner for owner in pods.owners[row] if owner.controller), None)
         if owner is None:
             continue
         key, time = (pods.namespaces[row], owner.name), pods.creation_timestamps[row] or ""
-        if key not in found or time > found[key][0]:
-            found[key] = time, row
-    return {key: pods[row] for key, (_, row) in found.items()}
+        if key not in newest or time > newest[key][0]:
+            newest[key] = time, row
+    return {key: pods[row] for key, (_, row) in newest.items()}
 
 
 # The pods that Karpenter evaluates, and why it ignores others. Upstream: pkg/utils/pod (IsProvisionable,

@@ -119,7 +119,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
 
     def templates(self, daemons: DaemonSets) -> tuple[PoolTemplate, ...]:
         """Return templates for pools that have, or may have, an instance type."""
-        made: list[PoolTemplate] = []
+        pool_templates: list[PoolTemplate] = []
         for pool in self.pools:
             known = self.types[pool.name]
             types = template_types(pool, known.types, self.settings)
@@ -128,7 +128,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             behaviour = self.settings.behaviour
             requirements, allowed = pool_requirements(pool, behaviour), allowed_labels(pool)
             overheads = daemons.for_pool(pool.spec.template.spec.taints, requirements, allowed, types)
-            made.append(
+            pool_templates.append(
                 PoolTemplate(
                     pool=pool,
                     requirements=requirements,
@@ -139,7 +139,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
                     behaviour=behaviour,
                 )
             )
-        return tuple(made)
+        return tuple(pool_templates)
 
     def left(self, cluster: ClusterState) -> dict[str, Amounts]:
         """Return what the limits of each pool leave for new nodes."""
@@ -152,16 +152,21 @@ class Provisioner(Struct, frozen=True, kw_only=True):
     @property
     def domains(self) -> dict[str, TopologyDomains]:
         """The values of every key on new nodes, within their pools' own requirements."""
-        found: dict[str, TopologyDomains] = {}
+        domains_by_key: dict[str, TopologyDomains] = {}
         for pool in self.pools:
             template, types = pool.spec.template, self.types[pool.name].types
             if not types and self.types[pool.name].are_all:
                 continue
             own = written_requirements(pool).together(Requirements.of_labels(template.metadata.labels).values())
             for instance_type in types:
-                _add(found, own.together(instance_type.requirements.values()), template.spec.taints, only_in=False)
-            _add(found, own, template.spec.taints, only_in=True)
-        return found
+                _add(
+                    domains_by_key,
+                    own.together(instance_type.requirements.values()),
+                    template.spec.taints,
+                    only_in=False,
+                )
+            _add(domains_by_key, own, template.spec.taints, only_in=True)
+        return domains_by_key
 
     def _moving(self, snapshot: Snapshot, cluster: ClusterState) -> list[int]:
         """Rows of the pods on nodes that are being disrupted."""
@@ -192,11 +197,11 @@ def template_types(pool: NodePool, types: Sequence[InstanceType], settings: Sett
 
 
 def _add(
-    found: dict[str, TopologyDomains], requirements: Requirements, taints: tuple[Taint, ...], *, only_in: bool
+    domains_by_key: dict[str, TopologyDomains], requirements: Requirements, taints: tuple[Taint, ...], *, only_in: bool
 ) -> None:
     for key, requirement in requirements.items():
         if not only_in or requirement.operator == "In":
-            domains = found.setdefault(key, TopologyDomains())
+            domains = domains_by_key.setdefault(key, TopologyDomains())
             for value in requirement.values:
                 domains.add(value, taints)
 

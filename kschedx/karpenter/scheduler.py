@@ -93,8 +93,8 @@ def karpenter_version(snapshot: Snapshot) -> str:
     for (kind, _, _), raw in snapshot.workloads.items():
         match = _IMAGE.search(raw) if kind == "Deployment" and b"karpenter/controller:" in raw else None
         if match is not None:
-            told = minor(match[1].decode())
-            return next((one for one in reversed(VERSIONS) if minor(one) <= told), VERSIONS[0])
+            written_minor = minor(match[1].decode())
+            return next((version for version in reversed(VERSIONS) if minor(version) <= written_minor), VERSIONS[0])
     is_balanced = any(pool.spec.disruption.consolidation_policy == BALANCED for pool in snapshot.of(NodePool))
     return FIRST_WITH_BALANCED if is_balanced else MEASURED[-1]
 

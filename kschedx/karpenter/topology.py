@@ -162,17 +162,17 @@ class TopologyGroup:
         if host is not None:
             return host if self.counts.get(host, 0) + counts_itself <= self.max_skew else None
         floor = self._least(of_pod)
-        asked = of_node.values if of_node.operator == "In" else self.counts
-        found = sorted(
+        domains = of_node.values if of_node.operator == "In" else self.counts
+        ranked = sorted(
             (self.counts[domain] + counts_itself, domain)
-            for domain in asked
+            for domain in domains
             if domain in self.counts
             and of_node.has(domain)
             and self.counts[domain] + counts_itself - floor <= self.max_skew
         )
-        if len(found) > 1 and found[0][0] == found[1][0]:
+        if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
             self._chance.is_taken = True
-        return found[0][1] if found else None
+        return ranked[0][1] if ranked else None
 
     def _least(self, of_pod: LabelRequirement) -> int:
         """Return the smallest number of pods in the domains that the pod may use; a new host is always possible."""
@@ -192,11 +192,11 @@ class TopologyGroup:
         if host is not None:
             fits = of_pod.has(host) and (self.counts.get(host, 0) > 0 or may_be_first)
             return frozenset({host} if fits else ())
-        found = {
+        domains = {
             domain for domain, count in self.counts.items() if count > 0 and of_pod.has(domain) and of_node.has(domain)
         }
-        if found or not may_be_first:
-            return frozenset(found)
+        if domains or not may_be_first:
+            return frozenset(domains)
         both = of_pod.intersection(of_node)
         first = [domain for domain in sorted(self.counts) if both.has(domain)]
         anywhere = [domain for domain in sorted(self.counts) if of_pod.has(domain)]
@@ -412,11 +412,11 @@ class Topologies:
         selected = pods.labels.where(selector.matches) & pods.namespaces.where(group.namespaces.__contains__)
         rows = np.flatnonzero(selected & (pods.node >= 0))
         for row, count in self._per_node(rows).items():
-            one = counted.snapshot.cluster.nodes[row]
-            labels = one.metadata.labels
-            domain = labels.get(group.key, one.name if group.key == HOSTNAME else "")
+            counted_node = counted.snapshot.cluster.nodes[row]
+            labels = counted_node.metadata.labels
+            domain = labels.get(group.key, counted_node.name if group.key == HOSTNAME else "")
             named = group.key in labels or group.key == HOSTNAME
-            if named and self._is_counted(group, one):
+            if named and self._is_counted(group, counted_node):
                 group.counts[domain] = group.counts.get(domain, 0) + count
                 group.empty.discard(domain)
 

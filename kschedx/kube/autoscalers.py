@@ -87,8 +87,8 @@ ANNOTATION_MARKS = (
 def has_default_request(annotations: Mapping[str, str], container: str, resource: str) -> bool:
     """Return whether a LimitRange set the container's request."""
     phrases = annotations.get(LIMIT_RANGER, "").partition("set: ")[2].split("; ")
-    mine = (one for one in phrases if one.endswith(f" request for container {container}"))
-    return any(resource in re.split(r", | ", one) for one in mine)
+    mine = (phrase for phrase in phrases if phrase.endswith(f" request for container {container}"))
+    return any(resource in re.split(r", | ", phrase) for phrase in mine)
 
 
 def vertical_autoscaler(annotations: Mapping[str, str], container: int, resource: str) -> str:
@@ -219,7 +219,7 @@ SWITCHES = frozenset({
 
 def parsed(arguments: Sequence[str]) -> Written:
     """Parse `--name=value`, `--name value`, `-name=value`, and boolean flags without a value."""
-    found: Written = {}
+    values_by_flag: Written = {}
     words = list(arguments)
     while words:
         word = words.pop(0)
@@ -229,8 +229,8 @@ def parsed(arguments: Sequence[str]) -> Written:
         if not equals:
             takes_next = name not in SWITCHES and words and not words[0].startswith("-")
             value = words.pop(0) if takes_next else "true"
-        found.setdefault(name, []).append(value)
-    return found
+        values_by_flag.setdefault(name, []).append(value)
+    return values_by_flag
 
 
 def flags_of_containers(deployment: object) -> Iterator[tuple[int, Written]]:
@@ -450,7 +450,7 @@ NODE_CLASSES: dict[tuple[str, str], type[NodeClass]] = {
 
 
 def condition(conditions: tuple[NodeCondition, ...], name: str) -> NodeCondition | None:
-    return next((one for one in conditions if one.type == name), None)
+    return next((node_condition for node_condition in conditions if node_condition.type == name), None)
 
 
 # CapacityBuffers: capacity that an autoscaler keeps free for future pods.

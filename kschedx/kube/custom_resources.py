@@ -72,17 +72,21 @@ def fields_at(value: object, path: str) -> Fields:
 
 
 def number(value: object, path: str, default: int) -> int:
-    found = at(value, path)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else default
+    value_there = at(value, path)
+    return (
+        value_there
+        if isinstance(value_there, int) and not isinstance(value_there, bool) and value_there >= 0
+        else default
+    )
 
 
 def _items(value: object, path: str) -> Iterator[tuple[str, Fields]]:
     """Yield the items of a list or map of objects, each with its path."""
-    found = at(value, path)
-    if isinstance(found, Mapping):
-        yield from ((f"{path}.{key}", item) for key, item in found.items() if isinstance(item, Mapping))
-    elif isinstance(found, Sequence) and not isinstance(found, str):
-        yield from ((f"{path}[{index}]", item) for index, item in enumerate(found) if isinstance(item, Mapping))
+    items = at(value, path)
+    if isinstance(items, Mapping):
+        yield from ((f"{path}.{key}", item) for key, item in items.items() if isinstance(item, Mapping))
+    elif isinstance(items, Sequence) and not isinstance(items, str):
+        yield from ((f"{path}[{index}]", item) for index, item in enumerate(items) if isinstance(item, Mapping))
 
 
 # --- kinds with pod templates
@@ -176,8 +180,11 @@ def _container(name: str, resources: Fields) -> Fields:
 def _knative_added(manifest: Fields, _path: str) -> Iterator[Fields]:
     """The queue-proxy, with the default of ConfigMap config-deployment."""
     annotations = fields_at(manifest, "spec.template.metadata.annotations")
-    found = {one: annotations.get(f"queue.sidecar.serving.knative.dev/{one}-resource-request") for one in _MEASURED}
-    yield _container("queue-proxy", {"requests": {"cpu": "25m"} | {key: item for key, item in found.items() if item}})
+    amounts = {
+        resource: annotations.get(f"queue.sidecar.serving.knative.dev/{resource}-resource-request")
+        for resource in _MEASURED
+    }
+    yield _container("queue-proxy", {"requests": {"cpu": "25m"} | {key: item for key, item in amounts.items() if item}})
 
 
 _MEASURED = ("cpu", "memory", "ephemeral-storage")

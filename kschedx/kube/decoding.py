@@ -110,8 +110,8 @@ def map_at(value: object, *path: str) -> Mapping[str, object]:
 
 def list_at(value: object, *path: str) -> Sequence[object]:
     """Return the list at a path of an unchecked manifest, or an empty list."""
-    found = map_at(value, *path[:-1]).get(path[-1]) if path else value
-    return found if isinstance(found, list) else ()
+    items = map_at(value, *path[:-1]).get(path[-1]) if path else value
+    return items if isinstance(items, list) else ()
 
 
 def maps_at(value: object, *path: str) -> list[dict[str, object]]:
@@ -126,21 +126,21 @@ def mapping(given: object, what: str) -> dict[str, Any]:
         hint = "parse YAML first: yaml.safe_load returns mappings" if is_file else ""
         raise InputError(f"expected a mapping, found {_a(given)}", place=Place(object=what), hint=hint)
     try:
-        found: dict[str, Any] = msgspec.json.decode(encoded(given, what))
+        document: dict[str, Any] = msgspec.json.decode(encoded(given, what))
     except (msgspec.DecodeError, RecursionError):
         raise InputError("nested too deeply", place=Place(object=what)) from None
-    return found
+    return document
 
 
 def mappings(given: object, what: str) -> list[Mapping[str, object]]:
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         hint = "pass it in a list" if isinstance(given, Mapping) else ""
         raise InputError(f"expected a list of mappings, found {_a(given)}", place=Place(object=what), hint=hint)
-    found = list(given)
-    for index, item in enumerate(found):
+    items = list(given)
+    for index, item in enumerate(items):
         if not isinstance(item, Mapping):
             raise InputError(f"expected a mapping, found {_a(item)}", place=Place(object=f"{what}[{index}]"))
-    return found
+    return items
 
 
 def text(given: object, what: str) -> str:
@@ -189,13 +189,13 @@ def path(given: object, what: str) -> str:
     if isinstance(given, list | tuple):
         hint = "each path is an argument of its own"
         raise InputError(f"expected a path, found {_a(given)}", place=Place(object=what), hint=hint)
-    found = text(os.fspath(given) if isinstance(given, os.PathLike) else given, what)
-    if "\n" in found:
+    file_path = text(os.fspath(given) if isinstance(given, os.PathLike) else given, what)
+    if "\n" in file_path:
         hint = "kschedx.Snapshot.from_objects accepts the output of yaml.safe_load_all"
         raise InputError("expected a path, found several lines", place=Place(object=what), hint=hint)
-    if not found or "\0" in found:
-        raise InputError("is not the path of a file" if found else "is empty", place=Place(object=what))
-    return found
+    if not file_path or "\0" in file_path:
+        raise InputError("is not the path of a file" if file_path else "is empty", place=Place(object=what))
+    return file_path
 
 
 def gates(given: object, what: str = "feature_gates") -> dict[str, bool]:
@@ -273,8 +273,8 @@ def to_plain(value: object) -> object:
     """Return a record as the API server would write it, with sorted maps and without default values."""
     if isinstance(value, Struct):
         fields = _fields(type(value))
-        told = {info.encode_name: (getattr(value, info.name), _default(info)) for info in fields}
-        return {name: to_plain(item) for name, (item, default) in told.items() if item != default}
+        values = {info.encode_name: (getattr(value, info.name), _default(info)) for info in fields}
+        return {name: to_plain(item) for name, (item, default) in values.items() if item != default}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, list | tuple):

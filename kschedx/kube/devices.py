@@ -326,8 +326,8 @@ class AllocatedDeviceStatus(Struct, frozen=True, kw_only=True):
 
     def is_true(self, condition: str) -> bool:
         """Return whether the first condition of the type is True (meta.IsStatusConditionTrue)."""
-        found = next((own for own in self.conditions if own.type == condition), None)
-        return found is not None and found.status == "True"
+        known_condition = next((own for own in self.conditions if own.type == condition), None)
+        return known_condition is not None and known_condition.status == "True"
 
 
 class ResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):

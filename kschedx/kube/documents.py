@@ -26,8 +26,8 @@ Part = TypeVar("Part", bound=Struct)
 def part_of(record: type[Part], value: object, /, **more: object) -> Part:
     """Build a record from a value: each field is in `more` or an attribute of the value."""
     if more:
-        found = {name: getattr(value, name, UNSET) for name in record.__struct_fields__ if name not in more}
-        value = SimpleNamespace(**{name: own for name, own in found.items() if own is not UNSET}, **more)
+        fields = {name: getattr(value, name, UNSET) for name in record.__struct_fields__ if name not in more}
+        value = SimpleNamespace(**{name: own for name, own in fields.items() if own is not UNSET}, **more)
     return msgspec.convert(value, record, from_attributes=True)
 
 
@@ -38,8 +38,8 @@ def document(kind: str, record: type[Struct], value: object = None, /, **more: o
 
 def to_json(record: Struct) -> Json:
     """Convert a record to JSON types."""
-    found: Json = msgspec.json.decode(msgspec.json.encode(record))
-    return found
+    plain_document: Json = msgspec.json.decode(msgspec.json.encode(record))
+    return plain_document
 
 
 class Target(Document, frozen=True, omit_defaults=True):

@@ -170,7 +170,7 @@ class _Sorting(Generic[T]):
 
         i, j, k = (low + length // 4 * part for part in (1, 2, 3))
         if length >= _LONG:
-            i, j, k = (median(one - 1, one, one + 1) for one in (i, j, k))
+            i, j, k = (median(position - 1, position, position + 1) for position in (i, j, k))
         return median(i, j, k), swaps
 
     def heap(self, low: int, high: int) -> None:

@@ -433,7 +433,7 @@ R = TypeVar("R", bound=Struct)
 
 
 def of_record(objects: Objects, record: type[R]) -> tuple[R, ...]:
-    return tuple(one for one in objects.get(record, ()) if isinstance(one, record))
+    return tuple(item for item in objects.get(record, ()) if isinstance(item, record))
 
 
 def metadata_of(struct: Struct) -> types.ObjectMeta:

@@ -639,12 +639,12 @@ def _ebs_volume_id(written: str) -> str:
     """Return `vol-1` for `aws://zone/vol-1`, `aws:///vol-1`, and `vol-1`; an id without the scheme is unchanged."""
     if not written.startswith("aws://"):
         return written
-    found = unquote(urlsplit(written).path).strip("/")
-    if not re.fullmatch(r"vol-[^/]*", found):
+    volume_id = unquote(urlsplit(written).path).strip("/")
+    if not re.fullmatch(r"vol-[^/]*", volume_id):
         raise TranslationError(
             f"failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume ({written})"
         )
-    return found
+    return volume_id
 
 
 def _azure_disk(source: AzureDiskVolumeSource) -> str:

@@ -40,10 +40,12 @@ def meant_by(written: str, known: Iterable[str]) -> str:
     same_but_prefix = [name for name in names if _has_its_prefix(folded, name)]
     near = difflib.get_close_matches(folded, names, n=_NEAR, cutoff=_CLOSE)
     slips = {
-        one: found for one in dict.fromkeys((*near, *same_but_prefix)) if (found := _slips(folded, one)) is not None
+        folded_name: found
+        for folded_name in dict.fromkeys((*near, *same_but_prefix))
+        if (found := _slips(folded, folded_name)) is not None
     }
     fewest = [slip for slip in slips if slips[slip] == min(slips.values())]
-    candidates = [name for one in fewest for name in names[one] if name != written]
+    candidates = [name for folded_name in fewest for name in names[folded_name] if name != written]
     return candidates[0] if len(candidates) == 1 else ""
 
 
@@ -71,10 +73,10 @@ def _slips(written: str, known: str) -> int | None:
         return None
     total = 0
     for one, other in zip(here, there, strict=True):
-        found = _slips_of_word(one, other)
-        if found is None:
+        slips = _slips_of_word(one, other)
+        if slips is None:
             return None
-        total += found
+        total += slips
     return total
 
 
@@ -152,14 +154,14 @@ class UnlikelyQuantity(Struct, frozen=True, kw_only=True):
 
 def unlikely_quantities(spec: PodSpec) -> Iterator[UnlikelyQuantity]:
     """Yield each unlikely amount of a container; a request and an equal limit count once."""
-    told: set[tuple[str, str, str]] = set()
+    reported: set[tuple[str, str, str]] = set()
     for container in (*spec.init_containers, *spec.containers):
         for amounts in (container.resources.requests, container.resources.limits):
             for resource, amount in amounts.items():
                 written = str(amount)
                 meant = likely_quantity(resource, written)
-                if meant and (container.name, resource, written) not in told:
-                    told.add((container.name, resource, written))
+                if meant and (container.name, resource, written) not in reported:
+                    reported.add((container.name, resource, written))
                     yield UnlikelyQuantity(
                         container=container.name,
                         resource=resource,
@@ -172,16 +174,16 @@ def unlikely_quantities(spec: PodSpec) -> Iterator[UnlikelyQuantity]:
 def far_too_much(spec: PodSpec, resource: str, largest: int) -> Iterator[UnlikelyQuantity]:
     """Yield amounts of cpu or memory far beyond all nodes, such as `512Gi` if the largest has 16Gi. `largest` is in
     milli-units of cpu and bytes."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for container in (*spec.init_containers, *spec.containers):
         for amounts in (container.resources.requests, container.resources.limits):
             written = str(amounts.get(resource, ""))
             meant = _one_suffix_less(resource, written)
-            if not meant or (container.name, written) in told:
+            if not meant or (container.name, written) in reported:
                 continue
             milli = parse_quantity(written).milli_value()
             if (milli if resource == "cpu" else milli // 1000) >= FAR_TOO_MUCH * largest > 0:
-                told.add((container.name, written))
+                reported.add((container.name, written))
                 yield UnlikelyQuantity(
                     container=container.name,
                     resource=resource,

@@ -309,7 +309,7 @@ def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, obje
 def claims_for(workload: Mapping[str, object], pod_name: str) -> list[Manifest]:
     """Return the claims that the StatefulSet controller creates from its templates (getPersistentVolumeClaims)."""
     templates = map_at(workload, "spec").get("volumeClaimTemplates")
-    found: list[Manifest] = []
+    claims: list[Manifest] = []
     for template in templates if isinstance(templates, list) else ():
         if not isinstance(template, dict):
             continue
@@ -322,8 +322,8 @@ def claims_for(workload: Mapping[str, object], pod_name: str) -> list[Manifest]:
             "annotations": dict(map_at(metadata, "annotations")),
         }
         spec = copy.deepcopy(dict(map_at(template, "spec")))
-        found.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": named, "spec": spec})
-    return found
+        claims.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": named, "spec": spec})
+    return claims
 
 
 def _add_claims(spec: Manifest, claims: list[Manifest], workload: Mapping[str, object]) -> None:
@@ -408,14 +408,14 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
     kind, group = kind_and_group(manifest)
     own = map_at(manifest, "metadata")
     spec = manifest.get("spec")
-    found, counts = _templates_and_counts(manifest, kind, group)
+    templates, counts = _templates_and_counts(manifest, kind, group)
     known = custom_kind(kind, group)
     scheduler = (spec.get("schedulerName") if isinstance(spec, dict) else None) or _SCHEDULERS.get(group)
     pods = []
-    for template, path, part in found:
+    for template, path, part in templates:
         if (count := counts[path]).number == 0 and any(count.number != 0 for count in counts.values()):
             continue
-        pod = _pod(template, own, kind, str(manifest.get("apiVersion")), part if len(found) > 1 else "")
+        pod = _pod(template, own, kind, str(manifest.get("apiVersion")), part if len(templates) > 1 else "")
         pod_spec = cast("ForeignWorkloadsManifest", pod["spec"])
         containers = cast("list[ForeignWorkloadsManifest]", pod_spec["containers"])
         for index, container in enumerate(containers):
@@ -439,18 +439,18 @@ def _templates_and_counts(
     built = [] if known is None or known.build is None else list(known.build(manifest))
     if known is not None and known.build is not None and known.counts is None:
         more = f"the operator of {kind} may add containers and requests"
-        found: list[tuple[Mapping[str, object], str, str]] = [
+        templates: list[tuple[Mapping[str, object], str, str]] = [
             ({"metadata": {"labels": dict(pods.labels)}, "spec": pods.spec}, pods.path, pods.part) for pods in built
         ]
-        return found, {pods.path: PodCount(number=pods.count, undecided=more) for pods in built}
+        return templates, {pods.path: PodCount(number=pods.count, undecided=more) for pods in built}
     spec = manifest.get("spec")
-    found = list(_templates(spec, "spec", "", MAX_DEPTH)) if isinstance(spec, dict) else []
+    templates = list(_templates(spec, "spec", "", MAX_DEPTH)) if isinstance(spec, dict) else []
     numbers = {} if known is None or known.counts is None else dict(known.counts(manifest))
     unknown = PodCount(number=None, undecided=f"only the controller of {kind} knows how many pods it creates")
-    counts = {path: unknown for _, path, _ in found}
-    found += [({"spec": pods.spec}, pods.path, pods.part) for pods in built]
+    counts = {path: unknown for _, path, _ in templates}
+    templates += [({"spec": pods.spec}, pods.path, pods.part) for pods in built]
     counts |= {pods.path: PodCount(number=pods.count) for pods in built}
-    return found, counts | {
+    return templates, counts | {
         path: PodCount(number=number) for path, number in numbers.items() if path in counts and number is not None
     }
 
@@ -509,14 +509,14 @@ def _pod(
     labels = own.get("labels") if isinstance(own, dict) else None
     annotations = own.get("annotations") if isinstance(own, dict) else None
     owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": str(metadata.get("uid") or "")}
-    made: ForeignWorkloadsManifest = {
+    manifest: ForeignWorkloadsManifest = {
         "name": "-".join(filter(None, (name.rstrip("-"), part.lower(), "new"))),
         "namespace": metadata.get("namespace") or "default",
         "ownerReferences": [{**owner, "controller": True}],
     }
-    made |= {"labels": labels} if labels else {}
-    made |= {"annotations": annotations} if annotations else {}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": copy.deepcopy(template["spec"])}
+    manifest |= {"labels": labels} if labels else {}
+    manifest |= {"annotations": annotations} if annotations else {}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": manifest, "spec": copy.deepcopy(template["spec"])}
 
 
 # A DaemonSet's pods and their nodes, by the rules of its controller: pkg/controller/daemon/daemon_controller.go and

@@ -110,10 +110,10 @@ def displayed(resource: str, amount: int) -> str:
 @lru_cache(maxsize=1024)
 def _hash(name: str) -> int:
     """FNV-1a of 64 bits."""
-    found = 0xCBF29CE484222325
+    digest = 0xCBF29CE484222325
     for byte in name.encode():
-        found = ((found ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return found
+        digest = ((digest ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return digest
 
 
 def in_order(names: Iterable[str]) -> list[str]:

@@ -160,7 +160,7 @@ class Cache:
 
     def place(self, requests: PlacementRequests, *, is_empty: bool = False) -> dict[str, Placement]:
         """Return the placement of each pod set, or why it has none, which ends the search of its flavor."""
-        found: dict[str, Placement] = {}
+        placements: dict[str, Placement] = {}
         shared: dict[Values, Requests] = {}
         is_shared = self.settings.enabled("TASHandleOverlappingFlavors")
         for flavor in sorted(requests):
@@ -174,15 +174,17 @@ class Cache:
             for group in groups.values():
                 result = tree.place(group, assumed, is_empty=is_empty)
                 if isinstance(result, str):
-                    found.update({request.pod_set.name: Placement(flavor=flavor, failure=result) for request in group})
+                    placements.update(
+                        {request.pod_set.name: Placement(flavor=flavor, failure=result) for request in group}
+                    )
                     break
                 for request in group:
                     assignment = result[request.pod_set.name]
-                    found[request.pod_set.name] = Placement(flavor=flavor, assignment=assignment)
+                    placements[request.pod_set.name] = Placement(flavor=flavor, assignment=assignment)
                     for domain in assignment.domains:
                         use = DomainUsage(values=domain.values, single=request.single, count=domain.count)
                         assumed[domain.values] = added(assumed.get(domain.values, {}), use.total)
-        return found
+        return placements
 
 
 def failure(placements: Mapping[str, Placement]) -> tuple[str, Placement] | None:

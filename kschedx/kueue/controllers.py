@@ -290,8 +290,8 @@ class Controllers:
         def change() -> bool:
             is_changed = False
             if not job.has_quota:
-                found = self._condition(job, local, queue)
-                is_changed = found is not None and job.set("QuotaReserved", False, *found, now)
+                condition = self._condition(job, local, queue)
+                is_changed = condition is not None and job.set("QuotaReserved", False, *condition, now)
             return job.sync_admitted(now) or is_changed
 
         return self.around.update(job, change)

@@ -120,13 +120,13 @@ class Admissions(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True, r
         return [
             {
                 "workload": name,
-                "state": one.state,
-                "cluster_queue": one.cluster_queue,
-                "reason": "" if one.quota_reserved is None else one.quota_reserved.reason,
-                "message": "" if one.quota_reserved is None else one.quota_reserved.message,
-                "evicted": "" if one.evicted is None else one.evicted.reason,
+                "state": workload_document.state,
+                "cluster_queue": workload_document.cluster_queue,
+                "reason": "" if workload_document.quota_reserved is None else workload_document.quota_reserved.reason,
+                "message": "" if workload_document.quota_reserved is None else workload_document.quota_reserved.message,
+                "evicted": "" if workload_document.evicted is None else workload_document.evicted.reason,
             }
-            for name, one in self.workloads.items()
+            for name, workload_document in self.workloads.items()
         ]
 
     def to_dict(self) -> dict[str, object]:

@@ -218,27 +218,27 @@ class Assignment:
 
     def requested(self, job: Job) -> Usage:
         """Return the Workload's quota usage without the number of its pods."""
-        found: Usage = {}
+        usage: Usage = {}
         for counted, assignment in zip(job.counted, self.pod_sets, strict=False):
             for name, amount in counted.scaled(assignment.count).requests.items():
                 if amount and name in assignment.flavors:
                     fr = FlavorResource(assignment.flavors[name].flavor, name)
-                    found[fr] = plus(found.get(fr, 0), amount)
-        return found
+                    usage[fr] = plus(usage.get(fr, 0), amount)
+        return usage
 
     def topology_usage(self, job: Job, cache: Cache) -> TopologyUsage:
-        found: TopologyUsage = {}
+        usage: TopologyUsage = {}
         specs = {pod_set.name: pod_set.template.spec for pod_set in job.workload.spec.pod_sets}
         for assignment in self.pod_sets:
             flavor = _topology_flavor(assignment.flavors, cache)
             if assignment.topology is None or assignment.name not in specs or isinstance(flavor, list):
                 continue
             single = pod_requests(specs[assignment.name])
-            found.setdefault(flavor, []).extend(
+            usage.setdefault(flavor, []).extend(
                 DomainUsage(values=domain.values, single=single, count=domain.count)
                 for domain in assignment.topology.domains
             )
-        return found
+        return usage
 
     def take_places(self, placements: Mapping[str, Placement]) -> None:
         for name, placement in placements.items():
@@ -273,10 +273,10 @@ def _cause_of(pod_set_assignment: PodSetAssignment, queue: ClusterQueue) -> str:
             known = by_group.get(number)
             if known is None or _SEVERITY.get(attempt.cause, 0) < _SEVERITY.get(known, 0):
                 by_group[number] = attempt.cause
-    found = ""
+    message = ""
     for cause in by_group.values():
-        found = most_severe(found, cause)
-    return found
+        message = most_severe(message, cause)
+    return message
 
 
 # --- the search
@@ -334,18 +334,19 @@ class Assigner:
 
     def _flavors(self, counts: Sequence[int] | None) -> Assignment:
         sets: list[PodSetRequests] = [
-            one if counts is None else one.scaled(counts[index]) for index, one in enumerate(self._job.counted)
+            pod_set if counts is None else pod_set.scaled(counts[index])
+            for index, pod_set in enumerate(self._job.counted)
         ]
         if self._group(PODS) is not None:
-            sets = [replace(one, requests={**one.requests, PODS: one.count}) for one in sets]
+            sets = [replace(pod_set, requests={**pod_set.requests, PODS: pod_set.count}) for pod_set in sets]
         assignment = Assignment()
         tried: list[dict[str, int]] = []
         for indices in self._grouped():
-            found, reasons, attempts = self._flavors_of_group(indices, sets, assignment.usage)
+            choices, reasons, attempts = self._flavors_of_group(indices, sets, assignment.usage)
             has_failed = False
             for index in indices:
                 requests = sets[index]
-                flavors = self._own(index, requests, found)
+                flavors = self._own(index, requests, choices)
                 assignment.pod_sets.append(
                     PodSetAssignment(
                         name=requests.name,
@@ -387,14 +388,14 @@ class Assigner:
         requests: Requests = {}
         for index in indices:
             requests = added(requests, sets[index].requests)
-        found: dict[str, Choice] = {}
+        choices: dict[str, Choice] = {}
         reasons: list[str] = []
         attempts: dict[str, Attempt] = {}
         for resource in in_order(requests):
             group = self._group(resource)
             if group is None and (requests[resource] == 0 or self._settings.ignores_undeclared):
                 continue
-            if resource in found:
+            if resource in choices:
                 continue
             if group is None:
                 return {}, [f"resource {resource} unavailable in ClusterQueue"], _finished(attempts)
@@ -402,17 +403,17 @@ class Assigner:
             self._merge(attempts, result.attempts, resource, group)
             if not result.flavors:
                 return {}, result.reasons, _finished(attempts)
-            found.update(result.flavors)
+            choices.update(result.flavors)
             reasons += result.reasons
-        return found, reasons, _finished(attempts)
+        return choices, reasons, _finished(attempts)
 
-    def _own(self, index: int, requests: PodSetRequests, found: Mapping[str, Choice]) -> dict[str, Choice]:
+    def _own(self, index: int, requests: PodSetRequests, choices: Mapping[str, Choice]) -> dict[str, Choice]:
         if requests.requests:
-            return {name: choice for name, choice in found.items() if name in requests.requests}
+            return {name: choice for name, choice in choices.items() if name in requests.requests}
         request = self._job.workload.spec.pod_sets[index].topology_request
         if request is None or request.pod_set_group_name is None:
             return {}
-        return {name: choice for name, choice in found.items() if choice.flavor in self._topologies}
+        return {name: choice for name, choice in choices.items() if choice.flavor in self._topologies}
 
     def _group(self, resource: str) -> ResourceGroup | None:
         groups = self._queue.spec.resource_groups
@@ -616,7 +617,7 @@ class Assigner:
             return f'Flavor "{name}" supports only TopologyAwareScheduling'
         if not has_topology:
             requested = pod_requests(pod_set.template.spec)
-            if not any(one in group.covered_resources for one in requested):
+            if not any(resource in group.covered_resources for resource in requested):
                 return ""
             return f'Flavor "{name}" does not support TopologyAwareScheduling'
         tree = self._topologies.get(name)
@@ -663,24 +664,24 @@ def _finished(attempts: Mapping[str, Attempt]) -> list[Attempt]:
 
 def placement_requests(assignment: Assignment, job: Job, queue: ClusterQueue, cache: Cache) -> dict[str, list[Request]]:
     """Return the pod sets to place, by flavor. Pod sets that cannot be placed are marked in the assignment."""
-    found: dict[str, list[Request]] = {}
+    requests_by_flavor: dict[str, list[Request]] = {}
     is_topology_only = cache.is_topology_only(queue)
     topologies = cache.topologies_of(queue)
     for pod_set in job.workload.spec.pod_sets:
         if not pod_set.requests_topology and not is_topology_only:
             continue
-        one = next((each for each in assignment.pod_sets if each.name == pod_set.name), None)
-        if one is None or one.error or one.count == 0 or one.topology is not None:
+        assigned = next((each for each in assignment.pod_sets if each.name == pod_set.name), None)
+        if assigned is None or assigned.error or assigned.count == 0 or assigned.topology is not None:
             continue
-        flavor = _topology_flavor(one.flavors, cache)
+        flavor = _topology_flavor(assigned.flavors, cache)
         if not topologies:
-            one.error = NO_TOPOLOGY_CACHE
+            assigned.error = NO_TOPOLOGY_CACHE
         elif isinstance(flavor, list):
-            one.error = (
+            assigned.error = (
                 f"more than one TAS flavor assigned: {', '.join(flavor)}" if flavor else "no TAS flavor assigned"
             )
         elif cache.is_placement_delayed(queue, flavor, job):
-            one.delayed_topology = "Pending"
+            assigned.delayed_topology = "Pending"
         else:
             updates = tuple(
                 update
@@ -692,20 +693,20 @@ def placement_requests(assignment: Assignment, job: Job, queue: ClusterQueue, ca
             request = Request(
                 pod_set=pod_set,
                 single=pod_requests(pod_set.template.spec),
-                count=one.count,
+                count=assigned.count,
                 is_implied=not pod_set.requests_topology,
                 updates=updates,
             )
-            found.setdefault(flavor, []).append(request)
-        if one.error:
+            requests_by_flavor.setdefault(flavor, []).append(request)
+        if assigned.error:
             assignment._mode = None
-    return found
+    return requests_by_flavor
 
 
 def _topology_flavor(flavors: Mapping[str, Choice], cache: Cache) -> str | list[str]:
     """Return the only flavor with a topology, or all of them."""
-    found = sorted({choice.flavor for choice in flavors.values() if choice.flavor in cache.topologies})
-    return found[0] if len(found) == 1 else found
+    topologies = sorted({choice.flavor for choice in flavors.values() if choice.flavor in cache.topologies})
+    return topologies[0] if len(topologies) == 1 else topologies
 
 
 def untolerated_taint(spec: PodSpec, flavor: ResourceFlavor) -> Taint | None:

@@ -135,19 +135,19 @@ def _inactive(run: Run, node: QueueNode) -> str:
 
 def _first_heads(cycles: Sequence[Cycle]) -> dict[str, Head]:
     """Return each Workload's first decision."""
-    found: dict[str, Head] = {}
+    heads: dict[str, Head] = {}
     for cycle in cycles:
         for key, head in cycle.heads.items():
-            if key not in found or found[key].outcome == "Skipped":
-                found[key] = head
-    return found
+            if key not in heads or heads[key].outcome == "Skipped":
+                heads[key] = head
+    return heads
 
 
 def _waiting(run: Run, job: Job, heads: Mapping[str, Head], among: Sequence[Job]) -> Waiting:
     head = heads.get(job.key)
     message = head.message if head is not None else ""
     if head is None:
-        equal = next((one.key for one in among if one.key in heads and one.shape == job.shape), "")
+        equal = next((other.key for other in among if other.key in heads and other.shape == job.shape), "")
         condition = job.conditions.get("QuotaReserved")
         message = condition.message if condition is not None and condition.status == "False" else ""
         if equal:

@@ -299,18 +299,18 @@ class Preemptor:
 
     def _remove_until_fit(self, attempt: _Attempt, candidates: Iterable[_Candidate], may_borrow: bool) -> list[Target]:
         targets: list[Target] = []
-        found: list[Target] = []
+        victims: list[Target] = []
         for candidate in candidates:
             if not self._is_valid(attempt, candidate, may_borrow):
                 continue
             self._cache.remove(candidate.job)
             targets.append(Target(job=candidate.job, reason=candidate.variant.reason))
             if self._fits(attempt, may_borrow=may_borrow):
-                targets = found = self._fill_back(attempt, targets, may_borrow)
+                targets = victims = self._fill_back(attempt, targets, may_borrow)
                 break
         for target in targets:
             self._cache.restore(target.job)
-        return found
+        return victims
 
     def _is_valid(self, attempt: _Attempt, candidate: _Candidate, may_borrow: bool) -> bool:
         """Return whether a candidate is still valid after other victims."""

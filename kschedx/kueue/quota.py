@@ -145,9 +145,9 @@ class Node:
         ratio, resource = 0.0, ""
         for name in sorted(borrowed):
             if lendable.get(name, 0) > 0:
-                one = float(borrowed[name]) * 1000.0 / float(lendable[name])
-                if one > ratio:
-                    ratio, resource = one, name
+                weighted_share = float(borrowed[name]) * 1000.0 / float(lendable[name])
+                if weighted_share > ratio:
+                    ratio, resource = weighted_share, name
         return Share(weight=self.weight, ratio=ratio, resource=resource, borrowed=frozenset(borrowed_frs))
 
 
@@ -173,10 +173,10 @@ class CohortNode(Node):
 
     def lendable(self) -> dict[str, int]:
         """Resource to what this cohort could lend in all flavors."""
-        found: dict[str, int] = {}
+        amounts: dict[str, int] = {}
         for fr in self.root.subtree:
-            found[fr.resource] = plus(found.get(fr.resource, 0), self.potential(fr))
-        return found
+            amounts[fr.resource] = plus(amounts.get(fr.resource, 0), self.potential(fr))
+        return amounts
 
 
 @dataclass(eq=False, slots=True)

@@ -80,17 +80,17 @@ def _adjusted(
 
 def _summary(limit_ranges: Iterable[LimitRange]) -> dict[str, LimitRangeItem]:
     """Return by type the narrowest bounds of all LimitRanges, and the first defaults."""
-    found: dict[str, LimitRangeItem] = {}
+    items: dict[str, LimitRangeItem] = {}
     for item in (item for limit_range in limit_ranges for item in limit_range.spec.limits):
-        known = found.get(item.type, LimitRangeItem(type=item.type))
-        found[item.type] = replace(
+        known = items.get(item.type, LimitRangeItem(type=item.type))
+        items[item.type] = replace(
             known,
             max=_merged(known.max, item.max, min),
             min=_merged(known.min, item.min, max),
             default={**item.default, **known.default},
             default_request={**item.default_request, **known.default_request},
         )
-    return found
+    return items
 
 
 _Choice = Callable[[Fraction, Fraction], Fraction]

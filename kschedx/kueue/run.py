@@ -77,14 +77,14 @@ class Memory:
         known = self._jobs.get(id(workload))
         if known is None:
             limits = snapshot.limit_ranges.get(workload.metadata.namespace, ())
-            made = Job.of(workload, settings, limits, snapshot.runtime_classes)
-            _ = made.counted, made.usage, made.shape
-            known = self._jobs[id(workload)] = (workload, made)
+            new_job = Job.of(workload, settings, limits, snapshot.runtime_classes)
+            _ = new_job.counted, new_job.usage, new_job.shape
+            known = self._jobs[id(workload)] = (workload, new_job)
         return known[1].copied()
 
     def nominations(self, objects: Sequence[object]) -> Nominations:
         """`objects`: everything but Workloads that affects decisions."""
-        key = tuple(id(one) for one in objects)
+        key = tuple(id(each) for each in objects)
         return self._nominations.setdefault(key, (objects, {}))[1]
 
 
@@ -109,11 +109,11 @@ class Run:
             name: readiness(cluster_queue, flavors, checks, topologies, settings)
             for name, cluster_queue in queues.items()
         }
-        active = [name for name, one in self.readiness.items() if one.is_active]
+        active = [name for name, ready in self.readiness.items() if ready.is_active]
         tree = Tree.of(list(queues.values()), snapshot.of(Cohort), active)
         self.cache = Cache(tree, flavors, topologies, checks, settings)
         deciding = (queues.values(), snapshot.of(Cohort), flavors.values(), checks.values(), snapshot.of(Topology))
-        self._known = memory.nominations([one for objects in deciding for one in objects])
+        self._known = memory.nominations([each for objects in deciding for each in objects])
         self._selectors: dict[str, Selector] = {
             name: compile_selector(queue.spec.namespace_selector) for name, queue in queues.items()
         }
@@ -328,12 +328,12 @@ class Run:
         return total
 
     def _evictions(self) -> dict[str, Eviction]:
-        found = {}
+        evictions = {}
         for key, preemption in self._evicted.items():
             condition = self.jobs[key].conditions["Evicted"]
-            found[key] = Eviction(reason=condition.reason, message=condition.message, preemption=preemption)
+            evictions[key] = Eviction(reason=condition.reason, message=condition.message, preemption=preemption)
         self._evicted.clear()
-        return found
+        return evictions
 
     # --- a cycle
 
@@ -397,14 +397,14 @@ class Run:
                     self._ledger.sample(local_key, self._used_by(local_key), self.now)
                     self.queues[name].rebuild()
         self._retry_parked()
-        found = {
+        heads_by_key = {
             entry.job.key: self._head(entry, states[entry.job.key], modes[entry.job.key])
             for entry in entries
             if entry.message or entry.is_admitted
         }
         evicted = self._evictions()
         self.now += 1
-        return Cycle(heads=found, evicted=evicted)
+        return Cycle(heads=heads_by_key, evicted=evicted)
 
     def _end_backoffs(self) -> None:
         for job in self.jobs.values():

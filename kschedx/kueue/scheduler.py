@@ -216,7 +216,7 @@ class CycleScheduler:
         if not self.settings.enabled("PartialAdmission") or not entry.job.may_be_partial:
             return full, []
         counts = partial_counts(entry.job.workload.spec.pod_sets)
-        found: tuple[Assignment, list[Target]] | None = None
+        best: tuple[Assignment, list[Target]] | None = None
         low, high, last = 0, len(counts), -1
         while low < high:
             middle = (low + high) // 2
@@ -225,10 +225,10 @@ class CycleScheduler:
                 self._preemptor.targets(entry.job, entry.node, assignment) if assignment.mode is Mode.PREEMPT else []
             )
             if assignment.mode is Mode.FIT or targets:
-                found, last, high = (assignment, targets), middle, middle
+                best, last, high = (assignment, targets), middle, middle
             else:
                 low = middle + 1
-        return found if found is not None and last == low else (full, [])
+        return best if best is not None and last == low else (full, [])
 
     def _place_beside(self, entry: Entry, assignment: Assignment, targets: Sequence[Target]) -> None:
         """Find the placement of a Workload that waits for victims or reserves capacity in an empty cluster."""
@@ -383,16 +383,16 @@ class CycleScheduler:
 
     def _reserved(self, entry: Entry) -> Usage:
         """Return what a Workload without victims reserves against others in the cycle."""
-        found: Usage = {}
+        usage: Usage = {}
         for fr, amount in entry.usage.items():
             quota = entry.node.quota(fr)
             if entry.assignment.borrowing == 0:
-                found[fr] = max(0, min(amount, minus(quota.nominal, entry.node.used(fr))))
+                usage[fr] = max(0, min(amount, minus(quota.nominal, entry.node.used(fr))))
             elif quota.borrowing_limit is None:
-                found[fr] = amount
+                usage[fr] = amount
             else:
-                found[fr] = min(amount, minus(quota.nominal + quota.borrowing_limit, entry.node.used(fr)))
-        return found
+                usage[fr] = min(amount, minus(quota.nominal + quota.borrowing_limit, entry.node.used(fr)))
+        return usage
 
 
 def _prefers_nodes(spec: PodSpec) -> bool:

@@ -197,17 +197,17 @@ def with_configuration(
     settings = msgspec.structs.replace(known.configuration, feature_gates=gates)
     written = msgspec.json.encode({"kind": "Configuration", **msgspec.to_builtins(settings)})
     namespace, _, name = MANAGER_CONFIG.partition("/")
-    made = ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data={"config": written.decode()})
+    settings_map = ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data={"config": written.decode()})
     others = (config_map for config_map in snapshot.of(ConfigMap) if config_map.metadata.name != name)
-    return snapshot.with_records(ConfigMap, [made, *others])
+    return snapshot.with_records(ConfigMap, [settings_map, *others])
 
 
 def configuration_in(document: object, source: str) -> Mapping[str, object]:
     """Return the Configuration in a file, or in the ConfigMap in it. Raises `InputError`."""
-    found = list(_configurations(document, source))
-    if len(found) != 1:
+    configurations = list(_configurations(document, source))
+    if len(configurations) != 1:
         raise InputError("expected one Kueue Configuration", place=Place(source=source))
-    return found[0]
+    return configurations[0]
 
 
 def _configurations(document: object, source: str) -> Iterator[Mapping[str, object]]:

@@ -226,10 +226,10 @@ class FlavorTopology:
             leaders=int(leader is not None),
         )
         search.count_pods(request, leader, assumed, is_empty=is_empty)
-        found = search.assign(self.levels.index(level))
-        if isinstance(found, str):
-            return found
-        places = sorted(found, key=lambda place: place.values)
+        places_or_reason = search.assign(self.levels.index(level))
+        if isinstance(places_or_reason, str):
+            return places_or_reason
+        places = sorted(places_or_reason, key=lambda place: place.values)
         counts = {request.pod_set.name: [(place, place.pods) for place in places]}
         if leader is not None:
             counts[leader.pod_set.name] = [(place, place.leaders) for place in places]
@@ -242,7 +242,7 @@ class FlavorTopology:
 
     def _inner_sizes(self, slices: Sequence[SliceConstraint]) -> dict[int, int] | str:
         """Level to the size of its groups, for nested slices."""
-        found: dict[int, int] = {}
+        sizes: dict[int, int] = {}
         for outer, constraint in pairwise(slices):
             if constraint.topology not in self.levels:
                 return f"no requested topology level for additional slice layer: {constraint.topology}"
@@ -254,8 +254,8 @@ class FlavorTopology:
                 return (
                     f"additional slice layer size {constraint.size} must evenly divide parent layer size {outer.size}"
                 )
-            found.update(dict.fromkeys(range(above + 1, level + 1), constraint.size))
-        return found
+            sizes.update(dict.fromkeys(range(above + 1, level + 1), constraint.size))
+        return sizes
 
 
 def _minus(left: Requests, right: Mapping[str, int]) -> Requests:
@@ -367,10 +367,10 @@ class _Search:
         return places
 
     def assign(self, level: int) -> list[_Place] | str:
-        found = self._fitting(level)
-        if isinstance(found, str):
-            return found
-        depth, places = found
+        fitting = self._fitting(level)
+        if isinstance(fitting, str):
+            return fitting
+        depth, places = fitting
         places = self._spread(places, self.count, self.leaders, self.size, by_slices=True)
         last = len(self.tree.levels) - 1
         while depth < min(last, self.slice_level):
@@ -420,9 +420,9 @@ class _Search:
             if left <= 0:
                 break
             is_last = not self.takes_least_free and place.slices >= left
-            one = self._best(places[index:], left, 0) if is_last else place
-            taken.append(one)
-            left -= one.slices
+            chosen = self._best(places[index:], left, 0) if is_last else place
+            taken.append(chosen)
+            left -= chosen.slices
         return self._failure(level, needed - left, needed) if left > 0 else (level, taken)
 
     def _spread(self, places: list[_Place], count: int, leaders: int, size: int, *, by_slices: bool) -> list[_Place]:
@@ -432,22 +432,22 @@ class _Search:
         left = count // unit
         places = self._leader_first(places, left, leaders, by_slices=by_slices)
         for index, place in enumerate(places):
-            one, is_led = place, leaders > 0
+            chosen, is_led = place, leaders > 0
             if (
                 not self.takes_least_free
-                and one.leaders >= leaders
-                and one.room(by_slices=by_slices, is_led=is_led) >= left
+                and chosen.leaders >= leaders
+                and chosen.room(by_slices=by_slices, is_led=is_led) >= left
             ):
-                one = self._best(places[index:], left, leaders, by_slices=by_slices)
-            room = one.room(by_slices=by_slices, is_led=is_led)
-            is_last = room >= left and one.leaders >= leaders
+                chosen = self._best(places[index:], left, leaders, by_slices=by_slices)
+            room = chosen.room(by_slices=by_slices, is_led=is_led)
+            is_last = room >= left and chosen.leaders >= leaders
             share = min(room, left)
-            one.pods, one.leaders = share * unit, min(one.leaders, leaders)
+            chosen.pods, chosen.leaders = share * unit, min(chosen.leaders, leaders)
             if by_slices:
-                one.slices = share
-            taken.append(one)
+                chosen.slices = share
+            taken.append(chosen)
             left -= share
-            leaders -= one.leaders
+            leaders -= chosen.leaders
             if is_last:
                 return taken
         return []

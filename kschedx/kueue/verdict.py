@@ -240,7 +240,7 @@ def _not_looked_at(verdict: Verdict, run: Run, job: Job) -> Verdict:
         elif (local := run.local_queue(job)) is not None and local.spec.cluster_queue not in run.queues:
             verdict = replace(verdict, lacking=local.spec.cluster_queue)
         return replace(verdict, wait=Wait.QUEUE, blocked=phrase)
-    first = next((one for one in queue.ordered if one.key != job.key), None)
+    first = next((other_job for other_job in queue.ordered if other_job.key != job.key), None)
     if queue.is_strict and first is not None and job.key in queue.waiting:
         return replace(verdict, wait=Wait.HEAD, behind=first.key, blocked=f"behind {first.key} (StrictFIFO)")
     return replace(verdict, wait=Wait.QUOTA, blocked=job.pending_message)
@@ -268,9 +268,9 @@ def _first_decision(run: Run, job: Job) -> tuple[Head | None, str]:
             return head, ""
         queue = run.queue_of(job)
         if queue is not None and job.key in queue.parked and job.shape in queue.bypassed:
-            for key, one in cycle.heads.items():
+            for key, its_head in cycle.heads.items():
                 if run.jobs[key].shape == job.shape:
-                    return one, key
+                    return its_head, key
     return None, ""
 
 
@@ -334,7 +334,9 @@ class _Trials:
     def _with(self, before: T, after: T) -> Snapshot:
         """Return the cluster with one object replaced."""
         kind = type(before)
-        return self._snapshot.with_records(kind, [after if one is before else one for one in self._snapshot.of(kind)])
+        return self._snapshot.with_records(
+            kind, [after if record is before else record for record in self._snapshot.of(kind)]
+        )
 
     def _with_priority(self, priority: int) -> Snapshot:
         spec = replace(self._workload.spec, priority=priority)
@@ -409,9 +411,9 @@ class _Trials:
             if local_queue.metadata.namespace == namespace and local_queue.spec.cluster_queue != own
         }
         fewest = sorted(others.items(), key=lambda item: len(self._pending_in(item[0])))
-        for _, one in fewest[:MOST_QUEUED]:
-            title = f"use LocalQueue {one.metadata.name} (ClusterQueue {one.spec.cluster_queue})"
-            spec = replace(self._workload.spec, queue_name=one.metadata.name)
+        for _, emptiest in fewest[:MOST_QUEUED]:
+            title = f"use LocalQueue {emptiest.metadata.name} (ClusterQueue {emptiest.spec.cluster_queue})"
+            spec = replace(self._workload.spec, queue_name=emptiest.metadata.name)
             changed = self._with(self._workload, replace(self._workload, spec=spec))
             yield from self._tried(RemedyKind.QUEUE, title, changed)
 
@@ -422,12 +424,12 @@ class _Trials:
         queue = self._run.queues[self._verdict.cluster_queue].queue
         known = {flavor.metadata.name: flavor for flavor in self._snapshot.of(ResourceFlavor)}
         for flavor in _flavors(queue):
-            found = known.get(flavor.name)
-            if found is None:
+            known_flavor = known.get(flavor.name)
+            if known_flavor is None:
                 continue
             for index, pod_set in enumerate(self._workload.spec.pod_sets):
                 spec = pod_set.template.spec
-                taint = untolerated_taint(spec, found)
+                taint = untolerated_taint(spec, known_flavor)
                 if taint is None:
                     continue
                 toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
@@ -439,7 +441,7 @@ class _Trials:
     def _priorities(self) -> Iterator[Remedy]:
         own = self._job.priority
         held = {job.priority for jobs in self._run.cache.jobs.values() for job in jobs.values()}
-        for priority in sorted(one for one in held if one >= own):
+        for priority in sorted(priority for priority in held if priority >= own):
             title = f"raise the priority from {own} to {priority + 1} or more"
             yield from self._tried(RemedyKind.PRIORITY, title, self._with_priority(priority + 1))
 
@@ -515,16 +517,16 @@ class _Trials:
                 wish = replace(request, required=None, preferred=request.required)
                 changed = self._with_pod_set(index, replace(pod_set, topology_request=wish))
                 yield from self._tried(RemedyKind.TOPOLOGY, title, changed)
-            least, most, found = 1, pod_set.count - 1, None
+            least, most, best = 1, pod_set.count - 1, None
             while least <= most:
                 count = (least + most) // 2
                 title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
                 changed = self._with_pod_set(index, replace(pod_set, count=count))
                 remedy = next(self._tried(RemedyKind.LESS, title, changed), None)
-                found = remedy or found
+                best = remedy or best
                 least, most = (least, count - 1) if remedy is None else (count + 1, most)
-            if found is not None:
-                yield found
+            if best is not None:
+                yield best
 
     def _selected(self) -> Iterator[Remedy]:
         """Labels for the ClusterQueue's namespace selector."""
@@ -614,8 +616,8 @@ class _Trials:
         known = {resource_flavor.metadata.name for resource_flavor in self._snapshot.of(ResourceFlavor)}
         missing = [flavor.name for flavor in _flavors(queue) if flavor.name not in known]
         if missing:
-            made = [ResourceFlavor(metadata=ObjectMeta(name=name)) for name in missing]
-            flavors = [*self._snapshot.of(ResourceFlavor), *made]
+            missing_flavors = [ResourceFlavor(metadata=ObjectMeta(name=name)) for name in missing]
+            flavors = [*self._snapshot.of(ResourceFlavor), *missing_flavors]
             near = [hint for name in missing if (hint := nearest(name, known))]
             title = f"create ResourceFlavor {', '.join(missing)}{f' ({near[0]})' if near else ''}"
             yield from self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(ResourceFlavor, flavors))

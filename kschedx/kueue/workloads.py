@@ -410,22 +410,22 @@ class Job:
     @property
     def usage(self) -> Usage:
         if self._usage is None:
-            found: Usage = {}
+            total: Usage = {}
             for requests in self.counted:
                 for name, amount in requests.requests.items():
                     fr = FlavorResource(requests.flavors.get(name, ""), name)
-                    found[fr] = plus(found.get(fr, 0), amount)
-            self._usage = found
+                    total[fr] = plus(total.get(fr, 0), amount)
+            self._usage = total
         return self._usage
 
     @property
     def topology_usage(self) -> TopologyUsage:
-        found: TopologyUsage = {}
+        usage: TopologyUsage = {}
         for requests in self.counted:
             if requests.domains is not None:
                 for flavor in dict.fromkeys(requests.flavors.values()):
-                    found.setdefault(flavor, []).extend(requests.domains)
-        return found
+                    usage.setdefault(flavor, []).extend(requests.domains)
+        return usage
 
     @property
     def mark(self) -> int:

@@ -64,9 +64,9 @@ def controller_selectors(pod: Pod, snapshot: Snapshot, *, stateful_sets: bool) -
             (stateful_set.metadata.namespace, stateful_set.spec.selector) for stateful_set in snapshot.stateful_sets
         ]
     for its_namespace, written in workloads:
-        found = _compiled(written)
-        if its_namespace == namespace and found is not None and found.matches(labels):
-            yield found
+        compiled_selector = _compiled(written)
+        if its_namespace == namespace and compiled_selector is not None and compiled_selector.matches(labels):
+            yield compiled_selector
 
 
 def _compiled(selector: LabelSelector | None) -> Selector | None:

@@ -164,8 +164,8 @@ def joined(parts: Sequence[Verdicts]) -> Verdicts:
     first error hides everything else."""
     codes = np.column_stack([part.codes for part in parts])
     failed = codes == Code.ERROR
-    told = np.column_stack([codes, *(part.reasons.codes for part in parts)])
-    group = np.unique(told, axis=0, return_inverse=True)[1]
+    columns = np.column_stack([codes, *(part.reasons.codes for part in parts)])
+    group = np.unique(columns, axis=0, return_inverse=True)[1]
     examples = np.unique(group.ravel(), return_index=True)[1]
 
     def reasons(row: TableRow) -> tuple[str, ...]:

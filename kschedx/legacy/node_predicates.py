@@ -172,7 +172,7 @@ class CheckNodeCondition(Predicate):
         reported = [tuple(unusable(nodes.node(row))) for row in nodes.each()]
 
         def about(condition: str, reason: str) -> Verdicts:
-            mask = np.array([condition in found for found in reported], dtype=np.bool_)
+            mask = np.array([condition in conditions for conditions in reported], dtype=np.bool_)
             account = PluginMessage(text=f"the node's condition {condition} is not {USABLE[condition]}")
             return Verdicts.first_of((mask, code, reason), explain=lambda row: (account,))
 

@@ -35,7 +35,9 @@ VERSION = "v1"
 DEFAULT_HARD_POD_AFFINITY_WEIGHT = 1
 NAME = re.compile(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
 
-TLS_FIELDS = {name[0].upper() + name[1:]: name for name in (one.encode_name for one in fields(ExtenderTLSConfig))}
+TLS_FIELDS = {
+    name[0].upper() + name[1:]: name for name in (field_info.encode_name for field_info in fields(ExtenderTLSConfig))
+}
 TLS_FIELDS["CAFile"], TLS_FIELDS["CAData"] = TLS_FIELDS.pop("CaFile"), TLS_FIELDS.pop("CaData")
 """Field names of rest.TLSClientConfig, which has none for JSON, with their names in later versions."""
 
@@ -91,7 +93,7 @@ class PolicyExtender(Struct, frozen=True, kw_only=True, rename="camel"):
         managed = {resource.name for resource in self.managed_resources}
         containers = (*pod.spec.containers, *pod.spec.init_containers)
         named = (container.resources.requests.keys() | container.resources.limits.keys() for container in containers)
-        return not managed or any(managed & one for one in named)
+        return not managed or any(managed & managed_names for managed_names in named)
 
 
 class PolicyDocument(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -154,10 +156,10 @@ def _decode(config: Mapping[str, object] | None) -> PolicyDocument:
     if not isinstance(config, Mapping):
         raise refuse("", f"expected a {KIND}, found {shown(config)}")
     for path, wanted in (("kind", KIND), ("apiVersion", VERSION)):
-        found = config.get(path)
-        if found is not None and found != wanted:
+        value = config.get(path)
+        if value is not None and value != wanted:
             hint = "before the framework, a scheduler is configured by a Policy" if path == "kind" else ""
-            raise refuse(path, f"expected {wanted}, found {shown(found)}", hint)
+            raise refuse(path, f"expected {wanted}, found {shown(value)}", hint)
     return decode(config, PolicyDocument, "")
 
 
@@ -223,7 +225,9 @@ def _with_provider(document: PolicyDocument, provider: Provider) -> PolicyDocume
         )
     if document.priorities is None:
         weights = provider.default_priorities.items()
-        document = replace(document, priorities=tuple(PriorityPolicy(name=name, weight=one) for name, one in weights))
+        document = replace(
+            document, priorities=tuple(PriorityPolicy(name=name, weight=weight) for name, weight in weights)
+        )
     return document
 
 
@@ -282,10 +286,10 @@ def _priority(written: PriorityPolicy, path: str, provider: Provider) -> tuple[t
 
 
 def _registered(name: str, known: Mapping[str, type[T]], what: str, path: str) -> type[T]:
-    found = known.get(name)
-    if found is None:
+    known_class = known.get(name)
+    if known_class is None:
         raise refuse(f"{path}.name", f"{what} {shown(name)} does not exist", nearest_or_all(name, known))
-    return found
+    return known_class
 
 
 def _check_name(name: str, path: str) -> None:

@@ -232,9 +232,11 @@ class _Allocation(Priority):
     """CPU and memory requests with the pod on the node, against the node's allocatable."""
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
-        asked = scored_request(pod.spec)
+        requested_amounts = scored_request(pod.spec)
         columns = {CPU: 0, MEMORY: 1}
-        requested = {name: nodes.nonzero_requested[:, column] + asked[name] for name, column in columns.items()}
+        requested = {
+            name: nodes.nonzero_requested[:, column] + requested_amounts[name] for name, column in columns.items()
+        }
         capacity = {name: amounts(nodes, nodes.allocatable, name) for name in columns}
         return self.score(requested[CPU], capacity[CPU], requested[MEMORY], capacity[MEMORY])
 

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def _named(*classes: type[T]) -> dict[str, type[T]]:
-    return {one.__name__: one for one in classes}
+    return {cls.__name__: cls for cls in classes}
 
 
 # Common to both versions.

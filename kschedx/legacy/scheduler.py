@@ -295,14 +295,16 @@ def schedule_with_predicates(runner: PredicateRunner, pod: Pod) -> Cycle:
         outcome=Outcome.UNSCHEDULABLE,
     )
     state = CycleState()
-    found = runner.run_pre_filter(state, pod)
-    if not found.status.is_success:
-        return replace(cycle, outcome=Outcome.ERROR, message=found.status.message, pre_filter_status=found.status)
-    nodes = runner.nodes if found.nodes is None else runner.nodes.only(found.nodes)
+    pre_filter = runner.run_pre_filter(state, pod)
+    if not pre_filter.status.is_success:
+        return replace(
+            cycle, outcome=Outcome.ERROR, message=pre_filter.status.message, pre_filter_status=pre_filter.status
+        )
+    nodes = runner.nodes if pre_filter.nodes is None else runner.nodes.only(pre_filter.nodes)
     if not len(nodes):
         return replace(cycle, message=NO_NODES)
     outcome = runner.passes_filters(state, pod, nodes)
-    cycle = replace(cycle, pre_filter=found.steps, nodes=nodes, filter=outcome)
+    cycle = replace(cycle, pre_filter=pre_filter.steps, nodes=nodes, filter=outcome)
     if np.any(outcome.codes == Code.ERROR):
         return replace(cycle, outcome=Outcome.ERROR, message=_errors(runner, outcome))
     if outcome.passed.any():

@@ -386,13 +386,13 @@ class NoVolumeZoneConflict(Predicate):
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is None or not undecided.any():
                 continue
-            found = self._volume(pod.metadata.namespace, volume.persistent_volume_claim.claim_name)
-            if isinstance(found, str):
-                parts.append(_zone_failed(undecided, found))
+            bound = self._volume(pod.metadata.namespace, volume.persistent_volume_claim.claim_name)
+            if isinstance(bound, str):
+                parts.append(_zone_failed(undecided, bound))
                 break
-            if found is not None:
-                outside = undecided & self._outside(*found, nodes)
-                parts.append(self._rejected(outside, *found, nodes))
+            if bound is not None:
+                outside = undecided & self._outside(*bound, nodes)
+                parts.append(self._rejected(outside, *bound, nodes))
                 undecided = undecided & ~outside
         return joined(parts)
 

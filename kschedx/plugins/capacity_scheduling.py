@@ -224,20 +224,20 @@ def preempt(
     """Find the smallest sets of victims on `nodes` that the quotas allow."""
     account = _Account(nodes.pods, pod, nodes.cluster.names, quotas, asked)
     beyond = is_beyond(pod, quotas, asked)
-    found: list[tuple[int, int]] = []
+    victims: list[tuple[int, int]] = []
     for row, node in enumerate(each_cluster_row(nodes.rows)):
         for running in _least_important_first(nodes, TableRow(row)):
             other = nodes.pods[running]
             # removed victims return what they borrowed, which reprieves others
             if may_go(other, pod, account.on(node), is_beyond=beyond):
                 account.move(node, other, -1)
-                found.append((running, row))
+                victims.append((running, row))
 
     def nobody(node: str) -> Status:
         text = f"No victims found on node {node} for preemptor pod {pod.metadata.name}"
         return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,))
 
-    rows, index = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    rows, index = np.array(victims, dtype=np.int64).reshape(-1, 2).T
     budgets = handle.snapshot.disruption_budgets
     potential = in_turn(nodes, rows, index, partial(exceeding, budgets))
     return dry_run(handle, state, pod, nodes, budgets, nobody=nobody, potential=potential, bounds=account)

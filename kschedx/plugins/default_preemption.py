@@ -98,8 +98,8 @@ class Preemptor(PostFilterPlugin):
         """(node,) the status codes that PostFilter gets for all nodes of the cluster; `outcome` covers only `nodes`."""
         release, count = self.handle.release, len(self.handle.nodes)
         if isinstance(outcome, Status):
-            told = release.behaviour.pre_filter_rejection_is_each_nodes_status
-            return np.full(count, outcome.code if told else _NO_STATUS, dtype=np.int64)
+            is_each = release.behaviour.pre_filter_rejection_is_each_nodes_status
+            return np.full(count, outcome.code if is_each else _NO_STATUS, dtype=np.int64)
         left_out = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if release.messages.node_left_out else _NO_STATUS
         codes = np.full(count, left_out, dtype=np.int64)
         codes[nodes.rows] = outcome.codes
@@ -205,13 +205,13 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
     def _with_groups(self, victims: tuple[int, ...]) -> tuple[int, ...]:
         """Add all other pods of groups that are preempted as a whole."""
         snapshot, pods = self.handle.snapshot, self.handle.nodes.pods
-        found = dict.fromkeys(victims)
+        groups = dict.fromkeys(victims)
         for row in victims:
             group = whole_group_of(snapshot.pod_groups, pods, row)
             if group is not None:
                 members = members_of(pods, group.metadata.namespace, group.metadata.name) & (pods.node >= 0)
-                found |= dict.fromkeys(np.flatnonzero(members).tolist())
-        return tuple(found)
+                groups |= dict.fromkeys(np.flatnonzero(members).tolist())
+        return tuple(groups)
 
     def _candidate_limit(self, nodes: int) -> int:
         share = nodes * self._args.min_candidate_nodes_percentage // 100

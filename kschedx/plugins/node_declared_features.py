@@ -59,15 +59,15 @@ KNOWN = (
 def read_features(declared: Iterable[str]) -> frozenset[str]:
     """Return the known features in a node's list. kube-scheduler expects a sorted list and misses a feature that is out
     of order."""
-    found: set[str] = set()
+    features: set[str] = set()
     position = 0
     for feature in declared:
         while position < len(KNOWN) and KNOWN[position] < feature:
             position += 1
         if position < len(KNOWN) and KNOWN[position] == feature:
-            found.add(feature)
+            features.add(feature)
             position += 1
-    return frozenset(found)
+    return frozenset(features)
 
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):

@@ -170,14 +170,14 @@ def _required(numas: Sequence[Numa], request: Amounts) -> tuple[Chosen | None, b
             (far, chosen) for far, chosen in zip(distances, every, strict=True) if _holds(numas, chosen, request)
         ]
         if fitting:
-            far, chosen = min(fitting, key=lambda found: found[0])
+            far, chosen = min(fitting, key=lambda pair: pair[0])
             return chosen, bool(far == closest)
     return None, False
 
 
 def _distance(numas: Sequence[Numa], chosen: Chosen) -> np.float32:
     """Return the mean distance of all pairs, each node with itself included."""
-    total = sum(numas[one].distances.get(numas[other].id, FARTHEST) for one in chosen for other in chosen)
+    total = sum(numas[numa].distances.get(numas[other].id, FARTHEST) for numa in chosen for other in chosen)
     return np.float32(total) / np.float32(len(chosen) * len(chosen))
 
 
@@ -237,28 +237,28 @@ def mean(scores: Sequence[int]) -> int:
 
 
 def _by_weight(share: Callable[[int, int], int]) -> Callable[[Amounts, Amounts, Weights], int]:
-    def score(asked: Amounts, available: Amounts, weights: Weights) -> int:
+    def score(requested: Amounts, available: Amounts, weights: Weights) -> int:
         total = 0
-        for name, amount in asked.items():
+        for name, amount in requested.items():
             there = available.get(name, 0)
             fits = there != 0 and amount <= there
             total += weights.get(name, 1) * (share(_units(amount), _units(there)) if fits else 0)
-        return total // sum(weights.get(name, 1) for name in asked)
+        return total // sum(weights.get(name, 1) for name in requested)
 
     return score
 
 
-def _balanced(asked: Amounts, available: Amounts, weights: Weights) -> int:
+def _balanced(requested: Amounts, available: Amounts, weights: Weights) -> int:
     """Score higher the closer the fractions of all resources are."""
-    there = {name: _units(available.get(name, 0)) for name in asked}
-    shares = [_units(asked[name]) / there[name] if there[name] else 1.0 for name in sorted(asked)]
+    there = {name: _units(available.get(name, 0)) for name in requested}
+    shares = [_units(requested[name]) / there[name] if there[name] else 1.0 for name in sorted(requested)]
     if max(shares) > 1:
         return 0
     if len(shares) == 1:
         return MIN_INT64  # Go computes this from the variance of a single number, which is NaN
     middle = sum(shares) / len(shares)
     apart = [share - middle for share in shares]
-    variance = (sum(one * one for one in apart) - sum(apart) * sum(apart) / len(shares)) / (len(shares) - 1)
+    variance = (sum(share * share for share in apart) - sum(apart) * sum(apart) / len(shares)) / (len(shares) - 1)
     return int((1 - variance) * MAX_NODE_SCORE)
 
 
@@ -268,8 +268,8 @@ def _units(nano: int) -> int:
 
 
 STRATEGIES: Mapping[str, Callable[[Amounts, Amounts, Weights], int]] = {
-    LEAST_ALLOCATED: _by_weight(lambda asked, there: (there - asked) * MAX_NODE_SCORE // there),
-    "MostAllocated": _by_weight(lambda asked, there: asked * MAX_NODE_SCORE // there),
+    LEAST_ALLOCATED: _by_weight(lambda requested, there: (there - requested) * MAX_NODE_SCORE // there),
+    "MostAllocated": _by_weight(lambda requested, there: requested * MAX_NODE_SCORE // there),
     "BalancedAllocation": _balanced,
 }
 
@@ -342,18 +342,18 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
             return SUCCESS
         numas = numas_of(topology)
         if manager.scope == "pod":
-            found = _fitting(numas, effective_request(pod), qos, allocatable)
-            return _rejected("cannot align pod", "", found, numas) if isinstance(found, str) else SUCCESS
+            fitting = _fitting(numas, effective_request(pod), qos, allocatable)
+            return _rejected("cannot align pod", "", fitting, numas) if isinstance(fitting, str) else SUCCESS
         for init in pod.spec.init_containers:
-            found = _fitting(numas, requests_of(init), qos, allocatable)
-            if isinstance(found, str):
+            fitting = _fitting(numas, requests_of(init), qos, allocatable)
+            if isinstance(fitting, str):
                 kind = "sidecar" if init.is_restartable_init else "init"
-                return _rejected(f"cannot align {kind} container", init.name, found, numas)
+                return _rejected(f"cannot align {kind} container", init.name, fitting, numas)
         for container in pod.spec.containers:
-            found = _fitting(numas, requests_of(container), qos, allocatable)
-            if isinstance(found, str):
-                return _rejected("cannot align container", container.name, found, numas)
-            _take(numas, found, requests_of(container), qos)
+            fitting = _fitting(numas, requests_of(container), qos, allocatable)
+            if isinstance(fitting, str):
+                return _rejected("cannot align container", container.name, fitting, numas)
+            _take(numas, fitting, requests_of(container), qos)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
@@ -368,12 +368,14 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         manager, numas = topology_manager(topology), numas_of(topology)
         is_whole = manager.scope == "pod"
         containers = (*pod.spec.init_containers, *pod.spec.containers)
-        asked = [effective_request(pod)] if is_whole else [requests_of(container) for container in containers]
+        requests = [effective_request(pod)] if is_whole else [requests_of(container) for container in containers]
         if self._strategy == LEAST_NUMA_NODES:
-            return least_numa(asked, numas, manager.max_numa_nodes)
+            return least_numa(requests, numas, manager.max_numa_nodes)
         if manager.policy != SINGLE_NUMA_NODE:
             return 0
-        return mean([over_zones(self._strategy, item, numas, self._weights, topology.metadata.name) for item in asked])
+        return mean(
+            [over_zones(self._strategy, item, numas, self._weights, topology.metadata.name) for item in requests]
+        )
 
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         return SUCCESS

@@ -27,15 +27,15 @@ class NodeResourcesAllocatable(ScorePlugin):
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
-        found = args_of_another_project(args, NodeResourcesAllocatableArgs, self.name)
-        if found.mode not in (LEAST, MOST):
-            raise ConfigError(f'{self.name}: mode "{found.mode}" is none', hint=f"allowed: {LEAST}, {MOST}")
-        wrong = next((resource.name for resource in found.resources if resource.weight <= 0), None)
+        decoded = args_of_another_project(args, NodeResourcesAllocatableArgs, self.name)
+        if decoded.mode not in (LEAST, MOST):
+            raise ConfigError(f'{self.name}: mode "{decoded.mode}" is none', hint=f"allowed: {LEAST}, {MOST}")
+        wrong = next((resource.name for resource in decoded.resources if resource.weight <= 0), None)
         if wrong is not None:
             raise ConfigError(f"{self.name}: the weight of {wrong} should be a positive value")
-        self._sign = 1 if found.mode == MOST else -1
+        self._sign = 1 if decoded.mode == MOST else -1
         # if a resource is named twice, the last weight counts
-        self._weights = {resource.name: resource.weight for resource in found.resources or BY_DEFAULT}
+        self._weights = {resource.name: resource.weight for resource in decoded.resources or BY_DEFAULT}
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         total = np.zeros(len(nodes), dtype=np.int64)

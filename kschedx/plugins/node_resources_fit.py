@@ -155,12 +155,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         """`filter` as an inequality, with all terms that depend on the node's pods on one side."""
         checked = list(self._checked(state[REQUEST]))
         known = nodes.resources.index
-        if self._refuses_sidecars(pod) or any(one not in known or self._has_device_class(one) for one, _ in checked):
+        if self._refuses_sidecars(pod) or any(
+            resource not in known or self._has_device_class(resource) for resource, _ in checked
+        ):
             return None
         places = [known[resource] for resource, _ in checked]
-        asked = np.array([amount for _, amount in checked], dtype=np.int64)
+        requested = np.array([amount for _, amount in checked], dtype=np.int64)
         # the number of pods is checked first
-        limit = np.column_stack([nodes.allowed_pods - 1, nodes.allocatable[:, places] - asked])
+        limit = np.column_stack([nodes.allowed_pods - 1, nodes.allocatable[:, places] - requested])
 
         def sums(some: NodeTable) -> IntArray:
             used = np.empty((len(some), 1 + len(places)), dtype=np.int64)
@@ -220,8 +222,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _offered(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Offered:
         if SCORED not in state:
             state[SCORED] = self._scored_request(pod, nodes)
-        asked, devices = state[SCORED], partial(scored_devices, self.handle)
-        return Offered.of(nodes, self._strategy.resources, asked, with_defaults=True, devices=devices)
+        requested, devices = state[SCORED], partial(scored_devices, self.handle)
+        return Offered.of(nodes, self._strategy.resources, requested, with_defaults=True, devices=devices)
 
     def _scored(self, allocation: Allocation) -> IntArray:
         strategy = self._strategy
@@ -233,15 +235,15 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def score_placement(self, pods: Sequence[Pod], nodes: NodeTable) -> int:
         resources = self._strategy.resources
-        asked = np.array([self._scored_request(pod, nodes) for pod in pods], dtype=np.int64).sum(axis=0)
-        offered = Offered.of(nodes, resources, asked.tolist(), with_defaults=True, devices=lambda nodes, name: None)
+        requested = np.array([self._scored_request(pod, nodes) for pod in pods], dtype=np.int64).sum(axis=0)
+        offered = Offered.of(nodes, resources, requested.tolist(), with_defaults=True, devices=lambda nodes, name: None)
         each = offered.allocation(nodes)
         allocatable, allocated = each.allocatable.sum(axis=0), each.allocated.sum(axis=0)
         whole = Allocation(
             counts=allocatable[np.newaxis] != 0,
             allocatable=allocatable[np.newaxis],
             allocated=allocated[np.newaxis],
-            requested=(allocated + asked)[np.newaxis],
+            requested=(allocated + requested)[np.newaxis],
             counts_everywhere=bool(allocatable.all()),
         )
         return int(most_allocated(whole, resources)[0])

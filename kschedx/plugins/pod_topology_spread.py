@@ -615,7 +615,7 @@ class FollowedSpreads(Following):
             spreads.append((replace(spread, weight=_weight(size)), counts))
         self._soft = spreads
         if spreads:
-            self._costs = [one.cost(np.arange(len(one.labelled))) for one, _ in spreads]
+            self._costs = [spread.cost(np.arange(len(spread.labelled))) for spread, _ in spreads]
             self.raw = _rounded_sum(self._costs, len(self._costs[0]))
         return self.raw is None or int(self.raw.min()) > _INVALID
 

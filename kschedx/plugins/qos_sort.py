@@ -41,10 +41,10 @@ def qos_of(pod: Pod, release: Release) -> QOS:
 
 def _add(total: dict[str, int], more: ResourceList) -> set[str]:
     """Add the resources that count, and return the names of those that are not zero."""
-    found = {name: amount for name in COUNTED if (amount := nano_units(more.get(name, "0"))) > 0}
-    for name, amount in found.items():
+    amounts = {name: amount for name in COUNTED if (amount := nano_units(more.get(name, "0"))) > 0}
+    for name, amount in amounts.items():
         total[name] = total.get(name, 0) + amount
-    return set(found)
+    return set(amounts)
 
 
 # QOSSort of scheduler-plugins (pkg/qos), as of August 2026 with Kubernetes 1.35.4.

@@ -68,11 +68,13 @@ def read_requests(handle: Handle, pod: Pod) -> Hashable:
     waiting = replace(options, use_status_resources=False, node_allocatable_claims=False)
     scored = scored_options(options, handle.release)
     without_gates = replace(scored, use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
-    found = (
+    requests = (
         pod_request(pod.spec, pod.status, request_options)
         for request_options in dict.fromkeys((options, waiting, scored, without_gates))
     )
-    return tuple((frozenset(request.amounts.items()), request.nonzero_cpu, request.nonzero_memory) for request in found)
+    return tuple(
+        (frozenset(request.amounts.items()), request.nonzero_cpu, request.nonzero_memory) for request in requests
+    )
 
 
 class Allocation(Struct, frozen=True, kw_only=True):
@@ -133,11 +135,11 @@ class Offered(Struct, frozen=True, kw_only=True):
             column = nonzero.get(resource.name, nodes.resources.index.get(resource.name))
             if column is not None:
                 columns.append((i, resource.name in nonzero, column))
-            found = devices(nodes, resource.name) if not allocatable[i].all() else None
-            if found is not None:
-                instead = (allocatable[i] == 0) & (found[0] > 0)
-                allocatable[i, instead] = found[0][instead]
-                taken.append((i, instead, found[1]))
+            devices_of_nodes = devices(nodes, resource.name) if not allocatable[i].all() else None
+            if devices_of_nodes is not None:
+                instead = (allocatable[i] == 0) & (devices_of_nodes[0] > 0)
+                allocatable[i, instead] = devices_of_nodes[0][instead]
+                taken.append((i, instead, devices_of_nodes[1]))
         counts = allocatable != 0
         return cls(
             counts=counts,
@@ -154,17 +156,17 @@ class Offered(Struct, frozen=True, kw_only=True):
             allocatable=self.allocatable.take(rows, axis=1),
             request=self.request,
             columns=self.columns,
-            devices=tuple((one, instead[rows], taken[rows]) for one, instead, taken in self.devices),
+            devices=tuple((resource, instead[rows], taken[rows]) for resource, instead, taken in self.devices),
             counts_everywhere=self.counts_everywhere,
         )
 
     def allocation(self, nodes: NodeTable) -> Allocation:
         """Add the requests of the nodes' pods and of the incoming pod."""
         allocated = np.zeros(self.allocatable.shape, dtype=np.int64)
-        for one, is_nonzero, column in self.columns:
-            allocated[one] = (nodes.nonzero_requested if is_nonzero else nodes.requested)[:, column]
-        for one, instead, taken in self.devices:
-            allocated[one, instead] = taken[instead]
+        for resource, is_nonzero, column in self.columns:
+            allocated[resource] = (nodes.nonzero_requested if is_nonzero else nodes.requested)[:, column]
+        for resource, instead, taken in self.devices:
+            allocated[resource, instead] = taken[instead]
         requested = allocated + self.request
         if not self.counts_everywhere:
             allocated, requested = np.where(self.counts, allocated, 0), np.where(self.counts, requested, 0)

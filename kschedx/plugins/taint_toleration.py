@@ -88,7 +88,11 @@ def untolerated_taint(taint: Taint, tolerations: Sequence[Toleration], node: Nod
     """Return the taint, with the toleration of the same key that differs in the fewest fields."""
     condition = CONDITION_OF_TAINT.get(taint.key)
     conditions = node.status.conditions if node is not None else ()
-    said = (one for one in conditions if one.type == condition and (one.status == "True") is (condition != "Ready"))
+    said = (
+        reported
+        for reported in conditions
+        if reported.type == condition and (reported.status == "True") is (condition != "Ready")
+    )
     nearest: tuple[int, list[str]] | None = None
     for index, toleration in enumerate(tolerations):
         if toleration.key != taint.key:

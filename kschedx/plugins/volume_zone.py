@@ -80,8 +80,12 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         return Touch.NOTHING
 
     def tells_apart(self, pod: Pod) -> Hashable:
-        found = self._topologies(pod)
-        return pod.key if isinstance(found, Status) else tuple((topology.key, topology.zones) for topology in found)
+        topologies = self._topologies(pod)
+        return (
+            pod.key
+            if isinstance(topologies, Status)
+            else tuple((topology.key, topology.zones) for topology in topologies)
+        )
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         topologies = self._topologies(pod)
@@ -112,8 +116,8 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def _claims_refused(self, status: Status, labelled: BoolArray) -> Verdicts:
         """Report the error of a claim if PreFilter did not run. `labelled`: nodes with zone labels."""
-        asked = self.handle.release.behaviour.zone_labels_decide_before_claims
-        mask = labelled if asked else np.ones(len(labelled), dtype=np.bool_)
+        is_first = self.handle.release.behaviour.zone_labels_decide_before_claims
+        mask = labelled if is_first else np.ones(len(labelled), dtype=np.bool_)
         return Verdicts.first_of((mask, status.code, status.message), explain=lambda _: status.findings)
 
     def _topologies(self, pod: Pod) -> tuple[_Topology, ...] | Status:
@@ -122,10 +126,10 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is None:
                 continue
-            found = self._of_claim(pod, volume.name, volume.persistent_volume_claim.claim_name)
-            if isinstance(found, Status):
-                return found
-            topologies += found
+            claim_topologies = self._of_claim(pod, volume.name, volume.persistent_volume_claim.claim_name)
+            if isinstance(claim_topologies, Status):
+                return claim_topologies
+            topologies += claim_topologies
         return tuple(topologies)
 
     def _of_claim(self, pod: Pod, volume_name: str, name: str) -> list[_Topology] | Status:

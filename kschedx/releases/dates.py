@@ -92,6 +92,6 @@ def _dated(at: Callable[[Minor], T], values: tuple[object, ...] = ()) -> T:
 
 def values_of(facts: type[DatedFacts], name: str) -> tuple[object, ...]:
     """Return all values of a `dated` fact, oldest first."""
-    found = vars(facts)[name]
-    assert isinstance(found, _Dated), "only a dated fact has a history"
-    return found.values
+    value = vars(facts)[name]
+    assert isinstance(value, _Dated), "only a dated fact has a history"
+    return value.values

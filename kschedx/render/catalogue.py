@@ -167,8 +167,8 @@ def all_lines(width: int) -> list[Text]:
 def _their_lines(what: str, width: int) -> list[Text]:
     """Return the reasons of plugins of other packages, by the plugin's name or the reason's id."""
     lines: list[Text] = []
-    for plugin, found in of_packages():
-        reasons = {} if isinstance(found, ConfigError) else found.reasons
+    for plugin, plugin_class in of_packages():
+        reasons = {} if isinstance(plugin_class, ConfigError) else plugin_class.reasons
         for name, explained in reasons.items():
             if what in (plugin, name):
                 reason = Reason(

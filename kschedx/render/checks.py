@@ -120,22 +120,22 @@ def sarif(checks: Sequence[Check], version: str) -> str:
 
 def _result(check: Check) -> dict[str, object]:
     text = "\n".join(visible(line) for line in check.text.splitlines()) or RULES[check.rule]
-    found: dict[str, object] = {
+    result: dict[str, object] = {
         "ruleId": check.rule,
         "level": "error" if check.result is Result.FAILED and check.rule != "configuration" else "warning",
         "message": {"text": f"{visible(check.name)}: {text}"},
         "partialFingerprints": {FINGERPRINT: check.fingerprint},
     }
     if check.since is not None:
-        found["baselineState"] = check.since.value
+        result["baselineState"] = check.since.value
     if check.place.source not in ("", "-"):
         location: dict[str, object] = {"artifactLocation": {"uri": _uri(check.place.source)}}
         if check.place.line is not None:
             location["region"] = {"startLine": check.place.line}
-        found["locations"] = [{"physicalLocation": location}]
+        result["locations"] = [{"physicalLocation": location}]
     if check.reasons:
-        found["properties"] = {"reasons": {name: reason_page(name) for name in check.reasons}}
-    return found
+        result["properties"] = {"reasons": {name: reason_page(name) for name in check.reasons}}
+    return result
 
 
 def _uri(path: str) -> str:

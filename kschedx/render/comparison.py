@@ -82,7 +82,7 @@ def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = Fa
     if summary is None:
         return lines
     lines += [BLANK, text(compared(summary), BOLD)]
-    lines += [text(f"  {told}") for told in joined(effect_counts(summary), width - 2)]
+    lines += [text(f"  {effect_text}") for effect_text in joined(effect_counts(summary), width - 2)]
     for phrase in left_out(summary):
         lines += paragraph(phrase, width, first="  ", style=DIM)
     if summary.not_repacked:
@@ -153,7 +153,7 @@ def _in_two_lines(phrase: str, room: int) -> str:
     """Return as many items of a list as fit in two lines, and the number of the others. Any other text is unchanged."""
     items = phrase.split(", ")
     shorter = (listed(items, most) for most in range(len(items), 0, -1))
-    return next((one for one in shorter if len(wrapped(one, room)) <= MOST_LINES), phrase)
+    return next((phrase for phrase in shorter if len(wrapped(phrase, room)) <= MOST_LINES), phrase)
 
 
 def _nodes(repacking: Repacking, names: tuple[str, str], width: int) -> list[Text]:
@@ -211,14 +211,16 @@ def story_lines(
     if before.nodes != after.nodes:
         nodes = tuple(sorted({*before.nodes, *after.nodes}))
         before, after = before.on(nodes), after.on(nodes)
-    told = list(_rows(before, after))
-    rows = list(_without_empty_sections(row for row in told if row.is_title or row.differs or not only_differences))
+    story_rows = list(_rows(before, after))
+    rows = list(
+        _without_empty_sections(row for row in story_rows if row.is_title or row.differs or not only_differences)
+    )
     size = max((cell_len(visible(row.label)) for row in rows if not row.is_title), default=8)
     size = min(size, width // 3)
     room = max((width - size - 8) // 2, 16)
     head = Row(label="", before=f"{names[0]} ({before.version})", after=f"{names[1]} ({after.version})")
     lines = [text(f"{after.pod}: before and after", BOLD), BLANK, *_beside(head, size, room, DIM)]
-    if not any(row.differs for row in told):
+    if not any(row.differs for row in story_rows):
         lines.append(text("  nothing differs"))
     for row in rows:
         mark, style = (MARK, BOLD) if row.differs else ("  ", "")
@@ -288,19 +290,19 @@ def _rejections(before: Story, after: Story) -> Iterator[Row]:
         yield Row(label="rejected", is_title=True)
     for rejection in dict.fromkeys((*first, *second)):
         label = f"{rejection.plugin}: {', '.join(rejection.reasons)}"
-        yield _row(label, (found.get(rejection, "") for found in (first, second)))
+        yield _row(label, (marks.get(rejection, "") for marks in (first, second)))
 
 
 def _by_reason(story: Story, other: Story) -> dict[Rejection, str]:
     """Return reasons to the nodes that have them. Nodes that the other side does not reject for that reason come
     first."""
-    found = dict.fromkeys(story.stops, "before any node")
+    marks = dict.fromkeys(story.stops, "before any node")
     for number, rejection in enumerate(story.rejections):
         others = set(other.nodes_of(other.rejections.index(rejection))) if rejection in other.rejections else set()
         names = sorted(story.nodes_of(number), key=others.__contains__)
         if names:
-            found[rejection] = f"{count(len(names), 'node')}: {listed(names, 3)}"
-    return found
+            marks[rejection] = f"{count(len(names), 'node')}: {listed(names, 3)}"
+    return marks
 
 
 def _scores(before: Story, after: Story) -> Iterator[Row]:
@@ -317,9 +319,9 @@ def _scores(before: Story, after: Story) -> Iterator[Row]:
 
 def _interesting(before: Story, after: Story) -> list[str]:
     """Return the winners, then the nodes behind them, then others whose scores differ."""
-    found = [name for story in (before, after) for name in story.chosen[:1]]
-    found += [story.nodes[row] for story in (before, after) if (row := story.runner_up) is not None]
-    return list(dict.fromkeys((*found, *rescored_nodes(before, after))))[:MOST_NODES]
+    names = [name for story in (before, after) for name in story.chosen[:1]]
+    names += [story.nodes[row] for story in (before, after) if (row := story.runner_up) is not None]
+    return list(dict.fromkeys((*names, *rescored_nodes(before, after))))[:MOST_NODES]
 
 
 def _score(story: Story, plugin: str, row: int) -> str:

@@ -406,11 +406,11 @@ def _fate_of(landing: Landing, short: Mapping[str, str] = {}) -> str:
 
 def _refused(loop: Loop) -> dict[str, list[str]]:
     """Return errors to the pods and plugins that they refuse."""
-    found: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for eviction in loop.refused:
         error = eviction.error.replace(f' "{eviction.pod.name}"', "")
-        found.setdefault(error, []).append(f"{eviction.pod.key} ({eviction.plugin})")
-    return found
+        reasons.setdefault(error, []).append(f"{eviction.pod.key} ({eviction.plugin})")
+    return reasons
 
 
 def _refusal_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
@@ -498,7 +498,9 @@ def _reasons_table(title: str, reasons: Sequence[tuple[str, Sequence[str]]]) -> 
 def usage_section(before: Shares, after: Shares) -> Usage:
     """Return the requested share of every node's resources; nodes that change most come first."""
     resources = tuple(dict.fromkeys(name for item in before.values() for name in item))
-    ordered = sorted(before, key=lambda node: -sum(abs(after[node][name] - one) for name, one in before[node].items()))
+    ordered = sorted(
+        before, key=lambda node: -sum(abs(after[node][name] - share) for name, share in before[node].items())
+    )
 
     def side(shares: Shares) -> tuple[tuple[int | None, ...], ...]:
         return tuple(

@@ -174,54 +174,56 @@ def _mixed(mixture: gaps.Mixture) -> tuple[str, tuple[Fact, ...]]:
             assert_never(mixture)
 
 
-def _absent(found: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
-    match found:
+def _absent(absence: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
+    match absence:
         case gaps.Lacking():
-            return _lacking(found)
+            return _lacking(absence)
         case gaps.MissingKind():
-            return f"{found.kind}: {missing_kind_text(found)}", ()
+            return f"{absence.kind}: {missing_kind_text(absence)}", ()
         case gaps.PerhapsNone():
-            return f"none exist, or none were saved: {', '.join(found.kinds)}", ()
+            return f"none exist, or none were saved: {', '.join(absence.kinds)}", ()
         case gaps.NamespacesOnly():
-            return f"a snapshot of {listed(found.namespaces, NAMES)} only: pods of other namespaces are missing", ()
+            return f"a snapshot of {listed(absence.namespaces, NAMES)} only: pods of other namespaces are missing", ()
         case gaps.PodsOfNamespaces():
-            return _pods_of_namespaces(found)
+            return _pods_of_namespaces(absence)
         case gaps.Cut():
-            kinds = [f"{number:,} {kind}, {found.there[kind]:,} now" for kind, number in found.kinds.items()]
+            kinds = [f"{number:,} {kind}, {absence.there[kind]:,} now" for kind, number in absence.kinds.items()]
             return "the snapshot was truncated or edited after it was taken", (Fact(label="held", items=tuple(kinds)),)
         case gaps.Orphans():
-            where = "a missing node" if found.total == 1 else f"{found.total:,} missing nodes"
-            rest = found.total - len(found.nodes)
-            items = [*map(_unknown_node, found.nodes), *([(f"{count(rest, 'more node')}",)] if rest else [])]
-            return f"{count(found.pods, 'pod is', 'pods are')} on {where}", tuple(
+            where = "a missing node" if absence.total == 1 else f"{absence.total:,} missing nodes"
+            rest = absence.total - len(absence.nodes)
+            items = [*map(_unknown_node, absence.nodes), *([(f"{count(rest, 'more node')}",)] if rest else [])]
+            return f"{count(absence.pods, 'pod is', 'pods are')} on {where}", tuple(
                 Fact(label="" if position else "node", items=item) for position, item in enumerate(items)
             )
         case gaps.WorkloadPods():
-            missing = count(found.pods, "pod is", "pods are")
-            return f"{missing} missing: workloads report {found.of:,}", (Fact(label="of", items=found.workloads),)
+            missing = count(absence.pods, "pod is", "pods are")
+            return f"{missing} missing: workloads report {absence.of:,}", (Fact(label="of", items=absence.workloads),)
         case gaps.EmptyNodes():
-            number = f"{found.empty:,} of {count(found.total, 'node runs', 'nodes run')} no pod, not even a DaemonSet's"
-            return number, (Fact(label="nodes", items=(listed(found.nodes, NAMES, found.empty),)),)
+            number = (
+                f"{absence.empty:,} of {count(absence.total, 'node runs', 'nodes run')} no pod, not even a DaemonSet's"
+            )
+            return number, (Fact(label="nodes", items=(listed(absence.nodes, NAMES, absence.empty),)),)
         case gaps.NoStatus():
-            number = count(found.pods, "pod on a node has", "pods on nodes have")
-            return f"{number} no status", (Fact(label="pods", items=(listed(found.examples, NAMES, found.pods),)),)
+            number = count(absence.pods, "pod on a node has", "pods on nodes have")
+            return f"{number} no status", (Fact(label="pods", items=(listed(absence.examples, NAMES, absence.pods),)),)
         case gaps.NoAutoscalerStatus():
-            namespace, _, name = found.config_map.partition("/")
+            namespace, _, name = absence.config_map.partition("/")
             phrase = shell_command("kubectl get configmap {} -n {} -o yaml", name, namespace)
             return "cluster-autoscaler's status is missing", (
-                Fact(label="runs as", items=(found.pod,)),
+                Fact(label="runs as", items=(absence.pod,)),
                 Fact(label="add", items=(phrase,), whole=True),
             )
         case gaps.NoNodePools():
-            made = count(found.nodes, "node was", "nodes were")
-            return f"{made} created by Karpenter, but its NodePools are missing", (
-                Fact(label="node", items=(found.example,)),
+            nodes_text = count(absence.nodes, "node was", "nodes were")
+            return f"{nodes_text} created by Karpenter, but its NodePools are missing", (
+                Fact(label="node", items=(absence.example,)),
                 Fact(label="add", items=("kubectl get nodepools,nodeclaims -o yaml",), whole=True),
             )
         case gaps.AutoscalerFlags():
             return "cluster-autoscaler's Deployment is missing: kschedx assumes default flags", ()
         case _:
-            assert_never(found)
+            assert_never(absence)
 
 
 def _lacking(lacking: gaps.Lacking) -> tuple[str, tuple[Fact, ...]]:
@@ -449,11 +451,11 @@ def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _B
     lines: list[Text] = []
     shown = kinds if wide or len(kinds) <= KINDS + 1 else kinds[:KINDS]
     label = max(len(missing_kind.kind) for missing_kind in shown)
-    for found in shown:
-        text = f"{missing_kind_text(found)}{certainty_text(found.certainty)} · {missing_kind_effect(found)}"
-        if found.reaction is not gaps.Reaction.SILENT:
-            text += f"; {' '.join(reaction_fact(found.reaction).items)}"
-        lines += paragraph(text, width, first=f"  {found.kind:<{label}}  ")
+    for missing in shown:
+        text = f"{missing_kind_text(missing)}{certainty_text(missing.certainty)} · {missing_kind_effect(missing)}"
+        if missing.reaction is not gaps.Reaction.SILENT:
+            text += f"; {' '.join(reaction_fact(missing.reaction).items)}"
+        lines += paragraph(text, width, first=f"  {missing.kind:<{label}}  ")
     if len(shown) < len(kinds):
         lines.append(line((f"  {len(kinds) - len(shown):,} more: -o wide", DIM)))
     silent = [kind for kind in kinds if kind.reaction is gaps.Reaction.SILENT]
@@ -489,4 +491,4 @@ def _completion(completion: Completion, width: int) -> list[Text]:
 
 def _height(lines: Iterable[Text], width: int) -> int:
     """Return the number of terminal rows."""
-    return sum(max(-(-one.cell_len // width), 1) for one in lines)
+    return sum(max(-(-drawn_line.cell_len // width), 1) for drawn_line in lines)

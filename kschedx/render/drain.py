@@ -146,11 +146,11 @@ def several_lines(
 
     if len(drained) == 1:
         return story(drained[0])
-    good = [one for one in drained if one.is_done]
-    bad = [one for one in drained if not one.is_done]
+    good = [drain for drain in drained if drain.is_done]
+    bad = [drain for drain in drained if not drain.is_done]
     lines = [*title_lines(drains_headline(drained), Tone.BAD if bad else Tone.GOOD, width), *fixes]
     if wide:
-        return [*lines, *(line for one in drained for line in [BLANK, *story(one)])]
+        return [*lines, *(line for drain in drained for line in [BLANK, *story(drain)])]
     for drain_result in bad[:nodes]:
         lines += [BLANK, *story(drain_result)]
     lines += more(len(bad) - nodes, "node", " that cannot")
@@ -182,10 +182,10 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None) -> Iter
             yield Fact(label="refused", items=(f"{phrase}: {listed(pods, 3)}",))
         return
     if drained.is_unconfirmed:
-        its = [one.pod for one in drained.of(*LEAVES)]
+        its = [drained_pod.pod for drained_pod in drained.of(*LEAVES)]
         phrase = f"{listed(its, 3)}: the kubelet of {drained.node} does not answer, so no deletion is confirmed"
         yield Fact(label="blocked", items=(phrase,))
-        if kept := [one.pod for one in drained.of(DrainOutcome.TERMINATING)]:
+        if kept := [drained_pod.pod for drained_pod in drained.of(DrainOutcome.TERMINATING)]:
             yield Fact(label="", items=(f"{listed(kept, 3)}: recreated only once it is gone",))
     stopped: dict[tuple[DrainOutcome, str], list[str]] = {}
     for pod in drained.of(*STAYS):
@@ -197,7 +197,7 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None) -> Iter
             namespace, _, name = pending[0].partition("/")
             ask = shell_command("kschedx why pod/{} -n {}", name, namespace)
             yield Fact(label="", items=(f"first let {pending[0]} be scheduled: {ask}",))
-    stranded = [one.pod for one in drained.pending]
+    stranded = [drained_pod.pod for drained_pod in drained.pending]
     if stranded:
         verb = "fits" if len(stranded) == 1 else "fit"
         why = "" if story is None else story_reason(story)
@@ -250,9 +250,9 @@ def each_lines(
     good = [result for result in drained if result.is_done]
     bad = [result for result in drained if not result.is_done]
     lines = title_lines(drains_headline(drained), Tone.BAD if bad else Tone.GOOD, width)
-    refused = [(one, forced[one.node]) for one in bad if one.is_refused and one.node in forced]
+    refused = [(drain, forced[drain.node]) for drain in bad if drain.is_refused and drain.node in forced]
     if refused:
-        flags = dict.fromkeys(flag for one, then in refused for flag in _flags(one, then).split())
+        flags = dict.fromkeys(flag for drain, then in refused for flag in _flags(drain, then).split())
         could = len(good) + sum(then.is_done for _, then in refused)
         text = f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
         lines += paragraph(text, width, first="  ")
@@ -273,7 +273,7 @@ def each_lines(
     for drain_result in good if wide else ():
         lines += paragraph(f"{drain_result.node}: {verdict(drain_result)}", width, first="✓ ")
     if good and not wide:
-        lines += paragraph(listed((one.node for one in good), 12), width, first="✓ ")
+        lines += paragraph(listed((drain.node for drain in good), 12), width, first="✓ ")
     return lines
 
 

@@ -91,14 +91,14 @@ def fix_lines(
     lines: list[Text] = []
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        made = [*labelled(label, fix.text, width, further=2), *command_lines(fix.commands, width)]
+        fix_text_lines = [*labelled(label, fix.text, width, further=2), *command_lines(fix.commands, width)]
         left = len(fixes) - number + 1
-        if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:
+        if lines and limit is not None and len(lines) + len(fix_text_lines) + (left > 1) > limit:
             return [
                 *lines,
                 *_hints(fixes[: number - 1], fixes, f"{count(left, 'more fix', 'more fixes')}: -o wide", about, width),
             ]
-        lines += made
+        lines += fix_text_lines
     if no_fix:
         lines += labelled("no fix", no_fix, width)
     how = f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch" if any(fix.changes for fix in fixes) else ""
@@ -108,7 +108,7 @@ def fix_lines(
 def _hints(shown: Sequence[FixView], fixes: Sequence[FixView], how: str, about: str, width: int) -> list[Text]:
     """Return the groups of the shown fixes, how to apply fixes, and, if it fits, the command about the cause: on one
     line if they fit."""
-    phrases = [one for one in (_grouped(shown, fixes), how) if one]
+    phrases = [phrase for phrase in (_grouped(shown, fixes), how) if phrase]
     rows = [SEPARATOR.join(phrases)] if cell_len(SEPARATOR.join(phrases)) <= width - _INDENT else phrases
     longer = f"{rows[-1]}{SEPARATOR}about the cause: {about}" if how and about else ""
     if longer and cell_len(longer) <= width - _INDENT:

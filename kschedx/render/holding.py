@@ -45,8 +45,8 @@ def gang_text(group: GangStatus) -> str:
     if group.preempted:
         victims = count(len(group.preempted), "pod")
         return f"is unschedulable until {victims} preempted for its group {group.name} {_are(group)} gone"
-    found = group.placed + (group.together or 0)
-    room = f"room for {found:,} of {max(group.min_count, 1):,} pods at once"
+    placed = group.placed + (group.together or 0)
+    room = f"room for {placed:,} of {max(group.min_count, 1):,} pods at once"
     if group.topology_key:
         room = f"room in no domain of {group.topology_key}" if group.domains else "no placement"
     return f"is unschedulable: it fits alone, but its group {group.name} has {room}"
@@ -189,7 +189,9 @@ def _decision(kueue: Kueue) -> Iterator[Fact]:
 def decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
     """Yield the decision. `known` are messages that are already on the screen."""
     message = verdict.head.message if verdict.head is not None else verdict.blocked
-    is_known = any(message == one or {message[:15], one[:15]} == {_NO_FLAVOR[:15]} for one in known)
+    is_known = any(
+        message == known_text or {message[:15], known_text[:15]} == {_NO_FLAVOR[:15]} for known_text in known
+    )
     if verdict.has_quota_now:
         yield Fact(label="decision", items=("Kueue admits it as the cluster stands",))
     elif message and not is_known:

@@ -78,8 +78,8 @@ def _pools(of_pools: PoolScaling) -> Iterator[Row]:
             facts=tuple(pool_facts(row[0])),
             is_brief=number > 0 or not isinstance(row[0].rejection, NoInstanceType),
         )
-    for one in karpenter.skipped:
-        yield Row(text=f"{one.pool.name} ✗ {skipped_pool_text(one, karpenter)}")
+    for pool in karpenter.skipped:
+        yield Row(text=f"{pool.pool.name} ✗ {skipped_pool_text(pool, karpenter)}")
 
 
 # The screen of a catalog of instance types.

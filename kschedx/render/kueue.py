@@ -29,14 +29,14 @@ def overview_view(overview: Overview) -> View:
         tone=Tone.HELD if overview.waiting else Tone.GOOD,
         items=tuple(
             Item(
-                title=one.workload,
+                title=waiting_job.workload,
                 tone=Tone.HELD,
-                values=(name, place, one.priority),
-                facts=(Fact(label="because", items=(_cause(one),)),),
-                event=one.message,
+                values=(name, place, waiting_job.priority),
+                facts=(Fact(label="because", items=(_cause(waiting_job),)),),
+                event=waiting_job.message,
             )
             for name, waiting in queues
-            for place, one in enumerate(waiting, start=1)
+            for place, waiting_job in enumerate(waiting, start=1)
         ),
         list_title="Pending Workloads",
         list_noun="Workload",
@@ -94,13 +94,16 @@ def _cells(row: FlavorRow) -> tuple[str, ...]:
 
 def _waiting(waiting: Sequence[Waiting], width: int, *, wide: bool) -> Iterator[Text]:
     shown = waiting if wide else waiting[:SHOWN]
-    for number, one in enumerate(shown, start=1):
-        cause = _cause(one)
+    for number, waiting_job in enumerate(shown, start=1):
+        cause = _cause(waiting_job)
         yield from paragraph(
-            f"{number}. {one.workload} (priority {one.priority:,}): {cause}", width, first="    ", indent=7
+            f"{number}. {waiting_job.workload} (priority {waiting_job.priority:,}): {cause}",
+            width,
+            first="    ",
+            indent=7,
         )
-        if wide and one.message != cause:
-            yield from paragraph(one.message, width, first="       ", indent=7)
+        if wide and waiting_job.message != cause:
+            yield from paragraph(waiting_job.message, width, first="       ", indent=7)
     if len(waiting) > len(shown):
         yield line(f"       {len(waiting) - len(shown):,} more")
 

@@ -97,7 +97,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
     untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, NotBound) else UNTOLD
     if isinstance(lifecycle, RolloutStalled):
         untold |= {"progress-deadline-exceeded"}
-    told = (note.text for note in explanation.notes if note.id not in untold)
+    texts = (note.text for note in explanation.notes if note.id not in untold)
     is_queued = isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run
     return View(
         command="kschedx why",
@@ -108,7 +108,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
         facts=tuple(holding_facts(explanation.holding, explanation.cycle)) if is_queued else (),
         fixes=fix_views(explanation) if with_fixes else (),
         event=_event(lifecycle),
-        notes=(*told, *lifecycle_notes(lifecycle)),
+        notes=(*texts, *lifecycle_notes(lifecycle)),
     )
 
 

@@ -179,18 +179,19 @@ def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -
 
 def joined_changes(changes: Sequence[Change]) -> list[Change]:
     """Return the same changes, with patches of one object joined."""
-    found: list[Change] = []
+    joined: list[Change] = []
     for change in changes:
         at = next(
-            (n for n, other in enumerate(found) if other.patch and change.patch and other.target == change.target), None
+            (n for n, other in enumerate(joined) if other.patch and change.patch and other.target == change.target),
+            None,
         )
-        if at is not None and any(other.delete for other in found[at + 1 :]):
+        if at is not None and any(other.delete for other in joined[at + 1 :]):
             at = None  # an object that is deleted between two patches is deleted in the state between them
-        if at is None or change.by or found[at].by:
-            found.append(change)
+        if at is None or change.by or joined[at].by:
+            joined.append(change)
         else:
-            found[at] = replace(found[at], patch=(*found[at].patch, *change.patch))
-    return found
+            joined[at] = replace(joined[at], patch=(*joined[at].patch, *change.patch))
+    return joined
 
 
 def _written(change: Change, manifest: Manifest) -> str:
@@ -270,17 +271,17 @@ def _command(change: Change) -> str:
 
 def _merged(patch: Iterable[Mapping[str, object]]) -> Manifest | None:
     """Return the merge patch (RFC 7386) of operations that add to maps; None if one adds to a list."""
-    made: dict[str, object] = {}
+    merged: dict[str, object] = {}
     for item in patch:
         *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in str(item["path"]).split("/")[1:]]
         if last == "-":
             return None
-        at = made
+        at = merged
         for part in parents:
             below = at[part] = {**map_at(at, part)}
             at = below
         at[last] = item["value"]
-    return made
+    return merged
 
 
 def _made_elsewhere(manifest: Manifest) -> str:

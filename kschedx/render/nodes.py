@@ -51,7 +51,7 @@ def _columns(rows: Sequence[NodeRow], sort: str = "") -> list[_Column]:
 
     names = dict.fromkeys(name for row in rows for name in row.resources if name not in ("cpu", "memory"))
     extended = [name for name in names if any(row.resources.get(name, Use()).requested for row in rows) or "/" in name]
-    made = [
+    all_columns = [
         _Column(label="node", cell=lambda row: row.name),
         *([_Column(label="status", cell=_status)] if any(row.status != "Ready" for row in rows) else []),
         _Column(label="cpu", cell=use("cpu"), is_number=True),
@@ -66,8 +66,8 @@ def _columns(rows: Sequence[NodeRow], sort: str = "") -> list[_Column]:
         _Column(label="taints", cell=lambda row: listed(row.taints, 1), rank=7),
     ]
     sort = {"free": "largest pod", "price": "bought as"}.get(sort, _label(sort, extended))
-    made = [replace(column, rank=0) if column.label == sort else column for column in made]
-    return [column for column in made if not column.rank or any(column.cell(row) for row in rows)]
+    all_columns = [replace(column, rank=0) if column.label == sort else column for column in all_columns]
+    return [column for column in all_columns if not column.rank or any(column.cell(row) for row in rows)]
 
 
 def _status(row: NodeRow) -> str:
@@ -77,7 +77,7 @@ def _status(row: NodeRow) -> str:
 def _label(resource: str, others: Sequence[str]) -> str:
     """Return `gpu` for `nvidia.com/gpu`, unless another resource has the same label."""
     last = resource.rpartition("/")[2]
-    return last if sum(one.rpartition("/")[2] == last for one in others) == 1 else resource
+    return last if sum(name.rpartition("/")[2] == last for name in others) == 1 else resource
 
 
 def largest_pod(row: NodeRow) -> str:
@@ -142,8 +142,8 @@ def _table(shown: Sequence[NodeRow], rows: Sequence[NodeRow], width: int | None,
     while width is not None and needed() > width and any(column.rank for column in kept):
         kept.remove(max(kept, key=lambda column: column.rank))
     numbers = frozenset(at for at, column in enumerate(kept) if column.is_number)
-    made = zip(*(cells[column.label] for column in kept), strict=True)
-    return columns(made, right=numbers, indent=_GAP, header=True, width=width)
+    cell_rows = zip(*(cells[column.label] for column in kept), strict=True)
+    return columns(cell_rows, right=numbers, indent=_GAP, header=True, width=width)
 
 
 def nodes_view(rows: Sequence[NodeRow]) -> View:

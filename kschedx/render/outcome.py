@@ -63,14 +63,14 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     them; replicas that the API server refuses are counted separately."""
     if replicas.kubelet:
         return f"{replicas.workload}: {_of_kubelet(replicas)}"
-    asked, placed = replicas.asked, len(replicas.placed)
-    if not asked:
+    wanted, placed = replicas.asked, len(replicas.placed)
+    if not wanted:
         return f"{replicas.workload}: it needs no more pods, {replicas.running:,} of {replicas.wanted:,} exist"
     noun = "replicas" if replicas.workload.split("/")[1] in _REPLICATED else "pods"
-    which = f"{asked:,} missing {noun}" if replicas.running else f"{asked:,} {noun}"
+    which = f"{wanted:,} missing {noun}" if replicas.running else f"{wanted:,} {noun}"
     if replicas.fits:
-        every = {1: "its only pod", 2: "both"}.get(asked, f"all {asked:,}")
-        phrase = f"{every}{which.partition(f'{asked:,}')[2] if asked > 1 else ''} can be scheduled"
+        every = {1: "its only pod", 2: "both"}.get(wanted, f"all {wanted:,}")
+        phrase = f"{every}{which.partition(f'{wanted:,}')[2] if wanted > 1 else ''} can be scheduled"
         phrase += " after preemption" if replicas.evicted else ""
         phrase += f"; {replicas.undecided}" if replicas.undecided else ""
     elif overall is Outcome.UNDECIDED:
@@ -96,13 +96,13 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
 def _of_kubelet(replicas: Replicas) -> str:
     """Return `the kubelet of n1 runs 3 of 5 replicas and rejects 2`, as far as requests, ports, and affinity show
     it."""
-    taken, asked = len(replicas.placed), replicas.asked
+    taken, wanted = len(replicas.placed), replicas.asked
     kubelet = f"the kubelet of {replicas.kubelet}"
     if replicas.fits:
-        return f"{kubelet} can run all {asked:,} replicas, as far as requests, ports, and affinity tell"
+        return f"{kubelet} can run all {wanted:,} replicas, as far as requests, ports, and affinity tell"
     if not taken:
-        return f"{kubelet} rejects all {asked:,} replicas"
-    return f"{kubelet} runs {taken:,} of {asked:,} replicas and rejects {len(replicas.pending):,}"
+        return f"{kubelet} rejects all {wanted:,} replicas"
+    return f"{kubelet} runs {taken:,} of {wanted:,} replicas and rejects {len(replicas.pending):,}"
 
 
 def _again(replicas: Replicas) -> str:
@@ -178,25 +178,27 @@ def indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
     """Yield a line for each thing that a reader may expect to decide and that does not."""
     setup = explanation.setup
     profiles = () if setup is None or setup.forced_profile is not None else setup.scheduler_names
-    for number, one in enumerate(islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES)):
-        yield Fact(label="" if number else "because", items=(one,))
+    for number, profile_name in enumerate(islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES)):
+        yield Fact(label="" if number else "because", items=(profile_name,))
 
 
 def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:
     """Yield the location of bound volumes that exclude nodes, if the pod fits other nodes."""
     findings = [finding for group in diagnosis.groups for finding in group.exemplar.findings if diagnosis.feasible]
-    told: dict[str, None] = {}
+    facts_by_text: dict[str, None] = {}
     for finding in findings:
         if isinstance(finding, VolumeZoneMismatch):
-            told[f"{finding.persistent_volume} is in {listed(finding.zones, SHOWN_NODES, conjunction='or')}"] = None
+            facts_by_text[
+                f"{finding.persistent_volume} is in {listed(finding.zones, SHOWN_NODES, conjunction='or')}"
+            ] = None
         elif isinstance(finding, VolumeNodeAffinityMismatch) and len(finding.terms) == 1:
             for unmet in finding.terms[0].requirements:
                 if not unmet.matched and unmet.operator == "In":
                     places = listed(unmet.values, SHOWN_NODES, conjunction="or")
                     where = places if unmet.key == HOSTNAME else f"{unmet.key.rpartition('/')[2]} {places}"
-                    told[f"{finding.persistent_volume} is accessible only from {where}"] = None
-    if told:
-        yield Fact(label="volume", items=tuple(told))
+                    facts_by_text[f"{finding.persistent_volume} is accessible only from {where}"] = None
+    if facts_by_text:
+        yield Fact(label="volume", items=tuple(facts_by_text))
 
 
 def event_text(cycle: Cycle, holding: Holding | None) -> str:

@@ -92,7 +92,7 @@ def pending_sentence(answers: Sequence[PodAnswer]) -> str:
         [phrase] = parts
         verb = "" if phrase.startswith(("can", "fail")) else "is " if len(answers) == 1 else "are "
         return f"{pods} {verb}{phrase}"
-    return f"{pods}: {', '.join(f'{number:,} {told}' for told, number in parts.items())}"
+    return f"{pods}: {', '.join(f'{number:,} {state}' for state, number in parts.items())}"
 
 
 def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:

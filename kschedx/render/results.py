@@ -48,8 +48,8 @@ def _renderer(result: Shown, table: Mapping[str, str]) -> Callable[..., object]:
     module, _, name = table.get(type(result).__name__, "").rpartition(".")
     if not module:
         raise TypeError(f"a {type(result).__name__} has no screen")
-    found: Callable[..., object] = getattr(import_module(f"kschedx.render.{module}"), name)
-    return found
+    function: Callable[..., object] = getattr(import_module(f"kschedx.render.{module}"), name)
+    return function
 
 
 def lines(result: Shown, width: int, *, wide: bool = False) -> Sequence[Text]:

@@ -132,8 +132,8 @@ def blocker_text(fate: PodFate) -> str:
         case RemovalBlocker.MIN_REPLICAS_REACHED:
             return f"{fate.controller} keeps {count(fate.replicas or 0, 'replica')}, fewer than --min-replica-count"
         case RemovalBlocker.NOT_REPLICATED:
-            made = f"{fate.controller} is an unknown kind" if fate.controller else "it has no controller"
-            return f"not replicated: {made}"
+            reason = f"{fate.controller} is an unknown kind" if fate.controller else "it has no controller"
+            return f"not replicated: {reason}"
         case RemovalBlocker.LOCAL_STORAGE_REQUESTED:
             return f"local storage in {listed(fate.volumes, NAMES)}"
         case RemovalBlocker.NOT_SAFE_TO_EVICT_ANNOTATION:
@@ -150,8 +150,8 @@ def blocker_text(fate: PodFate) -> str:
 
 def utilization_text(used: Utilization) -> str:
     """Return how much of the node is requested."""
-    asked, offered = amount(used.resource, used.requested), amount(used.resource, used.offered)
-    return f"{round(100 * used.share)}% of its {used.resource} ({asked} of {offered})"
+    requested, offered = amount(used.resource, used.requested), amount(used.resource, used.offered)
+    return f"{round(100 * used.share)}% of its {used.resource} ({requested} of {offered})"
 
 
 # The screen of `kschedx scale-down`.
@@ -254,8 +254,8 @@ def together_facts(found: EmptiedTogether, most: int) -> Iterator[Fact]:
 
 def consolidation_texts(consolidation: Consolidation, names: Collection[str]) -> list[str]:
     """Return what each of Karpenter's methods does. For single-node consolidation, only the first nodes are named."""
-    asked = {*names}
-    commands = [command for command in consolidation.commands if not asked.isdisjoint(command.nodes)]
+    wanted = {*names}
+    commands = [command for command in consolidation.commands if not wanted.isdisjoint(command.nodes)]
     alone = [command for command in commands if command.method is Method.SINGLE_NODE][MOST_COMMANDS:]
     texts = [command_text(command) for command in commands if command not in alone]
     if alone:
@@ -327,7 +327,10 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
     elif obstacles:
         phrase = f"Karpenter keeps it, {obstacles[0]}"
         facts = [
-            *(Fact(label="also" if not number else "", items=(one,)) for number, one in enumerate(obstacles[1:])),
+            *(
+                Fact(label="also" if not number else "", items=(obstacle,))
+                for number, obstacle in enumerate(obstacles[1:])
+            ),
             *facts,
         ]
     elif goes:

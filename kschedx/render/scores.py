@@ -295,7 +295,7 @@ def _verdicts(diagnosis: Diagnosis, row: TableRow, width: int) -> list[Text]:
     if blockers:
         for fact in eviction_facts(detail):
             lines += [line("  ", fact_line) for fact_line in fact_lines(fact, width - 2)]
-    return [*lines, *(line("  ", one) for one in skipped_line(cycle, width - 2))]
+    return [*lines, *(line("  ", skipped) for skipped in skipped_line(cycle, width - 2))]
 
 
 def _scores(node: ScoredNode, ranking: Ranking) -> list[Text]:

@@ -366,8 +366,8 @@ def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, width: int, *,
     for shown in range(min(len(blocks), MOST_GROUPS), 0, -1):
         rest = _rest(diagnosis, len(blocks) - shown, width)
         levels = [min(most, Level.BRIEF), *[Level.LINE] * (shown - 1)]
-        made = [block(level) for block, level in zip(blocks, levels, strict=False)]
-        if len(_stacked(made, levels)) + len(rest) <= room:
+        shown_blocks = [block(level) for block, level in zip(blocks, levels, strict=False)]
+        if len(_stacked(shown_blocks, levels)) + len(rest) <= room:
             break
     else:
         return blocks[0](Level.LINE) + _rest(diagnosis, len(blocks) - 1, width) if blocks else []
@@ -375,11 +375,11 @@ def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, width: int, *,
         for number in range(shown):
             if level > most or levels[number] >= level or levels[number] < level - 1:
                 continue
-            richer = [*made[:number], blocks[number](level), *made[number + 1 :]]
+            richer = [*shown_blocks[:number], blocks[number](level), *shown_blocks[number + 1 :]]
             raised = [*levels[:number], level, *levels[number + 1 :]]
             if len(_stacked(richer, raised)) + len(rest) <= room:
-                made, levels = richer, raised
-    return _stacked(made, levels) + rest
+                shown_blocks, levels = richer, raised
+    return _stacked(shown_blocks, levels) + rest
 
 
 def _stacked(blocks: list[list[Text]], levels: list[Level]) -> list[Text]:

@@ -67,7 +67,7 @@ def change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
     phrases = [*_effects(simulation)]
     for text in phrases[:most]:
         lines += paragraph(text, width, first="  ", indent=4, style=DIM)
-    for rollout in sorted(simulation.rolled_out, key=lambda one: one.is_done)[:most]:
+    for rollout in sorted(simulation.rolled_out, key=lambda rollout: rollout.is_done)[:most]:
         lines += paragraph(rollout_text(rollout), width, first="  ", indent=4, style=BAD if rollout.stalls else DIM)
     left = max(len(phrases) - most, 0) + max(len(simulation.rolled_out) - most, 0)
     return lines + (paragraph(f"{count(left, 'more effect')}: -o json has all", width, first="  ") if left else [])
@@ -329,8 +329,8 @@ def _kueue(kueue: KueueResult, width: int, most: int) -> list[Text]:
 
 def _kueue_facts(kueue: KueueResult, most: int) -> Iterator[Fact]:
     """Yield which Workloads Kueue admits, evicts, and leaves pending."""
-    told = (("admits", kueue.admitted), ("evicts", kueue.evicted), ("does not admit", kueue.pending))
-    parts = tuple(f"{verb} {listed(names, most, conjunction='and')}" for verb, names in told if names)
+    outcomes = (("admits", kueue.admitted), ("evicts", kueue.evicted), ("does not admit", kueue.pending))
+    parts = tuple(f"{verb} {listed(names, most, conjunction='and')}" for verb, names in outcomes if names)
     if parts:
         yield Fact(label="kueue", items=parts)
     for name, why in kueue.refused.items():
@@ -667,7 +667,7 @@ def _places(fit: Fit, width: int, *, wide: bool) -> list[Text]:
     rows = [["node", "more", "cpu", "memory", "pods"]]
     for name, number in shown:
         before, after = fit.usage_before[name], fit.usage_after[name]
-        shares = [f"{before.percent(one)}→{after.percent(one)}%" for one in ("cpu", "memory", "pods")]
+        shares = [f"{before.percent(resource)}→{after.percent(resource)}%" for resource in ("cpu", "memory", "pods")]
         rows.append([name, f"{number:,}", *shares])
     lines = columns(rows, right=frozenset({1, 2, 3, 4}), indent=2, header=True, width=width)
     return lines + more(len(fit.nodes) - len(shown), "node")

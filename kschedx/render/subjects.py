@@ -226,11 +226,16 @@ def _verdicts(verdicts: Sequence[Verdict], width: int, *, wide: bool) -> list[Te
         return []
     lines = [BLANK]
     shown = verdicts if wide else sorted(verdicts, key=lambda verdict: not verdict.fits)[:SHOWN_PODS]
-    for one in shown:
-        priority = f" (priority {one.priority:,})" if one.priority else ""
-        phrase = one.undecided or one.standing or " · ".join(map(headline, one.findings)) or ", ".join(one.plugins)
-        phrase = "fits" if one.fits else phrase
-        mark, style = ("✓ ", GOOD) if one.fits else ("? ", "") if one.undecided else ("✗ ", BAD)
-        lines += paragraph(f"{one.pod}{priority} {phrase}", width, first=mark, style=style)
+    for own_verdict in shown:
+        priority = f" (priority {own_verdict.priority:,})" if own_verdict.priority else ""
+        phrase = (
+            own_verdict.undecided
+            or own_verdict.standing
+            or " · ".join(map(headline, own_verdict.findings))
+            or ", ".join(own_verdict.plugins)
+        )
+        phrase = "fits" if own_verdict.fits else phrase
+        mark, style = ("✓ ", GOOD) if own_verdict.fits else ("? ", "") if own_verdict.undecided else ("✗ ", BAD)
+        lines += paragraph(f"{own_verdict.pod}{priority} {phrase}", width, first=mark, style=style)
     lines += more(len(verdicts) - len(shown), "pending pod")
     return [*lines, BLANK, *paragraph("each pod is evaluated alone", width, style=DIM)]

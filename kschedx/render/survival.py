@@ -69,7 +69,13 @@ def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> lis
     if len(ordered) > 1:
         shown = ordered if wide else ordered[:MOST_FAILURES]
         heads = [label for label, _ in column_heads(survival.mode)]
-        rows = [heads, *([one.failure.name, *(f"{number:,}" for number in cells(one, survival.mode))] for one in shown)]
+        rows = [
+            heads,
+            *(
+                [failure_result.failure.name, *(f"{number:,}" for number in cells(failure_result, survival.mode))]
+                for failure_result in shown
+            ),
+        ]
         lines += [BLANK, *columns(rows, indent=2, right=frozenset(range(1, len(heads))), header=True, width=width)]
         lines += more(len(ordered) - len(shown), "failure")
     detailed = [result for result in ordered if wide or not result.survives or len(ordered) == 1]

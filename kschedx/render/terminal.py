@@ -102,24 +102,26 @@ def _with_note(lines: list[Text], names: Sequence[str]) -> list[Text]:
 def text(content: str, style: str = "", *, exact: bool = False) -> Text:
     """Return a part of a line. Control characters in `content` are shown, and ✓ and ✗ are colored. `exact` text keeps
     full node names."""
-    made = Text(visible(content) if exact else shown(content), style=style, no_wrap=True, overflow="ignore", end="\n")
-    for position, character in enumerate(made.plain):
+    content_line = Text(
+        visible(content) if exact else shown(content), style=style, no_wrap=True, overflow="ignore", end="\n"
+    )
+    for position, character in enumerate(content_line.plain):
         if character in _MARKS:
-            made.stylize(_MARKS[character], position, position + 1)
-    return made
+            content_line.stylize(_MARKS[character], position, position + 1)
+    return content_line
 
 
 def line(*parts: str | tuple[str, str] | Text) -> Text:
     """Return a line of plain and `(content, style)` parts."""
-    made = Text("", no_wrap=True, overflow="ignore")
+    content_line = Text("", no_wrap=True, overflow="ignore")
     for part in parts:
         if isinstance(part, Text):
-            made.append_text(part)
+            content_line.append_text(part)
         elif isinstance(part, str):
-            made.append_text(text(part))
+            content_line.append_text(text(part))
         else:
-            made.append_text(text(*part))
-    return made
+            content_line.append_text(text(*part))
+    return content_line
 
 
 BLANK = Text("")
@@ -334,8 +336,8 @@ def write(lines: Iterable[Text], out: Console) -> None:
     """Print lines one below the other, without trailing blanks. A character that the stream's encoding lacks is shown
     as an escape."""
     encoding = getattr(out.file, "encoding", None) or "utf-8"
-    for one in lines:
-        shown = _encodable(one, encoding)
+    for content_line in lines:
+        shown = _encodable(content_line, encoding)
         shown.rstrip()
         out.print(shown, soft_wrap=True)
 
@@ -344,10 +346,10 @@ _PLAIN = {"✓": "+", "✗": "x", "·": "-", "…": "~", "×": "x", "‖": "="}
 """Replacements of kschedx's own marks for terminals without these characters."""
 
 
-def _encodable(one: Text, encoding: str) -> Text:
+def _encodable(content_line: Text, encoding: str) -> Text:
     try:
-        one.plain.encode(encoding)
+        content_line.plain.encode(encoding)
     except UnicodeEncodeError:
-        plain = "".join(_PLAIN.get(character, character) for character in one.plain)
+        plain = "".join(_PLAIN.get(character, character) for character in content_line.plain)
         return Text(plain.encode(encoding, "backslashreplace").decode(encoding))
-    return one.copy()
+    return content_line.copy()

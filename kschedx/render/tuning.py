@@ -24,11 +24,15 @@ HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 def tuning_lines(found: Tuning, width: int, *, wide: bool = False) -> list[Text]:
     """Return the headline, the front, and the best configuration with its difference from today's."""
     lines = [*head_lines(tuning_view(found), width), BLANK]
-    others = [one for one in found.front if one is not found.today]
+    others = [trial for trial in found.front if trial is not found.today]
     shown = others if wide else others[:SHOWN]
     heads = (*HEADS, *(("cost",) if found.today.cost is not None else ()))
-    named = (("now", found.now), ("today's profile", found.today), *((str(at), one) for at, one in enumerate(shown, 1)))
-    rows = [(name, *_values(one)[: len(heads)]) for name, one in named]
+    named = (
+        ("now", found.now),
+        ("today's profile", found.today),
+        *((str(at), trial) for at, trial in enumerate(shown, 1)),
+    )
+    rows = [(name, *_values(trial)[: len(heads)]) for name, trial in named]
     lines += columns([("", *heads), *rows], indent=2, header=True, right=frozenset(range(1, len(heads) + 1)))
     for at, trial in enumerate(shown, 1):
         lines += paragraph(trial.candidate.title, width, first=f"  {at}  ", indent=5)
@@ -102,9 +106,9 @@ def _short(goal: Goal, trial: Trial) -> str:
 
 def _items(tuning: Tuning) -> Iterator[Item]:
     yield Item(title="now", tone=Tone.PLAIN, values=_values(tuning.now)[: len(HEADS)])
-    for one in (tuning.today, *(trial for trial in tuning.front if trial is not tuning.today)):
-        tone = Tone.GOOD if one is tuning.best and tuning.is_better else Tone.PLAIN
-        yield Item(title=one.candidate.title, tone=tone, values=_values(one)[: len(HEADS)])
+    for shown_trial in (tuning.today, *(trial for trial in tuning.front if trial is not tuning.today)):
+        tone = Tone.GOOD if shown_trial is tuning.best and tuning.is_better else Tone.PLAIN
+        yield Item(title=shown_trial.candidate.title, tone=tone, values=_values(shown_trial)[: len(HEADS)])
 
 
 def _changes(tuning: Tuning) -> list[tuple[str, str, str]]:

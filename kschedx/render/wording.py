@@ -77,8 +77,8 @@ def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Balance
     scale = _scale(unit, numbers, texts)
     rounded = ""
     if scale is not None:
-        asked, left, offered = scale.up(asks), scale.down(free), scale.down(allocatable)
-        texts = tuple(map(scale.text, (asked, left, offered, offered - left, asked - left)))
+        requested, left, offered = scale.up(asks), scale.down(free), scale.down(allocatable)
+        texts = tuple(map(scale.text, (requested, left, offered, offered - left, requested - left)))
         rounded = {"Mi": "Mi", "Gi": "0.1Gi"}.get(scale.suffix, "")
     return Balance(
         asks=texts[0],

@@ -24,8 +24,8 @@ def _written(name: str) -> Callable[[str], Json]:
     """Return the schema from a constant or function of this name."""
 
     def made(_: str) -> Json:
-        found = _named(name)
-        plain: Json = found() if callable(found) else found
+        named_schema = _named(name)
+        plain: Json = named_schema() if callable(named_schema) else named_schema
         return plain
 
     return made
@@ -36,14 +36,14 @@ def _of_record(name: str) -> Callable[[str], Json]:
         from kschedx.kube.documents import Document
         from kschedx.schemas.parts import document
 
-        found = msgspec.json.schema(_named(name), schema_hook=_of_any)
-        definitions: dict[str, Any] = found.pop("$defs")
+        record_schema = msgspec.json.schema(_named(name), schema_hook=_of_any)
+        definitions: dict[str, Any] = record_schema.pop("$defs")
         if issubclass(_named(name), Document):
             for own in definitions.values():
                 own.get("properties", {}).update(
                     {key: _never_null(schema) for key, schema in own.get("properties", {}).items()}
                 )
-        fields = definitions.pop(found["$ref"].rpartition("/")[2])
+        fields = definitions.pop(record_schema["$ref"].rpartition("/")[2])
         head = ("apiVersion", "kind")
         properties = {key: own for key, own in fields["properties"].items() if key not in head}
         required = [key for key in fields["required"] if key not in head]

@@ -27,8 +27,8 @@ _DURATION = r"^[+-]?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 def configuration_schema() -> Json:
     fields = _fields(ConfigurationDocument)
     fields |= {"apiVersion": {"enum": list(CONFIG_VERSIONS)}, "kind": {"const": KIND}}
-    made = {"$schema": DIALECT, "title": KIND, **json_object(fields), "required": ["apiVersion", "kind"]}
-    return made | {"allOf": [_of_version(version) for version in CONFIG_VERSIONS]}
+    schema = {"$schema": DIALECT, "title": KIND, **json_object(fields), "required": ["apiVersion", "kind"]}
+    return schema | {"allOf": [_of_version(version) for version in CONFIG_VERSIONS]}
 
 
 def policy_schema() -> Json:
@@ -77,10 +77,10 @@ def _record(fields: Mapping[str, Json]) -> Json:
 def _of(kind: inspect.Type) -> Json:
     match kind:
         case inspect.UnionType(types=types):
-            return _of(next(one for one in types if not isinstance(one, inspect.NoneType)))
+            return _of(next(item_type for item_type in types if not isinstance(item_type, inspect.NoneType)))
         case inspect.StructType(cls=cls):
-            made = _record(_fields(cls))
-            return made | {"allOf": _arguments()} if cls is PluginConfig else made
+            schema = _record(_fields(cls))
+            return schema | {"allOf": _arguments()} if cls is PluginConfig else schema
         case inspect.VarTupleType(item_type=item):
             return {"type": ["array", "null"], "items": _of(item)}
         case inspect.DictType(value_type=value):

@@ -48,7 +48,7 @@ def _of_hint(hint: object, names: Mapping[str, object]) -> tuple[Json | None, bo
     if isinstance(hint, type) and issubclass(hint, Struct):
         return of_facts(hint, names), False
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return {"enum": [one.value for one in hint]}, False
+        return {"enum": [member.value for member in hint]}, False
     plain = {str: "string", int: "integer", bool: "boolean"}.get(cast("type", hint))
     return None if plain is None else {"type": plain}, False
 

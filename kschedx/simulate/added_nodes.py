@@ -133,8 +133,8 @@ class _Addition:
         by_zone: dict[str, list[Node]] = {}
         for node in self._templates:
             by_zone.setdefault(first_label(node.metadata.labels, ZONE_LABELS), []).append(node)
-        found = [shapes(nodes, self._cluster.pods[row])[:SHAPES] for nodes in by_zone.values()]
-        return [node for some in zip_longest(*found) for node in some if node is not None]
+        shapes_by_zone = [shapes(nodes, self._cluster.pods[row])[:SHAPES] for nodes in by_zone.values()]
+        return [node for some in zip_longest(*shapes_by_zone) for node in some if node is not None]
 
     def _add_one_kind(self, rows: Sequence[int]) -> bool:
         """Add nodes of the first shape on which these identical pods fit, as long as they help. Returns False if there

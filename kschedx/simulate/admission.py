@@ -68,7 +68,7 @@ class _Admission:
             names = (pods.annotations[row].get(api.WORKLOAD_ANNOTATION), pods.labels[row].get(api.GROUP_LABEL))
             keys = [f"{namespace}/{name}" for name in names if name]
             keys += [by_owner[namespace, kind, name] for kind, name in owners if (namespace, kind, name) in by_owner]
-            key = next((one for one in keys if one in self._workloads), None)
+            key = next((key for key in keys if key in self._workloads), None)
             if key is not None and row not in gone:
                 yield row, key
 
@@ -136,15 +136,15 @@ class _Admission:
         simulator = self._simulator
         assigned = {assignment.name: assignment for assignment in _assignments(job)}
         places = {name: chain(_places(assignment), repeat({})) for name, assignment in assigned.items()}
-        made: list[int] = []
+        ungated: list[int] = []
         for row in rows:
             pod = simulator.pods[row]
             name = pod.metadata.labels.get(api.PODSET_LABEL, "")
             name = name if name in assigned else next(iter(assigned))
             simulator.delete(row)
             changed = self._as_admitted(job, assigned[name], pod, next(places[name]))
-            made += simulator.create(simulator.snapshot, [changed])
-        return made
+            ungated += simulator.create(simulator.snapshot, [changed])
+        return ungated
 
     def _created(self, job: Job) -> list[int]:
         """Create the pods of the Workload's templates, owned by the Workload's owner, and return their rows."""

@@ -340,10 +340,10 @@ class ClusterChanges:
 
     def _by_replica_set(self, workload: Workload) -> Manifest | None:
         """Return the manifest of a Deployment without pods, from its newest ReplicaSet."""
-        found = [*replica_sets_of(self.snapshot, workload)]
-        if not found:
+        replica_sets = [*replica_sets_of(self.snapshot, workload)]
+        if not replica_sets:
             return None
-        _, raw = max(found, key=lambda item: (item[0].creation_timestamp or "", item[0].name))
+        _, raw = max(replica_sets, key=lambda item: (item[0].creation_timestamp or "", item[0].name))
         manifest: dict[str, object] = msgspec.json.decode(raw)
         metadata = {"name": workload.name, "namespace": workload.namespace}
         return {**manifest, "kind": workload.kind, "metadata": metadata, "status": {}}
@@ -404,11 +404,11 @@ class ClusterChanges:
         """Create the pods of DaemonSets on added nodes."""
         self._add_daemons(*daemons_on(self.snapshot, self._setup, nodes))
 
-    def _add_daemons(self, cluster: Snapshot, made: Iterable[Pod]) -> None:
+    def _add_daemons(self, cluster: Snapshot, new_pods: Iterable[Pod]) -> None:
         """Create pods of several DaemonSets; a refused pod of one does not concern the others. `cluster` has the
         objects that are created for them."""
         of_owner: dict[tuple[str, str], list[Pod]] = {}
-        for pod in made:
+        for pod in new_pods:
             owner = pod.metadata.controller
             name = pod.metadata.name if owner is None else owner.name
             of_owner.setdefault((pod.metadata.namespace, name), []).append(pod)

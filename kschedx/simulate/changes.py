@@ -57,7 +57,7 @@ def parse_change(verb: str, value: object, read: Read) -> Change:
     known = ChangeVerb(verb)
     if known is ChangeVerb.APPLY and not isinstance(value, str):
         objects = value if isinstance(value, Sequence) else [value]
-        manifests = [one for one in objects if isinstance(one, Mapping)]
+        manifests = [item for item in objects if isinstance(item, Mapping)]
         if len(manifests) != len(objects):
             raise InputError(f"{verb}: expected manifests or the name of a file")
         return Change(verb=known, text="", objects=tuple((manifest, Place()) for manifest in manifests))
@@ -94,8 +94,8 @@ def _entry(number: int) -> Place:
 
 def divided(text: str, sign: str, allowed: str) -> tuple[str, str]:
     """Return the parts before and after the first `sign`. Raises `InputError` with what is allowed."""
-    before, found, after = text.partition(sign)
-    if not found or not before or not after:
+    before, separator, after = text.partition(sign)
+    if not separator or not before or not after:
         raise InputError(f'found "{text}", allowed is {allowed}')
     return before, after
 

@@ -265,7 +265,7 @@ class Evictor:
         """Return the rows of the pods that the API server evicts now (EvictionREST.Create)."""
         pods = self._run.cluster.pods
         standing = {budget: self._standing(budget) for budgets in left.values() for budget in budgets}
-        allowed = {budget: found.allowed for budget, found in standing.items()}
+        allowed = {budget: status.allowed for budget, status in standing.items()}
         wave: set[int] = set()
         for row, budgets in left.items():
             is_made = row in self._queue.made

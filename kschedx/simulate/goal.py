@@ -63,11 +63,11 @@ def reach(simulator: Simulator, text: str, rows: Sequence[int]) -> GoalResult:
     for row in simulator.queue.order(rows):
         key = simulator.pods.key(row)
         if simulator.run.decide(row).outcome is not Outcome.SCHEDULED:
-            found = _carried_out(simulator, row)
-            if found is None:
+            goal_moves = _carried_out(simulator, row)
+            if goal_moves is None:
                 pending.append(key)
                 continue
-            moves += found
+            moves += goal_moves
         simulator.queue.run([row])
         (placed if simulator.pods.node[row] >= 0 else pending).append(key)
     return GoalResult(

@@ -124,13 +124,13 @@ class MoveSearch:
             for rows in islice(self._enough(place, size), MOST_SETS):
                 mark = cluster.mark()
                 try:
-                    found = self._cleared(place.node, rows, number - size)
+                    cleared = self._cleared(place.node, rows, number - size)
                 except UndecidableError:
-                    found = None
+                    cleared = None
                 finally:
                     cluster.revert(mark)
                     self._evicted.clear()
-                if found and (moves := self._carried_out(found, goal)) is not None:
+                if cleared and (moves := self._carried_out(cleared, goal)) is not None:
                     return moves
         return None
 
@@ -149,11 +149,11 @@ class MoveSearch:
         first: list[tuple[ClusterRow, Sequence[int]]] = []
         for row in self._in_order(rows):
             if not self._is_placed(row):
-                found = self._room_for(row, more) if more else []
-                if not found or not self._is_placed(row):
+                moves = self._room_for(row, more) if more else []
+                if not moves or not self._is_placed(row):
                     return []
-                first += found
-                more -= sum(len(its) for _, its in found)
+                first += moves
+                more -= sum(len(its) for _, its in moves)
         cluster.replace_node(node, before)
         return [*first, (node, rows)]
 
@@ -165,8 +165,8 @@ class MoveSearch:
             for place in places:
                 for rows in islice(self._enough(place, size), MOST_SETS):
                     mark, evicted = cluster.mark(), len(self._evicted)
-                    if found := self._cleared(place.node, rows, most - size):
-                        return found
+                    if moves := self._cleared(place.node, rows, most - size):
+                        return moves
                     cluster.revert(mark)
                     del self._evicted[evicted:]
         return []
@@ -178,8 +178,8 @@ class MoveSearch:
         mark = cluster.mark()
         try:
             before = {node: cluster.snapshot.cluster.nodes[node] for node, _ in clearings}
-            for node, one in before.items():
-                cluster.replace_node(node, cordoned(one, unschedulable=True))
+            for node, old_node in before.items():
+                cluster.replace_node(node, cordoned(old_node, unschedulable=True))
             done: list[Clearing] = []
             for node, rows in clearings:
                 self._evict(rows)
@@ -237,16 +237,16 @@ class MoveSearch:
                 owner = next((owner.uid or owner.name for owner in pods.owners[rows[index]] if owner.controller), "")
                 alike.setdefault((owner, freed[index].tobytes()), []).append(index)
         kinds = list(alike.values())
-        found: list[list[int]] = []
+        choices: list[list[int]] = []
         for some in islice(combinations_with_replacement(range(len(kinds)), number), MOST_COMBINATIONS):
             counts = Counter(some)
             if any(count > len(kinds[kind]) for kind, count in counts.items()):
                 continue
             its = [index for kind, count in counts.items() for index in kinds[kind][:count]]
             if (freed[its].sum(axis=0) >= missing).all():
-                found.append(its)
-        found.sort(key=lambda its: float(share[its].sum()))
-        sets = (tuple(rows[index] for index in its) for its in found)
+                choices.append(its)
+        choices.sort(key=lambda its: float(share[its].sum()))
+        sets = (tuple(rows[index] for index in its) for its in choices)
         yield from (some for some in sets if self._is_allowed(some))
 
     def _is_movable(self, row: int) -> bool:

@@ -131,11 +131,11 @@ def shapes(nodes: Sequence[Node], pod: Pod) -> list[Node]:
     """Return a node of each shape: same size, same taints, and selected by the pod or not. Selected nodes come first,
     then the most common shape."""
     selected = required_node_affinity(pod.spec.node_selector, pod.spec.required_node_affinity)
-    found: dict[tuple[bool, object], list[Node]] = {}
+    nodes_by_shape: dict[tuple[bool, object], list[Node]] = {}
     for node in nodes:
         size = tuple(sorted(node.status.allocatable.items()))
         taints = tuple(taint for taint in node.spec.taints if not taint.key.startswith("node.kubernetes.io/"))
         is_selected = selected.matches(node.metadata.labels, node.name)
-        found.setdefault((is_selected, (size, taints)), []).append(node)
-    ordered = sorted(found.items(), key=lambda kind: (not kind[0][0], -len(kind[1])))
+        nodes_by_shape.setdefault((is_selected, (size, taints)), []).append(node)
+    ordered = sorted(nodes_by_shape.items(), key=lambda kind: (not kind[0][0], -len(kind[1])))
     return [alike[0] for _, alike in ordered]

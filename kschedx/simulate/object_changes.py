@@ -206,7 +206,11 @@ def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> S
 def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
     """Bind new volumes to the pending claims that they name, as the volume controller does."""
     storage = snapshot.storage
-    names = (str(map_at(one, "metadata").get("name")) for one in manifests if one.get("kind") == "PersistentVolume")
+    names = (
+        str(map_at(claim_manifest, "metadata").get("name"))
+        for claim_manifest in manifests
+        if claim_manifest.get("kind") == "PersistentVolume"
+    )
     bound = {}
     for volume in filter(None, map(storage.volumes.get, names)):
         reference = volume.spec.claim_ref
@@ -264,7 +268,7 @@ def stored_object(snapshot: Snapshot, written: AppliedManifest) -> Struct | None
     if kind is None or kind.record is None:
         return None
     name = name_of(decode(msgspec.json.encode(written), kind.record))
-    return next((one for one in _all(snapshot, kind) if name_of(one) == name), None)
+    return next((record for record in _all(snapshot, kind) if name_of(record) == name), None)
 
 
 class ObjectReference(Struct, frozen=True, kw_only=True):
@@ -292,15 +296,15 @@ def object_reference(target: str, namespace: str) -> ObjectReference | None:
 def delete_object(snapshot: Snapshot, one: ObjectReference) -> Snapshot:
     """Return the cluster without the object. Raises `InputError` for an object that does not exist, an object that the
     API server keeps while it is used, and a namespace with pods."""
-    found = _found(snapshot, one)
-    if isinstance(found, Namespace) and snapshot.pods.namespaces.where(lambda name: name == one.name).any():
+    record = _found(snapshot, one)
+    if isinstance(record, Namespace) and snapshot.pods.namespaces.where(lambda name: name == one.name).any():
         raise InputError(
             f"the pods of {one} would be deleted with it, which is not simulated", hint="delete their controller"
         )
-    user = _user(snapshot, found)
+    user = _user(snapshot, record)
     if user:
         raise InputError(f"{one} stays as long as it is used: {user}")
-    return without_object(snapshot, found)
+    return without_object(snapshot, record)
 
 
 def set_object_field(snapshot: Snapshot, one: ObjectReference, path: str, setting: object) -> Snapshot:
@@ -344,29 +348,29 @@ def _all(snapshot: Snapshot, kind: ResourceKind) -> Iterable[Struct]:
     return () if kind.record is None else snapshot.of(kind.record)
 
 
-def _found(snapshot: Snapshot, one: ObjectReference) -> Struct:
-    known = {name_of(it): it for it in _all(snapshot, one.kind)}
-    if (one.namespace, one.name) in known:
-        return known[one.namespace, one.name]
-    here = [name for namespace, name in known if namespace == one.namespace]
-    elsewhere = sorted(namespace for namespace, name in known if name == one.name)
-    hint = f"there is one in namespace {elsewhere[0]}" if elsewhere else nearest(one.name, here)
-    raise InputError(f"no {one}", hint=hint)
+def _found(snapshot: Snapshot, reference: ObjectReference) -> Struct:
+    known = {name_of(it): it for it in _all(snapshot, reference.kind)}
+    if (reference.namespace, reference.name) in known:
+        return known[reference.namespace, reference.name]
+    here = [name for namespace, name in known if namespace == reference.namespace]
+    elsewhere = sorted(namespace for namespace, name in known if name == reference.name)
+    hint = f"there is one in namespace {elsewhere[0]}" if elsewhere else nearest(reference.name, here)
+    raise InputError(f"no {reference}", hint=hint)
 
 
-def _user(snapshot: Snapshot, found: object) -> str:
+def _user(snapshot: Snapshot, record: object) -> str:
     """Return the user of an object, for which the API server keeps a deleted object."""
     pods = snapshot.pods
-    match found:
+    match record:
         case PersistentVolumeClaim():
-            users = [row for row in pods.claiming(found.key) if pods.node_names[row]]  # finished or not
+            users = [row for row in pods.claiming(record.key) if pods.node_names[row]]  # finished or not
             return f"by pod {pods.key(users[0])}" if users else ""
         case PersistentVolume():
-            claim = found.spec.claim_ref
+            claim = record.spec.claim_ref
             is_bound = claim is not None and f"{claim.namespace}/{claim.name}" in snapshot.storage.claims
             return f"by claim {claim.namespace}/{claim.name}" if claim is not None and is_bound else ""
         case ResourceClaim():
-            users_of = found.status.reserved_for
+            users_of = record.status.reserved_for
             return f"by {users_of[0].resource}/{users_of[0].name}" if users_of else ""
         case _:
             return ""

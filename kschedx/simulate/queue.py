@@ -105,9 +105,9 @@ def gang_of(run: Run, row: int) -> QueuedGang | None:
                 return QueuedGang(namespace, name, 0)
     label = pods.labels[row].get(scheduler_plugins.POD_GROUP_LABEL)
     if label and run.asks_to_permit(row, COSCHEDULING):
-        for one in run.snapshot.of(scheduler_plugins.Gang):
-            if (one.metadata.namespace, one.metadata.name) == (namespace, label):
-                return QueuedGang(namespace, label, one.spec.min_member, is_of_label=True)
+        for own_gang in run.snapshot.of(scheduler_plugins.Gang):
+            if (own_gang.metadata.namespace, own_gang.metadata.name) == (namespace, label):
+                return QueuedGang(namespace, label, own_gang.spec.min_member, is_of_label=True)
     return None
 
 
@@ -400,7 +400,7 @@ class Queue:
         if gang is None or group is None:
             return own, row
         priority = group_priority(group, self._run.snapshot.priority_classes)
-        first = min(self._created.get(one, pods.creation_timestamps[one] or "") for one in gang.waiting(self._run))
+        first = min(self._created.get(row, pods.creation_timestamps[row] or "") for row in gang.waiting(self._run))
         of_group = replace(pods[row], spec=replace(pods.specs[row], priority=priority))
         return (*self._own_place(of_group, first), *own), row
 
@@ -719,13 +719,13 @@ class Queue:
         if self._open_in is not run.snapshot:
             self._open_in, self._open = run.snapshot, {}
         alike = tuple(int(column.codes[row]) for column in (pods.specs, pods.labels, pods.namespaces))
-        found = self._open.get(alike)
-        if found is None:
+        is_open = self._open.get(alike)
+        if is_open is None:
             pod = pods[row]
-            found = may_be_open(run.snapshot, pod)
+            is_open = may_be_open(run.snapshot, pod)
             if not (pod.spec.mounts_storage or pod.spec.resource_claims):
-                self._open[alike] = found
-        return found
+                self._open[alike] = is_open
+        return is_open
 
     def _preempt(self, row: int, decision: Decision, filter_result: PostFilterResult) -> list[int]:
         """Delete the victims at once; pods of lower priority lose their nomination for the node. Returns the recreated

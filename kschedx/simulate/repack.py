@@ -64,10 +64,10 @@ def _fragmentation(nodes: NodeTable, rows: Sequence[int]) -> float:
     has_slot = nodes.allowed_pods > nodes.pod_count
     shares, weights = [0.0], [0]
     for index in np.argsort(-counts, kind="stable")[:MOST_KINDS].tolist():
-        asked = kinds[index] > 0
-        if asked.any():
-            lacks = ~((free[:, asked] >= kinds[index][asked]).all(axis=1) & has_slot)
-            shares.append(float((free[lacks][:, asked].sum(axis=0) / total[asked]).mean()))
+        requested = kinds[index] > 0
+        if requested.any():
+            lacks = ~((free[:, requested] >= kinds[index][requested]).all(axis=1) & has_slot)
+            shares.append(float((free[lacks][:, requested].sum(axis=0) / total[requested]).mean()))
             weights.append(int(counts[index]))
     return 100 * float(np.average(shares, weights=weights)) if any(weights) else 0.0
 

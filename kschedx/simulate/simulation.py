@@ -82,9 +82,9 @@ class NodeUsage:
         offered = {
             key: int(amount) for key, amount in zip(self.resources, self._allocatable[row], strict=True) if amount
         }
-        asked = {key: int(amount) for key, amount in zip(self.resources, self._requested[row], strict=True)}
+        requested = {key: int(amount) for key, amount in zip(self.resources, self._requested[row], strict=True)}
         return NodeUse(
-            requested={key: amount for key, amount in asked.items() if amount or key in offered or key == PODS},
+            requested={key: amount for key, amount in requested.items() if amount or key in offered or key == PODS},
             allocatable=offered,
         )
 
@@ -96,9 +96,9 @@ class NodeUsage:
 
     def total(self) -> NodeUse:
         """Return the usage of all nodes together."""
-        asked, offered = self._requested.sum(axis=0).tolist(), self._allocatable.sum(axis=0).tolist()
+        requested, offered = self._requested.sum(axis=0).tolist(), self._allocatable.sum(axis=0).tolist()
         return NodeUse(
-            requested=dict(zip(self.resources, asked, strict=True)),
+            requested=dict(zip(self.resources, requested, strict=True)),
             allocatable={key: amount for key, amount in zip(self.resources, offered, strict=True) if amount},
         )
 

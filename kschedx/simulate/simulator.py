@@ -263,8 +263,8 @@ class Simulator:
 
     def _settle(self, rows: set[int] | None, excluded: Collection[int], *, joins: bool = False) -> None:
         for _ in range(MOST_SYNCS):
-            made = self.queue.made
-            waiting = [row for row in self.waiting(excluded) if rows is None or row in rows or row in made]
+            created = self.queue.made
+            waiting = [row for row in self.waiting(excluded) if rows is None or row in rows or row in created]
             self.queue.run(self.queue.order(waiting), joins=joins)
             self.manager.resume(row for row in waiting if self.pods.node[row] >= 0 and self._has_new_room(row))
             if not self.manager.sync():
@@ -293,8 +293,8 @@ class Simulator:
         cluster = self.run.cluster
         steps = list(clearings)
         before = {node: cluster.snapshot.cluster.nodes[node] for node, _ in steps}
-        for node, one in before.items():
-            cluster.replace_node(node, cordoned(one, unschedulable=True))
+        for node, old_node in before.items():
+            cluster.replace_node(node, cordoned(old_node, unschedulable=True))
         for node, rows in steps:
             self.react(self.evict(rows))
             cluster.replace_node(node, before[node])

@@ -104,10 +104,10 @@ def _nodes_of(cluster: ClusterNodes, target: str) -> list[str]:
             raise InputError(f'no node "{name}" in the snapshot', hint=hint)
         return [name]
     values = {node.name: first_label(node.metadata.labels, LABELS.get(key, (key,))) for node in cluster.nodes}
-    found = [name for name, its in values.items() if its == value and its]
-    if not found:
+    names = [name for name, its in values.items() if its == value and its]
+    if not names:
         raise InputError(f"no node has {target}", hint=nearest(value, sorted({*values.values()} - {""})))
-    return found
+    return names
 
 
 def _busiest(nodes: NodeTable, number: int) -> list[str]:
@@ -592,11 +592,11 @@ class _Account:
     def _successors(self) -> dict[Workload, list[int]]:
         """New pods under new names, by workload, which replace deleted ones."""
         simulator = self._simulator
-        pods, owners, found = simulator.pods, simulator.manager.owners, dict[Workload, list[int]]()
+        pods, owners, rows = simulator.pods, simulator.manager.owners, dict[Workload, list[int]]()
         for row in range(self._first_row, len(pods)):
             if row not in self._deleted and not stays_with_node(pods, row):
-                found.setdefault(owners.of(pods, row), []).append(row)
-        return found
+                rows.setdefault(owners.of(pods, row), []).append(row)
+        return rows
 
     def lost(
         self,

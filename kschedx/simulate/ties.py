@@ -59,17 +59,17 @@ def other_outcomes(
 ) -> OtherOutcomes:
     """Try all ways to break the ties, or some of them; the result has the number."""
     script: TieScript | None = TieScript()
-    found, sizes = [_outcome(simulation)], list[int]()
+    seen_outcomes, sizes = [_outcome(simulation)], list[int]()
     tried = 0
     while script is not None and tried < MOST_WAYS and prod(sizes) <= MOST_WAYS:
-        found.append(_outcome(run(replace(options, pick=script))))
+        seen_outcomes.append(_outcome(run(replace(options, pick=script))))
         sizes = sizes or script.sizes
         script, tried = script.following(), tried + 1
     is_all = script is None
     if not is_all:
-        found[1:] = [_outcome(run(replace(options, seed=seed))) for seed in range(1, LOTS + 1)]
+        seen_outcomes[1:] = [_outcome(run(replace(options, seed=seed))) for seed in range(1, LOTS + 1)]
         tried = LOTS
-    outcomes = set(found)
+    outcomes = set(seen_outcomes)
     return OtherOutcomes(
         ties=sum(size > 1 for size in sizes),
         outcomes=len(outcomes),

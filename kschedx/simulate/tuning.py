@@ -112,18 +112,18 @@ class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     @property
     def parts(self) -> dict[str, Candidate]:
         """The description of each change, to the candidate without it."""
-        found: dict[str, Candidate] = {}
+        candidates: dict[str, Candidate] = {}
         if self.strategy is not None:
             up_to = f" up to {FILLS_TO}%" if self.strategy is Strategy.UP_TO else ""
-            found[f"{self.strategy.value}{up_to}"] = replace(self, strategy=None)
+            candidates[f"{self.strategy.value}{up_to}"] = replace(self, strategy=None)
         if self.resources is not None:
-            found["cpu {} memory {}".format(*self.resources)] = replace(self, resources=None)
+            candidates["cpu {} memory {}".format(*self.resources)] = replace(self, resources=None)
         for weight in self.weights:
             others = tuple(other for other in self.weights if other != weight)
-            found[f"{weight[0]} {weight[1] or 'off'}"] = replace(self, weights=others)
+            candidates[f"{weight[0]} {weight[1] or 'off'}"] = replace(self, weights=others)
         if not self.spreads_by_default:
-            found["no default spread"] = replace(self, spreads_by_default=True)
-        return found
+            candidates["no default spread"] = replace(self, spreads_by_default=True)
+        return candidates
 
     @property
     def title(self) -> str:
@@ -397,11 +397,11 @@ def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Candid
     tunable = [name for name in profile.points["score"] if name in profile.weights and _is_tunable(name)]
     strategies: tuple[Strategy | None, ...] = (None, *Strategy) if FIT in tunable else (None,)
     is_spread = SPREAD in profile.args and profile.args_of(PodTopologySpreadArgs).defaulting_type == "System"
-    found = dict.fromkeys([Candidate(), *(Candidate(strategy=strategy) for strategy in strategies)])
+    candidates = dict.fromkeys([Candidate(), *(Candidate(strategy=strategy) for strategy in strategies)])
     if is_spread:
-        found |= dict.fromkeys(Candidate(strategy=strategy, spreads_by_default=False) for strategy in strategies)
+        candidates |= dict.fromkeys(Candidate(strategy=strategy, spreads_by_default=False) for strategy in strategies)
     for _ in range(20 * most):
-        if len(found) >= most:
+        if len(candidates) >= most:
             break
         weights = ((name, dice.choice(WEIGHTS[1:] if name == FIT else WEIGHTS)) for name in tunable)
         candidate = Candidate(
@@ -410,8 +410,8 @@ def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Candid
             weights=tuple((name, to) for name, to in weights if dice.random() < 0.5 and to != profile.weights[name]),
             spreads_by_default=not is_spread or dice.random() < 0.5,
         )
-        found[candidate] = None
-    return list(found)[:most]
+        candidates[candidate] = None
+    return list(candidates)[:most]
 
 
 def _front(trials: Sequence[Trial], goal: Goal) -> list[Trial]:
@@ -433,8 +433,8 @@ def _front(trials: Sequence[Trial], goal: Goal) -> list[Trial]:
 
 def _is_tunable(name: str) -> bool:
     """Whether the plugin's score is the owner's policy, and not a preference of pods."""
-    found = plugin_class(name)
-    return issubclass(found, ScorePlugin) and not found.scores_preferences
+    cls = plugin_class(name)
+    return issubclass(cls, ScorePlugin) and not cls.scores_preferences
 
 
 # --- in the configuration
@@ -459,9 +459,9 @@ def _args_in(profile: dict[str, object], plugin: str) -> dict[str, object]:
 
 
 def _map_in(parent: dict[str, object], key: str) -> dict[str, object]:
-    found = parent.setdefault(key, {})
-    assert isinstance(found, dict)
-    return found
+    item = parent.setdefault(key, {})
+    assert isinstance(item, dict)
+    return item
 
 
 # --- the document

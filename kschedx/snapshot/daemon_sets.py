@@ -37,12 +37,12 @@ def daemon_pods(snapshot: Snapshot, options: RequestOptions, *, but: Pod | None 
         for (kind, namespace, name), raw in snapshot.workloads.items()
         if kind == "DaemonSet" and (made := _of_template(raw)) is not None
     }
-    found = templates | {key: _with_rules(pod, templates.get(key)) for key, pod in _running(snapshot)}
+    pods = templates | {key: _with_rules(pod, templates.get(key)) for key, pod in _running(snapshot)}
     own = _daemon_set(but.metadata.owner_references) if but is not None else None
     if but is not None and own is not None:
-        found.pop((but.metadata.namespace, own.name), None)
+        pods.pop((but.metadata.namespace, own.name), None)
     return tuple(
-        DaemonPod(pod=pod, amounts=pod_request(pod.spec, pod.status, options).amounts) for pod in found.values()
+        DaemonPod(pod=pod, amounts=pod_request(pod.spec, pod.status, options).amounts) for pod in pods.values()
     )
 
 

@@ -68,13 +68,13 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def extended_resource_claims(self) -> Mapping[tuple[str, str], ResourceClaim]:
         """The claim that kube-scheduler created for a pod's extended resources, by the pod's name and uid."""
-        found: dict[tuple[str, str], ResourceClaim] = {}
+        claims: dict[tuple[str, str], ResourceClaim] = {}
         for claim in self.claims.values():
             if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true":
                 for owner in claim.metadata.owner_references:
                     if owner.controller:
-                        found.setdefault((owner.name, owner.uid), claim)
-        return found
+                        claims.setdefault((owner.name, owner.uid), claim)
+        return claims
 
     def stands_for_request(self, spec: PodSpec) -> bool:
         """Return whether a device class provides a resource that a pod requests."""
@@ -88,12 +88,12 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def node_by_pool(self) -> Mapping[str, str] | None:
         """Name of a pool to the only node that reaches its devices; None if a pool is not node-local."""
-        found: dict[str, str] = {}
+        nodes: dict[str, str] = {}
         for resource_slice in self.slices:
             name, spec = resource_slice.spec.node_name or "", resource_slice.spec
-            if spec.devices and (not name or found.setdefault(spec.pool.name, name) != name):
+            if spec.devices and (not name or nodes.setdefault(spec.pool.name, name) != name):
                 return None
-        return found
+        return nodes
 
     def with_claims(self, changed: Mapping[str, ResourceClaim | None]) -> Devices:
         """Replace, add, or (with None) remove claims by `namespace/name`."""
@@ -179,9 +179,9 @@ class MovingDevices(Devices, frozen=True, kw_only=True, dict=True):
         return {
             nodes[result.pool]
             for key, claim in change.items()
-            for one in (self.claims.get(key), claim)
-            if one is not None and one.status.allocation is not None
-            for result in one.status.allocation.devices.results
+            for device_claim in (self.claims.get(key), claim)
+            if device_claim is not None and device_claim.status.allocation is not None
+            for result in device_claim.status.allocation.devices.results
             if result.pool in nodes
         }
 
@@ -226,12 +226,12 @@ def _is_among(consumer: ResourceClaimConsumerReference, namespace: str, pods: Co
 
 def _class_of_resource(classes: Iterable[DeviceClass]) -> dict[str, str]:
     """If several classes name a resource, the newest wins, then the first by name."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for device_class in sorted(classes, key=lambda own: (-_created(own), own.name)):
-        found[IMPLICIT_PREFIX + device_class.name] = device_class.name
+        names[IMPLICIT_PREFIX + device_class.name] = device_class.name
         if device_class.spec.extended_resource_name is not None:
-            found.setdefault(device_class.spec.extended_resource_name, device_class.name)
-    return found
+            names.setdefault(device_class.spec.extended_resource_name, device_class.name)
+    return names
 
 
 def _created(device_class: DeviceClass) -> int:

@@ -191,10 +191,10 @@ class _Written:
         self._known: dict[int, bytes] = {}
 
     def __call__(self, spec: PodSpec) -> bytes:
-        found = self._known.get(id(spec))
-        if found is None:
-            found = self._known[id(spec)] = msgspec.json.encode(spec)
-        return found
+        encoded = self._known.get(id(spec))
+        if encoded is None:
+            encoded = self._known[id(spec)] = msgspec.json.encode(spec)
+        return encoded
 
 
 def _sorted_labels(labels: Labels) -> tuple[tuple[str, str], ...]:
@@ -246,7 +246,7 @@ def _with_bound(applied: Snapshot, before: Snapshot, but: tuple[type[Struct], _N
     """Keep the current claims and volumes, except one by kind and name: a run may have bound or allocated them."""
 
     def stand(record: type[R], known: Mapping[str, R]) -> dict[str, R]:
-        return {key: one for key, one in known.items() if but != (record, name_of(one))}
+        return {key: kept_record for key, kept_record in known.items() if but != (record, name_of(kept_record))}
 
     storage, devices = applied.storage, applied.devices
     claims = stand(PersistentVolumeClaim, before.storage.claims)
@@ -276,6 +276,6 @@ def _ready(item: Struct) -> Struct:
 def _merged(record: type[Struct], old: Iterable[Struct], new: Iterable[Struct]) -> Sequence[Struct]:
     old, new = tuple(old), tuple(new)
     first, second = (new, old) if record in _KEPT else (old, new)
-    found = {name_of(one): one for one in (*old, *new)}
-    winners = {name_of(one): one for one in (*first, *second)}
-    return [winners[name] for name in found]
+    records = {name_of(record): record for record in (*old, *new)}
+    winners = {name_of(record): record for record in (*first, *second)}
+    return [winners[name] for name in records]

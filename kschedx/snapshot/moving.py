@@ -466,12 +466,12 @@ class MovingCluster:
         """Return the fields of a snapshot, apart from nodes, pods, and storage, that differ from the current ones."""
         fixed = ("cluster", "pods", "storage", "source")
         fields = (name for name in Contents.__struct_fields__ if name not in fixed)
-        found = {
+        contents = {
             name: value for name in fields if (value := getattr(snapshot, name)) is not getattr(self.snapshot, name)
         }
-        if "devices" in found and snapshot.devices == self.devices.frozen():
-            del found["devices"]
-        return found
+        if "devices" in contents and snapshot.devices == self.devices.frozen():
+            del contents["devices"]
+        return contents
 
     def set_contents(self, fields: Mapping[str, object]) -> None:
         """Apply `other_contents`. `snapshot` becomes a new object."""

@@ -118,17 +118,17 @@ class NodeLookup:
     def requirements(self, requirements: Iterable[Requirement]) -> IntArray:
         """Return rows, ascending, that meet all requirements."""
         looked_up: list[IntArray] = []
-        asked: list[BoolArray] = []
+        masks: list[BoolArray] = []
         for requirement in requirements:
             if requirement.operator in (Operator.IN, Operator.EQUALS):
                 looked_up.append(self._having(requirement))
             else:
-                asked.append(self._mask(requirement))
+                masks.append(self._mask(requirement))
         rows = min(looked_up, key=len, default=self._all)
         for others in looked_up:
             if others is not rows:
                 rows = rows[np.isin(rows, others, assume_unique=True)]
-        for mask in asked:
+        for mask in masks:
             rows = rows[mask[rows]]
         return rows
 
@@ -146,8 +146,8 @@ class NodeLookup:
                 for code, value in enumerate(column.values)
                 if value is not None
             }
-        found = [by_value[value] for value in set(requirement.values) if value in by_value]
-        return found[0] if len(found) == 1 else np.sort(np.concatenate([_NONE, *found]))
+        rows = [by_value[value] for value in set(requirement.values) if value in by_value]
+        return rows[0] if len(rows) == 1 else np.sort(np.concatenate([_NONE, *rows]))
 
     def _mask(self, requirement: Requirement) -> BoolArray:
         mask = self._masks.get(requirement)

@@ -80,11 +80,11 @@ class NodeImages:
 
     def by_node(self) -> dict[int, list[tuple[str, int]]]:
         """Return the images and sizes of each node that has any, by row."""
-        found: dict[int, list[tuple[str, int]]] = {}
+        images: dict[int, list[tuple[str, int]]] = {}
         for name, holders in self._holders.items():
             for row, size in zip(holders, self._sizes[name], strict=True):
-                found.setdefault(row, []).append((name, size))
-        return found
+                images.setdefault(row, []).append((name, size))
+        return images
 
     def is_held(self, name: str) -> bool:
         """Return whether a node has an image with exactly this name."""
@@ -231,8 +231,8 @@ class ClusterNodes:
         column = self._labels.get(key)
         if column is None:
             # None is always the first value, because it is often looked up
-            found = Column.of(chain((None,), (node.metadata.labels.get(key) for node in self.nodes)))
-            column = self._labels[key] = Column(found.codes[1:], found.values)
+            labels = Column.of(chain((None,), (node.metadata.labels.get(key) for node in self.nodes)))
+            column = self._labels[key] = Column(labels.codes[1:], labels.values)
         return column
 
 
@@ -413,11 +413,11 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         def number(row: ClusterRow) -> int:
             return rule(cluster.nodes[row], pods, pods.on_node(row))
 
-        found = pods.numbers(rule, number, self.home_rows)
+        pod_numbers = pods.numbers(rule, number, self.home_rows)
         changed = [change.nodes for change in (self.removed, self.added) if change is not None]
         for row in each_row(rows_where(np.isin(self.rows, np.concatenate(changed)))) if changed else ():
-            found[row] = rule(self.node(row), pods, self.pods_on(row))
-        return found
+            pod_numbers[row] = rule(self.node(row), pods, self.pods_on(row))
+        return pod_numbers
 
     def count_where(self, mask: BoolArray) -> IntArray:
         """(node,) the number of pods on each node for which `mask` (pod,) holds, with additions and removals."""

@@ -17,15 +17,15 @@ PodGroups = Mapping[str, PodGroup]
 
 
 def groups_by_key(groups: Iterable[PodGroup], workloads: Iterable[GroupedWorkload]) -> dict[str, PodGroup]:
-    found = {f"{group.metadata.namespace}/{group.metadata.name}": group for group in groups}
+    group_of = {f"{group.metadata.namespace}/{group.metadata.name}": group for group in groups}
     for workload in workloads:
         namespace = workload.metadata.namespace
         for entry in workload.spec.pod_groups:
             name = f"{workload.metadata.name}/{entry.name}"
             metadata = ObjectMeta(name=name, namespace=namespace)
             spec = PodGroupSpec(scheduling_policy=entry.policy)
-            found[f"{namespace}/{name}"] = PodGroup(metadata=metadata, spec=spec)
-    return found
+            group_of[f"{namespace}/{name}"] = PodGroup(metadata=metadata, spec=spec)
+    return group_of
 
 
 def group_name(spec: PodSpec, *, of_workloads: bool) -> str | None:
@@ -47,8 +47,8 @@ def find_group(groups: PodGroups, namespace: str, name: str) -> PodGroup | None:
 def members_of(pods: PodTable, namespace: str, name: str) -> BoolArray:
     """(row,) whether the pod names the group."""
     of_workloads = "/" in name
-    found = pods.specs.where(lambda spec: group_name(spec, of_workloads=of_workloads) == name)
-    return found & pods.namespaces.where(lambda space: space == namespace)
+    mask = pods.specs.where(lambda spec: group_name(spec, of_workloads=of_workloads) == name)
+    return mask & pods.namespaces.where(lambda space: space == namespace)
 
 
 def group_of_pod(groups: PodGroups, pod: Pod) -> PodGroup | None:

@@ -406,13 +406,13 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     @_wherever_they_run
     def rows_by_claim_name(self) -> Mapping[str, Sequence[int]]:
         """Return the pods by the name of a PersistentVolumeClaim that they use, in any namespace."""
-        found: dict[str, list[int]] = {}
+        rows: dict[str, list[int]] = {}
         concerned = self.specs.where(lambda spec: any(map(_has_claim, spec.volumes)))
         for row in np.flatnonzero(concerned).tolist():
             for name in {claim_name(self.names[row], volume) for volume in self.specs[row].volumes}:
                 if name is not None:
-                    found.setdefault(name, []).append(row)
-        return found
+                    rows.setdefault(name, []).append(row)
+        return rows
 
     def claiming(self, key: str) -> list[int]:
         """Return rows of the pods that use a PersistentVolumeClaim, given as `namespace/name`."""
@@ -615,10 +615,10 @@ class Amounts:
     def __getitem__(self, key: int | IntArray | tuple[int | IntArray, int | IntArray | list[int]]) -> IntArray:
         """Of pods, or of pods and resources, as of an array."""
         if isinstance(key, tuple):
-            found: IntArray = self._values[self._codes[key[0]], key[1]]
+            values: IntArray = self._values[self._codes[key[0]], key[1]]
         else:
-            found = self._values[self._codes[key]]
-        return found
+            values = self._values[self._codes[key]]
+        return values
 
     def joined(self, codes: IntArray, values: IntArray) -> Amounts:
         """With more pods behind them."""

@@ -188,8 +188,8 @@ class Manifests:
         if (kind, name) in self._added:
             return self._added[kind, name]
         raw = self._index.get((kind, name))
-        found: dict[str, object] | None = None if raw is None else msgspec.json.decode(raw)
-        return found
+        manifest: dict[str, object] | None = None if raw is None else msgspec.json.decode(raw)
+        return manifest
 
     def with_pod(self, key: str, manifest: Mapping[str, object]) -> Manifests:
         """Add or replace the manifest of a pod."""
@@ -199,27 +199,27 @@ class Manifests:
         """Return the objects of a kind by `namespace/name`, or by name for nodes. Raises `InputError`. A list is
         decoded at once if `record` fits all its objects, of any kind."""
         decoder = msgspec.json.Decoder(list[record])  # type: ignore[valid-type] # a type at run time
-        found: dict[str, M] = {}
+        records_by_key: dict[str, M] = {}
         for text in self._texts:
             try:
                 read: Sequence[M] = decoder.decode(text)
             except msgspec.ValidationError:
                 heads = zip(_HEADS.decode(text), _RAWS.decode(text), strict=True)
                 read = [decode(raw, record) for head, raw in heads if head.key_of(kind)]
-            found.update((key, one) for one in read if (key := one.key_of(kind)))
+            records_by_key.update((key, record) for record in read if (key := record.key_of(kind)))
         for (known, name), manifest in self._added.items():
             if known == kind:
-                found[name] = decode(msgspec.json.encode(manifest), record)
-        return found
+                records_by_key[name] = decode(msgspec.json.encode(manifest), record)
+        return records_by_key
 
     @cached_property
     def _index(self) -> Mapping[tuple[str, str], Raw]:
-        found: dict[tuple[str, str], Raw] = {}
+        texts: dict[tuple[str, str], Raw] = {}
         for text in self._texts:
             for head, raw in zip(_HEADS.decode(text), _RAWS.decode(text), strict=True):
                 if head.kind in MANIFEST_KINDS and (key := head.key_of(head.kind)):
-                    found[head.kind, key] = raw  # a list that was read again replaces the earlier one
-        return found
+                    texts[head.kind, key] = raw  # a list that was read again replaces the earlier one
+        return texts
 
 
 class Contents(Struct, frozen=True, kw_only=True):
@@ -303,10 +303,10 @@ def _read_by_admission(namespace: Namespace) -> Labels:
 
 def _by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, list[LimitRange]]:
     """Sort by name; the API server uses any order."""
-    found: dict[str, list[LimitRange]] = {}
+    ranges: dict[str, list[LimitRange]] = {}
     for limit_range in sorted(limit_ranges, key=lambda limit_range: limit_range.metadata.name):
-        found.setdefault(limit_range.metadata.namespace, []).append(limit_range)
-    return found
+        ranges.setdefault(limit_range.metadata.namespace, []).append(limit_range)
+    return ranges
 
 
 class Snapshot(Contents, frozen=True, kw_only=True, dict=True):

@@ -129,10 +129,10 @@ class VolumeCandidates:
 
     def prebound(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
         """Return the volumes of the claim's class that name the claim."""
-        found = self._prebound.get(claim.key)
-        if not found:
+        volumes = self._prebound.get(claim.key)
+        if not volumes:
             return ()
-        return tuple(volume for volume in found.values() if volume.storage_class == claim.storage_class)
+        return tuple(volume for volume in volumes.values() if volume.storage_class == claim.storage_class)
 
     def version(self, storage_class: str) -> int:
         """Return a number that changes whenever the volumes without a claimRef in a class change; 0 as long as there

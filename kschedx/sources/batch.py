@@ -51,18 +51,18 @@ def what_is_wrong(error: Exception, text: bytes | memoryview) -> str:
     problem = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ")
     if byte is None:
         return problem
-    found = bytes(text[byte : byte + 20])
-    if re.match(rb"-?(NaN|Infinity)", found):
+    excerpt = bytes(text[byte : byte + 20])
+    if re.match(rb"-?(NaN|Infinity)", excerpt):
         return "JSON has no NaN and no Infinity"
-    if found[:1] == b"'":
+    if excerpt[:1] == b"'":
         return "strings are written in double quotes"
-    if found[:1] < b" " and problem == "invalid character":
+    if excerpt[:1] < b" " and problem == "invalid character":
         return "a string holds a raw control character or line end"
-    return f"{problem} {_shown(found)}" if problem == "invalid character" else problem
+    return f"{problem} {_shown(excerpt)}" if problem == "invalid character" else problem
 
 
-def _shown(found: bytes) -> str:
-    return ascii(found.decode(errors="replace")[:1])
+def _shown(excerpt: bytes) -> str:
+    return ascii(excerpt.decode(errors="replace")[:1])
 
 
 def explain_malformed(error: Exception, items: bytes | memoryview, *, place: Place) -> InputError:
@@ -207,9 +207,9 @@ def lines_of_items(flat: Flat, document: memoryview, first: int) -> dict[int, in
     lines, end, counted, line = {}, 0, 0, first
     for index, raw in enumerate(raws):
         item = bytes(raw)
-        found = text.find(item, end)
-        line += text.count(b"\n", counted, found)
-        lines[index], counted, end = line, found, found + len(item)
+        start = text.find(item, end)
+        line += text.count(b"\n", counted, start)
+        lines[index], counted, end = line, start, start + len(item)
     return lines
 
 

@@ -158,14 +158,14 @@ def _nested(value: object, path: str, place: Place) -> Iterator[Written]:
 
 def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
     """Return the documents of a file without Kubernetes objects; empty if it is no YAML either."""
-    found: list[tuple[dict[str, object], Place]] = []
+    configurations: list[tuple[dict[str, object], Place]] = []
     with suppress(InputError, OSError):
         if path != STDIN and Path(path).is_file() and Path(path).stat().st_size <= MOST_BYTES:
             for line in yaml_text.split(Path(path).read_bytes(), source=path):
                 document = yaml_text.load(line, source=path)
                 if document is not None and isinstance(document.value, dict):
-                    found.append((dict(document.value), Place(source=path, document=line.number)))
-    return found
+                    configurations.append((dict(document.value), Place(source=path, document=line.number)))
+    return configurations
 
 
 def _named(value: object) -> Iterator[str]:

@@ -179,7 +179,7 @@ def _twins(folder: str, names: Collection[str]) -> dict[str, str]:
     """Return files with the same name and the same objects as another file in the other format, JSON or YAML, and that
     file."""
     first: dict[str, str] = {}
-    found: dict[str, str] = {}
+    twins: dict[str, str] = {}
     for name in names:
         stem, _, form = name.rpartition(".")
         other = first.setdefault(stem, name)
@@ -187,10 +187,10 @@ def _twins(folder: str, names: Collection[str]) -> dict[str, str]:
             continue
         try:
             if _objects(Path(folder, name)) == _objects(Path(folder, other)):
-                found[name] = other
+                twins[name] = other
         except (InputError, OSError):  # the file's reader reports what is wrong
             continue
-    return found
+    return twins
 
 
 def _objects(path: Path) -> list[bytes]:
@@ -199,7 +199,7 @@ def _objects(path: Path) -> list[bytes]:
         return [str(path).encode()]
     decoder = msgspec.json.Decoder(list[object])
     objects = (item for batch in read(str(path)) for item in batch.decode(decoder))
-    return sorted(msgspec.json.encode(one, order="sorted") for one in objects)
+    return sorted(msgspec.json.encode(item, order="sorted") for item in objects)
 
 
 def _unpacked(file: Readable, source: str, budget: SizeBudget) -> tuple[bytes, Readable]:

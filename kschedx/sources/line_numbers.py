@@ -32,19 +32,19 @@ def with_line(error: InputError, place: Place, text: bytes | None = None, *, bel
     `text` is the input of the object; without it, the place's file is read. `below` is the path of a pod template in
     the object: errors about the pod are then reported with the object's field.
     """
-    found = error
+    placed_error = error
     if error.place.field and error.place.line is None:
         line = line_of(error.place.field, place, text, below=below)
         if line is not None:
-            found = error.at(Place(line=line))
-            found.others = error.others
+            placed_error = error.at(Place(line=line))
+            placed_error.others = error.others
     if error.place.field.startswith("spec") and not error.place.source:
-        found = found.at(Place(field=below))
+        placed_error = placed_error.at(Place(field=below))
     others = tuple(with_line(other, place, text, below=below) for other in error.others)
     parts = tuple(with_line(part, place, text, below=below) for part in error.parts)
-    found = found.at(place)
-    found.others, found.parts = others, parts
-    return found
+    placed_error = placed_error.at(place)
+    placed_error.others, placed_error.parts = others, parts
+    return placed_error
 
 
 def located(error: InputError) -> InputError:
@@ -53,9 +53,9 @@ def located(error: InputError) -> InputError:
     if not place.field or place.line is None:
         return error
     line = line_of(place.field, place, is_sure=True)
-    found = copy(error)
-    found.place = place if line is None else replace(place, line=line)
-    return found
+    placed_error = copy(error)
+    placed_error.place = place if line is None else replace(place, line=line)
+    return placed_error
 
 
 def line_of(
@@ -79,17 +79,17 @@ def line_of(
     except (OSError, UnicodeDecodeError, InputError, yaml.YAMLError, RecursionError):
         return None
     steps = [name or index for name, index in _STEP.findall(f"{below}.{field}" if below else field)]
-    found = _object(root, place, document.line, is_sure=is_sure)
+    field_node = _object(root, place, document.line, is_sure=is_sure)
     line, first = None, document.line
     for step in steps:
-        if isinstance(found, yaml.ScalarNode) and found.style == "|":
-            first += found.start_mark.line + 1
+        if isinstance(field_node, yaml.ScalarNode) and field_node.style == "|":
+            first += field_node.start_mark.line + 1
             try:
-                found = _composed(found.value)
+                field_node = _composed(field_node.value)
             except (yaml.YAMLError, RecursionError):
                 break
-        key, found = _below(found, step)
-        if found is None:
+        key, field_node = _below(field_node, step)
+        if field_node is None:
             break
         line = first + key
     return line
@@ -173,9 +173,9 @@ def read_manifest_documents(paths: Sequence[str]) -> tuple[list[ManifestDocument
     such as a chart's values. Raises `InputError`."""
     left_out: list[LeftOut] = []
 
-    def see(found: Dump | LeftOut) -> None:
-        if isinstance(found, LeftOut):
-            left_out.append(found)
+    def see(dump: Dump | LeftOut) -> None:
+        if isinstance(dump, LeftOut):
+            left_out.append(dump)
 
     return [document for path in paths for document in _documents(path, see)], left_out
 

@@ -38,12 +38,12 @@ _LEADING_CAPITALS = re.compile(r"[A-Z]+")
 def versioned(document: bytes | memoryview) -> bytes | None:
     """Return the list in the form of the API; None for anything else."""
     try:
-        found = msgspec.json.decode(document)
+        manifest = msgspec.json.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None  # reported by the reader of the actual format
-    if not isinstance(found, dict) or "Items" not in found:
+    if not isinstance(manifest, dict) or "Items" not in manifest:
         return None
-    items, link = found["Items"] or [], _LINK.fullmatch(str(found.get("selfLink") or ""))
+    items, link = manifest["Items"] or [], _LINK.fullmatch(str(manifest.get("selfLink") or ""))
     kind = _KIND_OF.get((link["group"] or "", link["plural"])) if link else None
     if link is None or kind is None or not isinstance(items, list):
         return None
@@ -60,14 +60,14 @@ def _object(value: Mapping[str, object]) -> Json:
 
 
 def _fields(value: Mapping[str, object]) -> Json:
-    found: Json = {}
+    document: Json = {}
     for key, item in value.items():
         if item is None:
             continue
         if key == "SecurityContext" and isinstance(item, dict):
-            found |= {_name(flag): True for flag in _OF_THE_HOST if item.get(flag)}
-        found[_name(key)] = item if key in _TEXTS else _value(item, is_template=key == "Template")
-    return found
+            document |= {_name(flag): True for flag in _OF_THE_HOST if item.get(flag)}
+        document[_name(key)] = item if key in _TEXTS else _value(item, is_template=key == "Template")
+    return document
 
 
 def _value(value: object, *, is_template: bool = False) -> object:
@@ -182,12 +182,12 @@ def flatten(document: bytes | memoryview, of: Peek | None = None) -> Flat:
         listed = memoryview(peek.listed)
     header = of_list(peek.metadata)
     raws = _raws(listed)
-    found = list(_flat(raws, peek))
-    if len(found) == len(raws) and all(text is raw for (text, _), raw in zip(found, raws, strict=True)):
+    flat = list(_flat(raws, peek))
+    if len(flat) == len(raws) and all(text is raw for (text, _), raw in zip(flat, raws, strict=True)):
         items = b"[]" if bytes(listed) == b"null" else listed
         return Flat(items=items, indexes=tuple(range(len(raws))), header=header)
-    items = b"".join((b"[", b",".join(text for text, _ in found), b"]"))
-    return Flat(items=items, indexes=tuple(index for _, index in found), header=header)
+    items = b"".join((b"[", b",".join(text for text, _ in flat), b"]"))
+    return Flat(items=items, indexes=tuple(index for _, index in flat), header=header)
 
 
 def _flat(raws: list[Raw], of: Peek, index: int | None = None, depth: int = 1) -> Iterator[tuple[Raw | bytes, int]]:

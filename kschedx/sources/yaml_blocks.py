@@ -97,16 +97,16 @@ class _Blocks:
     def _all(
         self, texts: list[bytes], indent: int, depth: int, read: Callable[[bytes, int, int], bytes]
     ) -> list[bytes]:
-        known, found = self._known, []
+        known, blocks = self._known, []
         for text in texts:
             if depth < 2 and len(text) > 100:  # an object, or its spec: each has its own name or node
-                found.append(read(text, indent, depth))
+                blocks.append(read(text, indent, depth))
                 continue
             value = known.get(text)
             if value is None:
                 value = known[text] = self._former.get(text) or read(text, indent, depth)
-            found.append(value)
-        return found
+            blocks.append(value)
+        return blocks
 
     def _entry(self, text: bytes, indent: int, depth: int) -> bytes:
         match = _ENTRY.fullmatch(text)

@@ -134,12 +134,12 @@ def _address(text: str) -> Ip | Fault:
     if "%" in text:
         return Fault(f"IP address {quoted(text)} with zone value is not allowed")
     try:
-        found = ip_address(text)
+        address = ip_address(text)
     except ValueError:
         raise UndecidedError(f"how Go parses the address {text!r} is not known") from None
-    if found.version == 6 and found.ipv4_mapped is not None:
+    if address.version == 6 and address.ipv4_mapped is not None:
         return Fault(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
-    return Ip(found)
+    return Ip(address)
 
 
 def _ip(_: Budget, text: str) -> Value:
@@ -151,8 +151,8 @@ def _is_ip(_: Budget, text: str) -> Value:
 
 
 def _is_canonical(_: Budget, text: str) -> Value:
-    found = _address(text)
-    return found if isinstance(found, Fault) else str(found.address) == text
+    address = _address(text)
+    return address if isinstance(address, Fault) else str(address.address) == text
 
 
 def _of_address(read: Callable[[Ip], Value]) -> Run:

@@ -41,12 +41,12 @@ _HOST_REFUSED = re.compile(r"[ \"<>\\^`{|}\x00-\x1f\x7f]")
 
 def request_uri_error(text: str) -> str | None:
     """Return the error of url.ParseRequestURI, or None."""
-    told = _error(text)
-    return None if told is None else f'parse "{text}": {told}'
+    error = _error(text)
+    return None if error is None else f'parse "{text}": {error}'
 
 
 def _error(text: str) -> str | None:
-    if any(ord(one) < 0x20 or ord(one) == 0x7F for one in text):
+    if any(ord(character) < 0x20 or ord(character) == 0x7F for character in text):
         return "net/url: invalid control character in URL"
     if not text:
         return "empty url"
@@ -124,15 +124,15 @@ def _escaped(path: str) -> str:
 
 def query_of(query: str) -> dict[str, list[str]]:
     """Pairs with a semicolon or an invalid escape are left out."""
-    found: dict[str, list[str]] = {}
+    values_by_key: dict[str, list[str]] = {}
     for pair in query.split("&"):
         if not pair or ";" in pair or _ESCAPE.search(pair):
             continue
         key, _, value = pair.partition("=")
         if "\ufffd" in unquote_plus(pair) and "%" in pair:
             raise UndecidedError("the query has bytes that are not valid UTF-8")
-        found.setdefault(unquote_plus(key), []).append(unquote_plus(value))
-    return found
+        values_by_key.setdefault(unquote_plus(key), []).append(unquote_plus(value))
+    return values_by_key
 
 
 # Named formats: validation of names, dates, and URIs. Upstream: apiserver/pkg/cel/library/format.go.
@@ -160,9 +160,9 @@ def _of_prefix(errors: Callable[[str], Iterator[str]]) -> Callable[[str], Iterat
 
 
 def _uri(value: str) -> Iterator[str]:
-    told = request_uri_error(value)
-    if told is not None:
-        yield told
+    error = request_uri_error(value)
+    if error is not None:
+        yield error
 
 
 def _uuid(value: str) -> Iterator[str]:
@@ -226,8 +226,8 @@ def _constant(name: str) -> Run:
     return lambda _: _format(name)
 
 
-def _validate(_: Budget, one: Format, text: str) -> Value:
-    phrases = one.validate(text)
+def _validate(_: Budget, wanted_format: Format, text: str) -> Value:
+    phrases = wanted_format.validate(text)
     return Optional(list(phrases)) if phrases else NONE
 
 
@@ -305,15 +305,15 @@ def semver_from_text(text: str) -> Semver | Fault:
         if isinstance(number, Fault):
             return number
         numbers.append(number)
-    found = _prerelease(pre) if dash else ()
-    if isinstance(found, Fault):
-        return found
+    identifiers = _prerelease(pre) if dash else ()
+    if isinstance(identifiers, Fault):
+        return identifiers
     for word in build.split(".") if plus else ():
         if not word:
             return Fault("Build meta data is empty")
         if not _WORD.fullmatch(word):
             return Fault(f"Invalid character(s) found in build meta data {quoted(word)}")
-    return Semver((numbers[0], numbers[1], numbers[2]), found)
+    return Semver((numbers[0], numbers[1], numbers[2]), identifiers)
 
 
 def _version_number(digits: str, word: str, place: str) -> int | Fault:
@@ -330,7 +330,7 @@ def _version_number(digits: str, word: str, place: str) -> int | Fault:
 
 
 def _prerelease(text: str) -> Prerelease | Fault:
-    found = []
+    identifiers = []
     for word in text.split("."):
         if not word:
             return Fault("Prerelease is empty")
@@ -338,12 +338,12 @@ def _prerelease(text: str) -> Prerelease | Fault:
             number = _version_number(word, "Numeric PreRelease", "prerelease")
             if isinstance(number, Fault):
                 return number
-            found.append((False, number, ""))
+            identifiers.append((False, number, ""))
         elif _WORD.fullmatch(word):
-            found.append((True, 0, word))
+            identifiers.append((True, 0, word))
         else:
             return Fault(f"Invalid character(s) found in prerelease {quoted(word)}")
-    return tuple(found)
+    return tuple(identifiers)
 
 
 def _normalized(text: str) -> Semver | Fault:
@@ -386,9 +386,9 @@ def _of_versions(does: Callable[[int], Value]) -> Run:
 
 
 def _url(_: Budget, text: str) -> Value:
-    told = request_uri_error(text)
-    if told is not None:
-        return Fault(f"URL parse error during conversion from string: {told}")
+    error = request_uri_error(text)
+    if error is not None:
+        return Fault(f"URL parse error during conversion from string: {error}")
     return parsed_url(text)
 
 
@@ -410,16 +410,16 @@ def _illegal(fault: Fault) -> Fault:
 
 
 def _find(_: Budget, text: str, pattern: str) -> Value:
-    found = regex.compiled(pattern)
-    return _illegal(found) if isinstance(found, Fault) else found.find(text)
+    compiled_pattern = regex.compiled(pattern)
+    return _illegal(compiled_pattern) if isinstance(compiled_pattern, Fault) else compiled_pattern.find(text)
 
 
 def _find_all(budget: Budget, text: str, pattern: str, limit: int = -1) -> Value:
-    found = regex.compiled(pattern)
-    if isinstance(found, Fault):
-        return _illegal(found)
+    compiled_pattern = regex.compiled(pattern)
+    if isinstance(compiled_pattern, Fault):
+        return _illegal(compiled_pattern)
     budget.spend(len(text))
-    return list(found.find_all(text, limit))
+    return list(compiled_pattern.find_all(text, limit))
 
 
 # --- the table

@@ -99,13 +99,13 @@ def _sum(zero: Value) -> ListOperation:
 
 def _extreme(name: str, replaced_by: int) -> ListOperation:
     def run(_: Budget, items: ListValue) -> Value:
-        found: Value = None
+        extreme: Value = None
         for item in items:
             if type(item) not in COMPARABLE:
                 return NO_OVERLOAD
-            if found is None or compare(found, item) == replaced_by:
-                found = item
-        return Fault(f"{name} called on empty list") if found is None else found
+            if extreme is None or compare(extreme, item) == replaced_by:
+                extreme = item
+        return Fault(f"{name} called on empty list") if extreme is None else extreme
 
     return run
 
@@ -147,7 +147,7 @@ def _slice(budget: Budget, items: ListValue, start: int, end: int) -> Value:
 def _flatten(budget: Budget, items: ListValue, depth: int = 1) -> Value:
     if depth < 0:
         return Fault("level must be non-negative")
-    found: list[Value] = []
+    flat: list[Value] = []
     # a stack with the rest of each list, so that nesting needs no recursion
     waiting = [(iter(items), depth)]
     while waiting:
@@ -160,8 +160,8 @@ def _flatten(budget: Budget, items: ListValue, depth: int = 1) -> Value:
         if is_list(item) and deeper:
             waiting.append((iter(item), deeper - 1))
         else:
-            found.append(item)
-    return found
+            flat.append(item)
+    return flat
 
 
 def _sorted_by(budget: Budget, items: ListValue, keys: ListValue) -> Value:
@@ -181,8 +181,8 @@ def _sorted_by(budget: Budget, items: ListValue, keys: ListValue) -> Value:
 
     def order(one: int, other: int) -> int:
         budget.spend(1)
-        found = compare(own_keys[one], own_keys[other])
-        return 0 if isinstance(found, Fault) else found
+        comparison = compare(own_keys[one], own_keys[other])
+        return 0 if isinstance(comparison, Fault) else comparison
 
     return [own[index] for index in sorted(range(len(own)), key=cmp_to_key(order))]
 
@@ -201,11 +201,11 @@ def _reverse(budget: Budget, items: ListValue) -> Value:
 
 
 def _distinct(budget: Budget, items: ListValue) -> Value:
-    found: list[Value] = []
+    distinct: list[Value] = []
     for item in items:
-        if not contains(budget, item, found):
-            found.append(item)
-    return found
+        if not contains(budget, item, distinct):
+            distinct.append(item)
+    return distinct
 
 
 # --- ext/sets.go
@@ -243,7 +243,10 @@ def _extreme_function(name: str, replaced_by: int) -> Function:
     run = _on_list(_extreme(name, replaced_by))
     return Function(
         name=name,
-        overloads=tuple(overload(f"list_{word}_{name}_{word}", (list_of(one),), one, run) for word, one in _ORDERED),
+        overloads=tuple(
+            overload(f"list_{word}_{name}_{word}", (list_of(element_type),), element_type, run)
+            for word, element_type in _ORDERED
+        ),
     )
 
 
@@ -251,15 +254,15 @@ LIST_FUNCTIONS = (
     Function(
         name="isSorted",
         overloads=tuple(
-            overload(f"list_{word}_is_sorted_bool", (list_of(one),), BOOL, _on_list(_is_sorted))
-            for word, one in _ORDERED
+            overload(f"list_{word}_is_sorted_bool", (list_of(element_type),), BOOL, _on_list(_is_sorted))
+            for word, element_type in _ORDERED
         ),
     ),
     Function(
         name="sum",
         overloads=tuple(
-            overload(f"list_{word}_sum_{word}", (list_of(one),), one, _on_list(_sum(zero)))
-            for word, one, zero in _SUMMED
+            overload(f"list_{word}_sum_{word}", (list_of(element_type),), element_type, _on_list(_sum(zero)))
+            for word, element_type, zero in _SUMMED
         ),
     ),
     _extreme_function("max", -1),
@@ -282,14 +285,18 @@ LIST_FUNCTIONS = (
     ),
     Function(
         name="sort",
-        overloads=tuple(overload(f"list_{one.name}_sort", (list_of(one),), list_of(one)) for _, one in _ORDERED),
+        overloads=tuple(
+            overload(f"list_{element_type.name}_sort", (list_of(element_type),), list_of(element_type))
+            for _, element_type in _ORDERED
+        ),
         run=_sort,
         takes=(list, Growing, Joined),
     ),
     Function(
         name="@sortByAssociatedKeys",
         overloads=tuple(
-            overload(f"list_{one.name}_sortByAssociatedKeys", (_LIST, list_of(one)), _LIST) for _, one in _ORDERED
+            overload(f"list_{element_type.name}_sortByAssociatedKeys", (_LIST, list_of(element_type)), _LIST)
+            for _, element_type in _ORDERED
         ),
         run=_sorted_by,
         takes=(list, Growing, Joined),
@@ -326,13 +333,13 @@ def _value(_: Budget, optional: Optional) -> Value:
 
 
 def _unwrapped(budget: Budget, items: ListValue) -> Value:
-    found: list[Value] = []
+    unwrapped: list[Value] = []
     for item in copied(budget, items):
         if not isinstance(item, Optional):
             return Fault(f"value {printed_key(item)} is not optional")
         if item.value is not None:
-            found.append(item.value)
-    return found
+            unwrapped.append(item.value)
+    return unwrapped
 
 
 def _insert(_: Budget, into: MapValue, key: Value, value: Value) -> Value:
@@ -346,9 +353,9 @@ def _insert(_: Budget, into: MapValue, key: Value, value: Value) -> Value:
 def _insert_all(budget: Budget, into: MapValue, other: MapValue) -> Value:
     for key in other.own_keys():
         budget.spend(1)
-        found = _insert(budget, into, key, other.find(key))
-        if isinstance(found, Fault):
-            return found
+        inserted = _insert(budget, into, key, other.find(key))
+        if isinstance(inserted, Fault):
+            return inserted
     return into
 
 

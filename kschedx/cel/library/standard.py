@@ -490,7 +490,7 @@ def _arithmetic(name: str, word: str, kinds: str, run: Run, takes: tuple[type, .
 
 
 def _conversion(name: str, result: Type, run: Run, from_: str) -> Function:
-    own = next(letter for letter, one in _LETTERS.items() if one == result)
+    own = next(letter for letter, letter_type in _LETTERS.items() if letter_type == result)
     to = _WORDS[own]
     return Function(
         name=name,

@@ -245,10 +245,10 @@ def _map(value: MapValue) -> str | Fault:
     for key in value.own_keys():
         if isinstance(key, float):
             return Fault("no formatting function for map key of type double")
-        told, held = _inside(key), _inside(value.find(key))
-        if isinstance(told, Fault) or isinstance(held, Fault):
-            return told if isinstance(told, Fault) else held
-        pairs.append((told, held))
+        inner, held = _inside(key), _inside(value.find(key))
+        if isinstance(inner, Fault) or isinstance(held, Fault):
+            return inner if isinstance(inner, Fault) else held
+        pairs.append((inner, held))
     pairs.sort(key=lambda pair: pair[0].encode())
     return f"{{{', '.join(f'{phrase}:{held}' for phrase, held in pairs)}}}"
 
@@ -335,8 +335,8 @@ def _translated(table: dict[int, int]) -> Run:
 
 
 def _replace(budget: Budget, text: str, old: str, new: str, count: int = -1) -> Value:
-    found = len(text) + 1 if not old else text.count(old)
-    times = found if count < 0 else min(count, found)
+    number = len(text) + 1 if not old else text.count(old)
+    times = number if count < 0 else min(count, number)
     text_built(budget, len(text) + times * max(len(new) - len(old), 0))
     return text.replace(old, new, count)
 

@@ -78,7 +78,7 @@ def fleet(
     if words[0] not in QUESTIONS:
         hint = nearest(words[0], QUESTIONS) or f"one of {', '.join(QUESTIONS)}"
         raise InputError(f'"{words[0]}" cannot be asked of several clusters', hint=hint)
-    found = members(
+    fleet_members = members(
         snapshots=snapshot or (),
         folders=snapshots or (),
         contexts=context or (),
@@ -89,7 +89,7 @@ def fleet(
     is_documented = out is not None or parquet is not None or output in (Format.JSON, Format.YAML)
     answer = partial(answer_to if is_documented else _summary_of, program.obj)
     with results(out) as keep:
-        rows = ask(found, words, answer, jobs=jobs, limit=limit, done=done, see=keep)
+        rows = ask(fleet_members, words, answer, jobs=jobs, limit=limit, done=done, see=keep)
     if parquet is not None:
         summary.write_parquet(rows, parquet)
 

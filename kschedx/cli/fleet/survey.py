@@ -50,15 +50,15 @@ def members(
     kubeconfig: str | None,
 ) -> tuple[Member, ...]:
     """Return every cluster once, in the order in which they are named. Raises `InputError`."""
-    found = {member.name: member for path in snapshots for member in _of_path(path, kubeconfig)}
-    found |= {member.name: member for folder in folders for member in _in_folder(folder)}
+    by_name = {member.name: member for path in snapshots for member in _of_path(path, kubeconfig)}
+    by_name |= {member.name: member for folder in folders for member in _in_folder(folder)}
     named = _every_context(kubeconfig) if all_contexts else _known(contexts, kubeconfig)
-    found |= {member.name: member for member in (_of_context(name, kubeconfig) for name in named)}
-    if not found and all_contexts:
+    by_name |= {member.name: member for member in (_of_context(name, kubeconfig) for name in named)}
+    if not by_name and all_contexts:
         raise InputError("--all-contexts: the kubeconfig has no context")
-    if not found:
+    if not by_name:
         raise InputError("name the clusters: --snapshot, --snapshots, --context or --all-contexts")
-    return tuple(found.values())
+    return tuple(by_name.values())
 
 
 def _of_path(path: str, kubeconfig: str | None) -> Iterator[Member]:
@@ -245,7 +245,7 @@ def resumed(path: str | None, question: Sequence[str]) -> dict[str, Row]:
     """Return the answered rows of an earlier run of this question. Raises `InputError`."""
     if path is None or not Path(path).exists():
         return {}
-    found: dict[str, Row] = {}
+    rows: dict[str, Row] = {}
     for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):
         try:
             row = msgspec.json.decode(line, type=Row)
@@ -253,8 +253,8 @@ def resumed(path: str | None, question: Sequence[str]) -> dict[str, Row]:
             place = Place(source=path, document=number)
             raise InputError(f"not a row of kschedx fleet: {error}", place=place, hint="name another file") from None
         if row.question == tuple(question) and row.is_answered:
-            found[row.cluster] = row
-    return found
+            rows[row.cluster] = row
+    return rows
 
 
 @contextmanager

@@ -43,13 +43,13 @@ class Clusters(Struct, frozen=True, kw_only=True):
 
     def properties(self) -> dict[str, dict[str, object]]:
         """Return the JSON Schema of the arguments that choose a cluster."""
-        found: dict[str, dict[str, object]] = {}
+        schemas: dict[str, dict[str, object]] = {}
         if self.snapshots:
             text = f"the cluster: one of {', '.join(self.snapshots)}, or a file in one of them"
-            found["snapshot"] = {"type": "string", "description": text}
+            schemas["snapshot"] = {"type": "string", "description": text}
         if self.contexts:
-            found["context"] = {"type": "string", "enum": list(self.contexts), "description": "a live cluster"}
-        return found
+            schemas["context"] = {"type": "string", "enum": list(self.contexts), "description": "a live cluster"}
+        return schemas
 
     def listed(self) -> str:
         """Return a line for each cluster, the default one first."""
@@ -84,9 +84,9 @@ class Clusters(Struct, frozen=True, kw_only=True):
             root = Path(allowed).resolve()
             for path in (Path(snapshot), root / snapshot):
                 with contextlib.suppress(OSError, ValueError):  # no path has a NUL, or a name of a thousand letters
-                    found = path.resolve()
-                    if found == root or (root.is_dir() and root in found.parents and found.exists()):
-                        return str(found)
+                    resolved = path.resolve()
+                    if resolved == root or (root.is_dir() and root in resolved.parents and resolved.exists()):
+                        return str(resolved)
         raise InputError(
             f'this server was not started with snapshot "{snapshot}"', hint=nearest(snapshot, self.snapshots)
         )
@@ -161,7 +161,7 @@ class Answers:
         self._manifests = tempfile.TemporaryDirectory(prefix="kschedx-")
 
     async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[self._described(one) for one in TOOLS])
+        return types.ListToolsResult(tools=[self._described(known_tool) for known_tool in TOOLS])
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         arguments = params.arguments or {}
@@ -179,26 +179,26 @@ class Answers:
         async with self._lock:
             with tempfile.TemporaryDirectory(dir=self._manifests.name) as folder:
                 question = self._clusters.question(arguments) if wanted.reads_cluster else Question()
-                asked = Asked(wanted.name, question, arguments, Path(folder))
-                told = itertools.count(1)  # a notification's number must grow, and one phase follows another
+                call = Asked(wanted.name, question, arguments, Path(folder))
+                counter = itertools.count(1)  # a notification's number must grow, and one phase follows another
 
                 def see(step: Step) -> None:
                     message = visible(" ".join(filter(None, (step.phase, step.amount))))
-                    anyio.from_thread.run(context.session.report_progress, next(told), None, message)
+                    anyio.from_thread.run(context.session.report_progress, next(counter), None, message)
 
                 await context.session.report_progress(0, None, Phase.STARTING)
                 try:
-                    captured = await anyio.to_thread.run_sync(partial(self._asked, asked, see), abandon_on_cancel=True)
+                    captured = await anyio.to_thread.run_sync(partial(self._asked, call, see), abandon_on_cancel=True)
                 except anyio.get_cancelled_exc_class():
                     self._stop()
                     raise
-                await context.session.report_progress(next(told), None, "done")
+                await context.session.report_progress(next(counter), None, "done")
                 return captured
 
-    def _asked(self, asked: Asked, see: Callable[[Step], None]) -> Captured:
+    def _asked(self, call: Asked, see: Callable[[Step], None]) -> Captured:
         if self._worker is None or not self._worker.is_alive:
             self._worker = Worker(answer, self._folder.name)
-        return self._worker.ask(asked, self._limit, see)
+        return self._worker.ask(call, self._limit, see)
 
     def _check(self, wanted: Tool, arguments: Mapping[str, Any]) -> None:
         """Raise `InputError` for arguments that the tool does not have."""
@@ -312,17 +312,17 @@ def serve(clusters: Clusters, *, limit: float, port: int | None) -> None:
             os._exit(128 + number)  # a thread that reads standard input cannot be ended otherwise
 
     try:
-        made = server(answers)
+        mcp_server = server(answers)
         if port is None:
             for name in ("SIGTERM", "SIGHUP"):
                 if hasattr(signal, name):
                     signal.signal(getattr(signal, name), ended)
-            anyio.run(_on_standard_streams, made)
+            anyio.run(_on_standard_streams, mcp_server)
         else:
             import uvicorn
 
             uvicorn.run(
-                made.streamable_http_app(host=LOOPBACK),
+                mcp_server.streamable_http_app(host=LOOPBACK),
                 host=LOOPBACK,
                 port=port,
                 log_level="warning",
@@ -332,6 +332,6 @@ def serve(clusters: Clusters, *, limit: float, port: int | None) -> None:
         answers.end()
 
 
-async def _on_standard_streams(made: Server[dict[str, Any]]) -> None:
+async def _on_standard_streams(mcp_server: Server[dict[str, Any]]) -> None:
     async with stdio_server() as (reading, writing):
-        await made.run(reading, writing, made.create_initialization_options())
+        await mcp_server.run(reading, writing, mcp_server.create_initialization_options())

@@ -57,14 +57,14 @@ def bounded(
     The largest map or list is halved first, so that short ones stay complete.
     """
     whole = {out.path: out.of for out in before}
-    made: dict[str, Any] = _copied(document, "", limit // LEAST if size(document) > limit else sys.maxsize, whole)
-    while size(made) > limit:
-        _, path, largest = _largest(made, "", (0, "", {}))
+    short: dict[str, Any] = _copied(document, "", limit // LEAST if size(document) > limit else sys.maxsize, whole)
+    while size(short) > limit:
+        _, path, largest = _largest(short, "", (0, "", {}))
         if not largest:
             break
         whole.setdefault(path, len(largest))
         _cut(largest, max(len(largest) // 2, FEWEST))
-    return made, tuple(_left_out(made, whole))
+    return short, tuple(_left_out(short, whole))
 
 
 def _copied(value: Any, path: str, most: int, whole: dict[str, int]) -> Any:
@@ -87,16 +87,16 @@ def _below(path: str, key: str) -> str:
     return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
 
 
-def _left_out(made: dict[str, Any], whole: Mapping[str, int]) -> Iterator[LeftOut]:
+def _left_out(short: dict[str, Any], whole: Mapping[str, int]) -> Iterator[LeftOut]:
     for path, count in whole.items():
-        found: Any = made
+        part: Any = short
         for key in path.split("/")[1:]:
-            if isinstance(found, list):
-                found = dict(enumerate(found)).get(int(key))
-            elif isinstance(found, dict):
-                found = found.get(key.replace("~1", "/").replace("~0", "~"))
-        if isinstance(found, dict | list) and len(found) < count:  # what contains it may have been cut too
-            yield LeftOut(path=path, kept=len(found), of=count)
+            if isinstance(part, list):
+                part = dict(enumerate(part)).get(int(key))
+            elif isinstance(part, dict):
+                part = part.get(key.replace("~1", "/").replace("~0", "~"))
+        if isinstance(part, dict | list) and len(part) < count:  # what contains it may have been cut too
+            yield LeftOut(path=path, kept=len(part), of=count)
 
 
 _Found = tuple[int, str, dict[str, Any] | list[Any]]
@@ -475,10 +475,10 @@ TOOLS: tuple[Tool, ...] = (
 
 def tool(wanted: str) -> Tool:
     """Return the tool of this name. Raises `InputError` if there is none."""
-    found = next((one for one in TOOLS if one.name == wanted), None)
-    if found is None:
-        raise InputError(f'no tool "{wanted}"', hint=nearest(wanted, [one.name for one in TOOLS]))
-    return found
+    match = next((candidate for candidate in TOOLS if candidate.name == wanted), None)
+    if match is None:
+        raise InputError(f'no tool "{wanted}"', hint=nearest(wanted, [known_tool.name for known_tool in TOOLS]))
+    return match
 
 
 class Asked(Struct, frozen=True):
@@ -495,10 +495,10 @@ def answer(asked: Asked) -> Answer | int:
     `KschedxError`."""
     answers = tool(asked.tool).answer
     assert answers is not None, "the server answers by itself"
-    found = answers(asked.question, asked.arguments, asked.folder)
-    if isinstance(found, int):
-        return found
-    report, is_summary = found.report, asked.arguments.get("detail", SUMMARY) == SUMMARY
+    result = answers(asked.question, asked.arguments, asked.folder)
+    if isinstance(result, int):
+        return result
+    report, is_summary = result.report, asked.arguments.get("detail", SUMMARY) == SUMMARY
 
     def shown() -> Mapping[str, object]:
         if is_summary:
@@ -510,4 +510,4 @@ def answer(asked: Asked) -> Answer | int:
             document, left_out = bounded(part, MOST, (LeftOut(path="/items", kept=0, of=count),))
         return {"document": document, "leftOut": left_out}
 
-    return replace(found, report=replace(found.report, document=shown))
+    return replace(result, report=replace(result.report, document=shown))

@@ -40,14 +40,14 @@ class Lines:
         except msgspec.ValidationError:
             pod = None
         if pod is None or pod.api_version != "v1":
-            found = change_object(msgspec.json.decode(line), self._names)
-            return None if found is None else _ENCODER.encode(found)
+            manifest = change_object(msgspec.json.decode(line), self._names)
+            return None if manifest is None else _ENCODER.encode(manifest)
         parts = {"metadata": pod.metadata, "spec": pod.spec, "status": pod.status}
         changed = {name: self._parts(POD[name].fields, part) for name, part in parts.items() if part is not UNSET}
         return _ENCODER.encode({"apiVersion": "v1", "kind": "Pod", **changed})
 
     def _parts(self, changes: Mapping[str, Replacement], parts: Parts) -> Json:
-        found: Json = {}
+        document: Json = {}
         for name, raw in parts.items():
             change = changes.get(name)
             if change is None:
@@ -59,8 +59,8 @@ class Lines:
                 if isinstance(value, dict | list):
                     value = self._known[key] = Raw(_ENCODER.encode(value))
             if value is not None:
-                found[name] = value
-        return found
+                document[name] = value
+        return document
 
 
 _ENCODER = msgspec.json.Encoder()

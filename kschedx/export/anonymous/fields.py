@@ -221,12 +221,12 @@ WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacement
 def _of_record(kind: type[Struct]) -> dict[str, Replacement]:
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    found: dict[str, Replacement] = {}
+    replacements: dict[str, Replacement] = {}
     for field in info.fields:
         special = NAMES.get(kind) if field.name == "name" else BY_FIELD.get(field.name)
         special = OF_RECORD.get((kind, field.name), special)
-        found[field.encode_name] = special or _of_type(field.type)
-    return found
+        replacements[field.encode_name] = special or _of_type(field.type)
+    return replacements
 
 
 def _of_type(kind: inspect.Type) -> Replacement:
@@ -330,13 +330,13 @@ def _records() -> dict[str, Record]:
     for key, kind in KINDS.items():
         if kind.key in _CLUSTER_API:
             continue
-        found = Record(head)
+        record_change = Record(head)
         for record in filter(None, (kind.record, kind.kept)):
-            found = found.both(_of_record(record))
+            record_change = record_change.both(_of_record(record))
         fields = _of_record(types.PodTemplateSpec)
         for part in reversed(kind.template):
             fields = {part: Record(fields)}
-        records[key] = found.both(fields) if kind.template else found
+        records[key] = record_change.both(fields) if kind.template else record_change
     return records
 
 

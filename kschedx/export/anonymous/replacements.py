@@ -97,12 +97,12 @@ def tokens(words: Iterable[str], kept: Collection[str]) -> dict[str, str]:
     gaps: dict[int, list[str]] = {}
     for word in sorted(set(words) - set(kept)):
         gaps.setdefault(bisect_right(bounds, word), []).append(word)
-    found: dict[str, str] = {}
+    replaced: dict[str, str] = {}
     for gap, inside in gaps.items():
         prefix = _between(bounds[gap - 1] if gap else "", bounds[gap] if gap < len(bounds) else _LAST)
         width = len(str(len(inside)))
-        found |= {word: f"{prefix}{number:0{width}}" for number, word in enumerate(inside, start=1)}
-    return found
+        replaced |= {word: f"{prefix}{number:0{width}}" for number, word in enumerate(inside, start=1)}
+    return replaced
 
 
 def _between(low: str, high: str) -> str:
@@ -242,10 +242,10 @@ class Book:
         return self._ips[text]
 
     def message(self, text: str) -> str:
-        found = self._messages.get(text)
-        if found is None:
-            found = self._messages[text] = _CHUNK.sub(lambda chunk: self._in_message(chunk[0]), text)
-        return found
+        known_message = self._messages.get(text)
+        if known_message is None:
+            known_message = self._messages[text] = _CHUNK.sub(lambda chunk: self._in_message(chunk[0]), text)
+        return known_message
 
     def _in_message(self, chunk: str) -> str:
         if _COUNT.fullmatch(chunk):

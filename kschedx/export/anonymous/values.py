@@ -265,8 +265,8 @@ def by_name(change: Replacement) -> Replacement:
     def changed(value: object, names: Names) -> object:
         if not is_map(value):
             return None
-        found = {resource(key, names): change(item, names) for key, item in value.items()}
-        return {key: item for key, item in found.items() if item is not None}
+        changed_amounts = {resource(key, names): change(item, names) for key, item in value.items()}
+        return {key: item for key, item in changed_amounts.items() if item is not None}
 
     return changed
 
@@ -287,12 +287,12 @@ class Record:
     def __call__(self, value: object, names: Names) -> Json | None:
         if not is_map(value):
             return None
-        found: Json = {}
+        document: Json = {}
         for key, item in value.items():
             change = self.fields.get(key)
             if change is not None and (changed := change(item, names)) is not None:
-                found[key] = changed
-        return found
+                document[key] = changed
+        return document
 
     def both(self, other: Mapping[str, Replacement]) -> Record:
         fields = dict(self.fields)
@@ -320,19 +320,19 @@ def requirement(fields: Mapping[str, Replacement]) -> Replacement:
     record = Record({key: change for key, change in fields.items() if key not in ("value", "values")})
 
     def changed(value: object, names: Names) -> object:
-        found = record(value, names)
-        if found is None or not is_map(value):
+        document = record(value, names)
+        if document is None or not is_map(value):
             return None
         key = value.get("key")
         label = key if isinstance(key, str) else ""
         if value.get("operator") in _BOUNDS:
             names.compared(label)
-        one, several = value.get("value"), value.get("values")
-        if isinstance(one, str):
-            found["value"] = names.value(label, one)
+        single, several = value.get("value"), value.get("values")
+        if isinstance(single, str):
+            document["value"] = names.value(label, single)
         if isinstance(several, list):
-            found["values"] = [names.value(label, item) for item in several if isinstance(item, str)]
-        return found
+            document["values"] = [names.value(label, item) for item in several if isinstance(item, str)]
+        return document
 
     return changed
 
@@ -404,13 +404,13 @@ def attributes(value: object, names: Names) -> object:
     """Replace a map of qualified names to attributes."""
     if not is_map(value):
         return None
-    found: Json = {}
+    document: Json = {}
     for key, item in value.items():
         changes = _KEPT_ATTRIBUTES if names.is_kept(key.rpartition("/")[2]) else _VALUES
         if is_map(item):
-            changed = {kind: changes[kind](one, names) for kind, one in item.items() if kind in changes}
-            found[label_key(key, names)] = {kind: item for kind, item in changed.items() if item is not None}
-    return found
+            changed = {kind: changes[kind](attribute, names) for kind, attribute in item.items() if kind in changes}
+            document[label_key(key, names)] = {kind: item for kind, item in changed.items() if item is not None}
+    return document
 
 
 # YAML in ConfigMaps: YuniKorn's queues with their maximum resources, and Kueue's Configuration.
@@ -473,12 +473,12 @@ def config_map(value: object, names: Names) -> object:
     """Replace the data of a ConfigMap: texts with names in them, and known documents."""
     if not is_map(value):
         return None
-    found: Json = {}
+    document: Json = {}
     for key, item in value.items():
         if isinstance(item, str):
             known = next((record for mark, record in _DOCUMENTS.items() if mark == key or mark in item), None)
-            found[label_key(key, names)] = names.message(item) if known is None else _document(item, known, names)
-    return found
+            document[label_key(key, names)] = names.message(item) if known is None else _document(item, known, names)
+    return document
 
 
 def _document(written: str, record: Record, names: Names) -> str:
@@ -534,8 +534,8 @@ def _changed_configuration(key: str, value: object, names: Names) -> object:
         if "key" in value and "operator" in value:
             return _requirement(value, names)
         if key == "matchLabels":
-            return {label_key(one, names): names.value(one, str(text)) for one, text in value.items()}
-        return {one: _changed_configuration(one, item, names) for one, item in value.items() if one not in _LEFT_OUT}
+            return {label_key(key, names): names.value(key, str(text)) for key, text in value.items()}
+        return {key: _changed_configuration(key, item, names) for key, item in value.items() if key not in _LEFT_OUT}
     if isinstance(value, list):
         if key in _OF_RESOURCES:
             return [_of_resource(item, names) for item in value]

@@ -141,10 +141,10 @@ class MovePods(Step, frozen=True, kw_only=True):
     """Grouped by node. The last group makes the room; those before it make room for the moved pods."""
 
     def by_node(self) -> dict[str, list[Move]]:
-        found: dict[str, list[Move]] = {}
+        moves: dict[str, list[Move]] = {}
         for move in self.moves:
-            found.setdefault(move.source, []).append(move)
-        return found
+            moves.setdefault(move.source, []).append(move)
+        return moves
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -294,6 +294,6 @@ class WithdrawResize(Step, frozen=True, kw_only=True):
         for request in self.requests:
             text = format_quantity(request.after, Unit.of(request.resource))
             containers.setdefault(request.container, {})[request.resource] = text
-        told = [{"name": its, "resources": {"requests": amounts}} for its, amounts in containers.items()]
-        patch: Json = {"spec": {"containers": told}}
+        containers_patch = [{"name": its, "resources": {"requests": amounts}} for its, amounts in containers.items()]
+        patch: Json = {"spec": {"containers": containers_patch}}
         return (shell_command("kubectl patch pod {} -n {} --subresource resize -p {}", name, namespace, patch),)

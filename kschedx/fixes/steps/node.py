@@ -171,8 +171,8 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         is_down = any(fault.taint.key == SHUT_DOWN for fault in self.faults)
-        told = (fault.title(self.node) for fault in self.faults if not (is_down and fault.taint.key in LOST_TAINTS))
-        return " and ".join(dict.fromkeys(told))
+        titles = (fault.title(self.node) for fault in self.faults if not (is_down and fault.taint.key in LOST_TAINTS))
+        return " and ".join(dict.fromkeys(titles))
 
     def edit(self, node: Node) -> Node:
         gone = {fault.taint for fault in self.faults}

@@ -254,7 +254,7 @@ def _spread_title(before: TopologySpreadConstraint, after: TopologySpreadConstra
     if before.min_domains != after.min_domains:
         return f"lower minDomains over {key} from {before.min_domains} to {after.min_domains or 1}"
     if before.match_label_keys != after.match_label_keys:
-        added = [one for one in after.match_label_keys if one not in before.match_label_keys]
+        added = [key for key in after.match_label_keys if key not in before.match_label_keys]
         return f"add matchLabelKeys: [{', '.join(added)}] to the spread constraint over {key}"
     policy = "nodeTaintsPolicy" if before.node_taints_policy != after.node_taints_policy else "nodeAffinityPolicy"
     return f"set {policy}: Honor in the spread constraint over {key}"
@@ -336,8 +336,8 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
     def title(self) -> str:
         explicit = [self._request(request) for request in self.requests if not request.source]
         defaulted = [self._request(request) for request in self.requests if request.source]
-        told = (("lower", explicit), ("set", defaulted))
-        title = " and ".join(f"{verb} {' and '.join(requests)}" for verb, requests in told if requests)
+        parts = (("lower", explicit), ("set", defaulted))
+        title = " and ".join(f"{verb} {' and '.join(requests)}" for verb, requests in parts if requests)
         return f"{title}, then delete the pod" if self.made_by.startswith(edit.VERTICAL) else title
 
     @property
@@ -381,11 +381,11 @@ class RequestAsMeant(PodStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        told = (
+        phrases = (
             f"{amount.resource} of container {amount.container} to {amount.meant}, not {amount.written}"
             for amount in self.amounts
         )
-        return f"set {' and '.join(told)}"
+        return f"set {' and '.join(phrases)}"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return edit.with_likely_amounts(pod, self.amounts)

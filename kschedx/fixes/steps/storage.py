@@ -34,7 +34,7 @@ class ObjectStep(Step, frozen=True, kw_only=True):
         return proposal.having(*self.objects)
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
-        yield from ((one, self.maker) for one in self.objects if self.maker)
+        yield from ((item, self.maker) for item in self.objects if self.maker)
 
 
 class ChangeClaimTemplate(ObjectStep, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class ChangeClaimTemplate(ObjectStep, frozen=True, kw_only=True):
     kube-controller-manager creates them again."""
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
-        yield from ((one, CONTROLLER_MANAGER) for one in self.objects if isinstance(one, ResourceClaim))
+        yield from ((item, CONTROLLER_MANAGER) for item in self.objects if isinstance(item, ResourceClaim))
 
 
 class ClassedClaim(Step, frozen=True, kw_only=True):
@@ -273,14 +273,14 @@ class CreateDeviceClaim(Step, frozen=True, kw_only=True):
         return f"create resource claim {self.claim.key}{source}"
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        made = proposal if self.new_template is None else proposal.having(self.new_template)
-        made = made.having(self.claim)
+        changed = proposal if self.new_template is None else proposal.having(self.new_template)
+        changed = changed.having(self.claim)
         pod = (
             edit.with_device_claim(proposal.pod, self.wrong_template, self._name)
             if self.wrong_template
             else proposal.pod
         )
-        return replace(made, pod=edit.with_claim_status(pod, self.status))
+        return replace(changed, pod=edit.with_claim_status(pod, self.status))
 
     @property
     def _name(self) -> str:

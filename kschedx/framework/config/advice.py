@@ -72,11 +72,11 @@ def _unknown_names(subject: Subject) -> Iterator[Advice]:
     """Yield advice on plugins of other projects, once each, and on names in `disabled` and `pluginConfig` that
     kube-scheduler never looks up."""
     enabled = subject.profile.unknown
-    told: set[str] = set()
+    reported: set[str] = set()
     for _, plugins, path in subject.sets():
         for number, plugin in enumerate(plugins.enabled):
-            if plugin.name in enabled and plugin.name not in told:
-                told.add(plugin.name)
+            if plugin.name in enabled and plugin.name not in reported:
+                reported.add(plugin.name)
                 yield Advice(
                     id="unknown-plugin",
                     path=f"{path}.enabled[{number}].name",
@@ -102,11 +102,11 @@ def _unknown_names(subject: Subject) -> Iterator[Advice]:
 def _of_another_project(subject: Subject) -> Iterator[Advice]:
     """Yield advice on plugins that the released kube-scheduler does not have: it does not start with them."""
     projects = {row.name: row.project for row in PLUGINS if row.project != KUBERNETES}
-    told: set[str] = set()
+    reported: set[str] = set()
     for _, plugins, path in subject.sets():
         for number, plugin in enumerate(plugins.enabled):
-            if plugin.name in projects and plugin.name not in told:
-                told.add(plugin.name)
+            if plugin.name in projects and plugin.name not in reported:
+                reported.add(plugin.name)
                 yield Advice(
                     id="not-in-released-binary",
                     path=f"{path}.enabled[{number}].name",

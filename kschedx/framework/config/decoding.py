@@ -119,18 +119,18 @@ def decode(
     Invalid fields are left out and added to `faults`; without `faults`, they are raised. With `may_have_others`, an
     unknown field is an error only if it is near to a known one.
     """
-    found = faults or Faults()
-    cleaned = _clean(value, _info(kind), path, found, may_have_others)
+    all_faults = faults or Faults()
+    cleaned = _clean(value, _info(kind), path, all_faults, may_have_others)
     decoded: T | None = None
     while decoded is None:
         try:
             decoded = msgspec.convert(cleaned, kind, dec_hook=_custom)
         except msgspec.ValidationError as error:
-            found.add(_refusal(str(error), cleaned, path))
+            all_faults.add(_refusal(str(error), cleaned, path))
             if not _leave_out(cleaned, _steps(str(error))):
                 cleaned = {}  # the document itself is invalid
     if faults is None:
-        found.settle()
+        all_faults.settle()
     return decoded
 
 
@@ -243,8 +243,8 @@ def _refusal(text: str, document: object, path: str) -> ConfigError:
         expected = f"expected {_WORDS.get(mismatch[1], mismatch[1])}"
     else:
         expected = reason[:1].lower() + reason[1:]
-    found = shown(_at(document, steps))
-    return refuse(join_fields(path, steps.removeprefix(".")), f"{expected}, found {found}")
+    value = shown(_at(document, steps))
+    return refuse(join_fields(path, steps.removeprefix(".")), f"{expected}, found {value}")
 
 
 _OF_MAPPING = re.compile(r"\[\.\.\.\]`$")

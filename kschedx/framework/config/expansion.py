@@ -137,12 +137,12 @@ def expand(
 
 def _unknown(merged: Mapping[str, MergedSet], implements: PluginPoints) -> dict[str, tuple[str, ...]]:
     """Return the enabled plugins that are unknown, with the places that enable them."""
-    found: dict[str, tuple[str, ...]] = {}
+    unknown: dict[str, tuple[str, ...]] = {}
     for point in ("multiPoint", *POINTS, *PLACEMENT_POINTS):
         for entry in merged[point].enabled:
             if entry.name not in implements:
-                found[entry.name] = (*found.get(entry.name, ()), point)
-    return found
+                unknown[entry.name] = (*unknown.get(entry.name, ()), point)
+    return unknown
 
 
 def _misnamed(merged: Mapping[str, MergedSet], unknown: Collection[str]) -> Iterator[ConfigError]:
@@ -159,9 +159,9 @@ def _wrong_numbers(
     """Yield errors for points with too many plugins or none. `may_bring_more`: whether an unknown plugin is in
     multiPoint."""
     profile = f"for profile with scheduler name {shown(scheduler_name)}"
-    found = len(points["queueSort"])
-    if found != 1 and not (may_bring_more and not found):
-        yield refuse(f"{path}.queueSort", f"only one queue sort plugin required {profile}, but got {found}")
+    number = len(points["queueSort"])
+    if number != 1 and not (may_bring_more and not number):
+        yield refuse(f"{path}.queueSort", f"only one queue sort plugin required {profile}, but got {number}")
     if not points["bind"] and not may_bring_more:
         yield refuse(f"{path}.bind", f"at least one bind plugin is needed {profile}")
     if len(points["placementGenerate"]) > 1:
@@ -170,12 +170,12 @@ def _wrong_numbers(
 
 def _known_by_name(points: Mapping[str, Sequence[str]], known: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Return known plugins with the points at which they are enabled and which kschedx does not implement."""
-    found: dict[str, tuple[str, ...]] = {}
+    names_by_type: dict[str, tuple[str, ...]] = {}
     for point in POINTS:
         for name in points[point]:
             if name in known and point in lacking(name):
-                found[name] = (*found.get(name, ()), point)
-    return found
+                names_by_type[name] = (*names_by_type.get(name, ()), point)
+    return names_by_type
 
 
 def _expand_point(

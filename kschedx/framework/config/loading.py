@@ -136,8 +136,8 @@ def queue_sort_errors(queue_sorts: Sequence[MergedSet], release: Release) -> Ite
         yield invalid(path, len(queue_sorts[0].enabled), "only one queue sort plugin can be enabled")
     for i, queue_sort in enumerate(queue_sorts):
         if queue_sort.asks_for() != queue_sorts[0].asks_for():
-            found = [entry.name for entry in queue_sort.enabled]
-            yield invalid(f"profiles[{i}].plugins.queueSort", found, release.arguments.different_queue_sort)
+            names = [entry.name for entry in queue_sort.enabled]
+            yield invalid(f"profiles[{i}].plugins.queueSort", names, release.arguments.different_queue_sort)
 
 
 def _extenders(extenders: Iterable[Extender]) -> Iterator[ConfigError]:
@@ -154,8 +154,8 @@ def _extenders(extenders: Iterable[Extender]) -> Iterator[ConfigError]:
                 yield invalid(path, resource.name, "duplicate extender managed resource name")
             managed.add(resource.name)
     if binders > 1:
-        found = f"found {binders} extenders implementing bind"
-        yield invalid("extenders", found, "only one extender can implement bind")
+        message = f"found {binders} extenders implementing bind"
+        yield invalid("extenders", message, "only one extender can implement bind")
 
 
 def _extended_resource_name(path: str, name: str) -> Iterator[ConfigError]:
@@ -223,16 +223,16 @@ def plugin_points(
 
 def enabled_at(document: ConfigurationDocument) -> dict[str, set[str]]:
     """Return every plugin that a configuration names, for whatever purpose, with the points at which it is enabled."""
-    found: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
     for profile in document.profiles:
         for point, plugins in profile.plugins.by_point().items():
             for entry in plugins.enabled:
-                found.setdefault(entry.name, set()).add(point)
+                names.setdefault(entry.name, set()).add(point)
             for entry in plugins.disabled:
-                found.setdefault(entry.name, set())
+                names.setdefault(entry.name, set())
         for config in profile.plugin_config:
-            found.setdefault(config.name, set())
-    return found
+            names.setdefault(config.name, set())
+    return names
 
 
 def decode_document(
@@ -253,11 +253,11 @@ def decode_document(
         phrase = f"Kubernetes {release.version} expects {allowed}, found {shown(version)}"
         raise refuse("apiVersion", phrase, _who_reads(version))
     hint = f"Kubernetes {release.version} does not have it in {version}"
-    found = faults or Faults()
-    found.extend(missing_field_errors(config, release.missing_fields[str(version)], hint))
-    document = decode(config, ConfigurationDocument, "", found)
+    all_faults = faults or Faults()
+    all_faults.extend(missing_field_errors(config, release.missing_fields[str(version)], hint))
+    document = decode(config, ConfigurationDocument, "", all_faults)
     if faults is None:
-        found.settle()
+        all_faults.settle()
     return document if document.profiles else replace(document, profiles=(ProfileDocument(),))
 
 
@@ -376,14 +376,14 @@ def _different_queues(profiles: Sequence[Profile], expansions: Sequence[Expansio
     """Yield errors for profiles with another queue sort plugin than the first. This is checked after expansion, since
     MultiPoint may enable that plugin."""
     first, expected = profiles[0], expansions[0].queue_sort
-    for i, (profile, found) in enumerate(
+    for i, (profile, sorts) in enumerate(
         zip(profiles, (expansion.queue_sort for expansion in expansions), strict=True)
     ):
         of_profile = f"for profile {shown(profile.scheduler_name)}"
-        if not (found and expected):
+        if not (sorts and expected):
             continue
-        if found != expected:
-            message = f"different queue sort plugins {of_profile}: {shown(found)}, first: {shown(expected)}"
+        if sorts != expected:
+            message = f"different queue sort plugins {of_profile}: {shown(sorts)}, first: {shown(expected)}"
             yield refuse(f"profiles[{i}].plugins.queueSort", message)
-        elif profile.args.get(found) != first.args.get(found):
+        elif profile.args.get(sorts) != first.args.get(sorts):
             yield refuse(f"profiles[{i}].pluginConfig", f"different queue sort plugin args {of_profile}")

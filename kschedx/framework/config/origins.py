@@ -98,7 +98,7 @@ def expanded(config: Mapping[str, object] | None, release: Release, others: Plug
 def _arguments(profile: Profile, release: Release) -> dict[str, dict[str, object]]:
     """Return each plugin's arguments that a configuration of the version can set."""
     missing = release.missing_fields[release.config_versions[0]]
-    found: dict[str, dict[str, object]] = {}
+    arguments: dict[str, dict[str, object]] = {}
     for name, args in profile.args.items():
         plain = formatted(args)
         kept = {
@@ -107,8 +107,8 @@ def _arguments(profile: Profile, release: Release) -> dict[str, dict[str, object
             if f"profiles[].pluginConfig[]{{{name}}}.args.{key}" not in missing
         }
         if kept:
-            found[name] = kept
-    return found
+            arguments[name] = kept
+    return arguments
 
 
 def _configuration(

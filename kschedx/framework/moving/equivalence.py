@@ -84,15 +84,15 @@ class EquivalenceClasses:
             return EquivalenceKey(likeness, tuple(plugin.tells_apart(pod) for plugin in self.plugins(framework)))
         if likeness not in readers.keys:
             readers.keys[likeness] = self._read(framework, pods[row], likeness)
-        found = readers.of_rows[row] = readers.keys[likeness]
-        return found
+        class_key = readers.of_rows[row] = readers.keys[likeness]
+        return class_key
 
     def _read(self, framework: Framework, pod: Pod, likeness: tuple[int, ...]) -> EquivalenceKey:
         """Return the key of a pod without claims; `apart` has what the plugins that every move affects read."""
 
         def read(plugin: Plugin) -> Hashable:
-            found = plugin.reads(pod)
-            return likeness if found is WHOLE else found
+            value = plugin.reads(pod)
+            return likeness if value is WHOLE else value
 
         plugins = self.plugins(framework)
         is_apart = [plugin.touches(pod) is Touch.CLUSTER for plugin in plugins]

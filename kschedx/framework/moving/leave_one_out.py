@@ -292,8 +292,8 @@ class ScoreWithout:
 
     def without(self, verdict: Verdict, pod: Pod) -> Scored | None:
         """Return the column without the pod; None if the plugin does not score."""
-        found = self._without(verdict, pod)
-        return None if found is None else Scored(self, verdict.node, found)
+        scores = self._without(verdict, pod)
+        return None if scores is None else Scored(self, verdict.node, scores)
 
     def _without(self, verdict: Verdict, pod: Pod) -> int | IntArray | None:
         """Return the score of the pod's own node if all others are those of `base`; otherwise the whole column."""
@@ -348,17 +348,17 @@ class Scored:
     def weighted(self, weight: int) -> IntArray:
         """Return the column times a weight: the same object on every call, shared with other pods if it is that of
         `base`."""
-        made = self._weighted.get(weight)
-        if made is None:
+        scores = self._weighted.get(weight)
+        if scores is None:
             if isinstance(self.found, int):
-                made = self.column.weighted(weight)
-                if made[self._node] != self.found * weight:
-                    made = made.copy()
-                    made[self._node] = self.found * weight
+                scores = self.column.weighted(weight)
+                if scores[self._node] != self.found * weight:
+                    scores = scores.copy()
+                    scores[self._node] = self.found * weight
             else:
-                made = self.found * weight
-            self._weighted[weight] = made
-        return made
+                scores = self.found * weight
+            self._weighted[weight] = scores
+        return scores
 
 
 def _first(columns: Iterable[IntArray], count: int) -> IntArray:
@@ -466,25 +466,25 @@ class LeaveOneOut:
         cluster.remove(self._at[0][1][0], waits=True)
         pod = cluster.pods[self._at[0][1][0]]
         cluster.revert(mark)
-        asked = self._profiles.asked(pod)
+        plugins = self._profiles.asked(pod)
         verdicts: dict[SharedPlugin, FilterWithout] = {}
         raw: dict[SharedPlugin, RawScores] = {}
         rejections = Rejections()
         used: list[tuple[list[FilterWithout], list[RawScores]]] = []
-        for framework, its in zip(self._profiles.frameworks, asked, strict=True):
+        for framework, its in zip(self._profiles.frameworks, plugins, strict=True):
             _check_enters(framework, pod)
             nodes = framework.nodes
             filtering = [its[plugin.name] for plugin in framework.plugins("filter", FilterPlugin)]
             scoring = [its[plugin.name] for plugin in framework.plugins("score", ScorePlugin)]
-            for one in its.values():
-                if one not in filtering:
-                    _prepare_alone(one, pod, nodes, scores=one in scoring)
-            for one in filtering:
-                if one not in verdicts:
-                    verdicts[one] = FilterWithout(one, rejections, pod, nodes)
-            for one in scoring:
-                if one not in raw:
-                    raw[one] = RawScores(one, pod, nodes)
+            for plugin in its.values():
+                if plugin not in filtering:
+                    _prepare_alone(plugin, pod, nodes, scores=plugin in scoring)
+            for plugin in filtering:
+                if plugin not in verdicts:
+                    verdicts[plugin] = FilterWithout(plugin, rejections, pod, nodes)
+            for plugin in scoring:
+                if plugin not in raw:
+                    raw[plugin] = RawScores(plugin, pod, nodes)
             used.append(([verdicts[plugin] for plugin in filtering], [raw[plugin] for plugin in scoring]))
         spots = np.array([node for node, _ in self._at], dtype=np.int64)
         away = PodRows(pods=np.array([rows[0] for _, rows in self._at], dtype=np.int64), nodes=ClusterRows(spots))
@@ -511,10 +511,10 @@ class LeaveOneOut:
                 passed = Filters(verdicts, nodes, len(self._at))
                 filters.append(passed)
             parts = []
-            for one in raw:
-                if (one, passed) not in scores:
-                    scores[one, passed] = ScoreWithout(one, passed, pod, nodes)
-                parts.append((scores[one, passed], framework.profile.weights[one.plugin.name]))
+            for raw_scores in raw:
+                if (raw_scores, passed) not in scores:
+                    scores[raw_scores, passed] = ScoreWithout(raw_scores, passed, pod, nodes)
+                parts.append((scores[raw_scores, passed], framework.profile.weights[raw_scores.plugin.name]))
             yield _Side(passed, parts, rejections)
 
 
@@ -537,14 +537,14 @@ class _Side:
         is_whole = verdict.is_whole or self.moves
         total = 0
         for column, weight in self.parts:
-            found = scored[column]
-            if found is None:
+            known = scored[column]
+            if known is None:
                 continue
             name = column.asked.plugin.name
             weights[name] = weight
-            scores[name] = found.weighted(weight)
-            if isinstance(found.found, int):
-                total += found.found * weight
+            scores[name] = known.weighted(weight)
+            if isinstance(known.found, int):
+                total += known.found * weight
             else:
                 is_whole = True
         if is_whole:

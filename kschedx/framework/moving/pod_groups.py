@@ -82,15 +82,17 @@ def placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
     if len(taken) > 1:
         phrase = ", ".join(sorted(taken))
         return _undetermined(key, f"more than 1 domain found for pod group: {phrase}")
-    found = {
+    placements = {
         domain: ClusterRows(np.flatnonzero(label.codes == code))
         for code, domain in enumerate(label.values)
         if domain is not None and (not taken or domain in taken)
     }
     each = tuple(
-        Placement(domain=domain, nodes=None if len(found[domain]) == len(run.cluster.node_names) else found[domain])
-        for domain in sorted(found)
-        if len(found[domain])
+        Placement(
+            domain=domain, nodes=None if len(placements[domain]) == len(run.cluster.node_names) else placements[domain]
+        )
+        for domain in sorted(placements)
+        if len(placements[domain])
     )
     if not each:
         # pods are not preempted for such a group, and kube-scheduler adds that to its message
@@ -323,13 +325,13 @@ def preempt_for_group(
 
 def _lower_units(run: Run, priority: int) -> list[_Unit]:
     """Return the units of assigned pods with a lower priority than the group, in load order."""
-    pods, found = run.cluster.pods, dict[str, list[int]]()
+    pods, rows_by_unit = run.cluster.pods, dict[str, list[int]]()
     for row in np.flatnonzero(pods.node >= 0).tolist():
         group = whole_group_of(run.snapshot.pod_groups, pods, row)
         key = str(row) if group is None else f"{group.metadata.namespace}/{group.metadata.name}"
-        found.setdefault(key, []).append(row)
+        rows_by_unit.setdefault(key, []).append(row)
     units: list[_Unit] = []
-    for rows in found.values():
+    for rows in rows_by_unit.values():
         group = whole_group_of(run.snapshot.pod_groups, pods, rows[0])
         own = int(pods.priorities[rows[0]]) if group is None else group_priority(group, run.snapshot.priority_classes)
         if own < priority:

@@ -227,13 +227,13 @@ class Run:
             series = self._series_with(int(rows[0]))
         if series is None:
             return cluster_rows([])
-        asked = int(rows[0]), self.cluster.version
+        question = int(rows[0]), self.cluster.version
         nodes, goes_on = series.replicas.place_many(len(rows), pick, ties, seen)
         if len(nodes):
             self.cluster.place_many(rows[: len(nodes)], nodes)
             series.moves += len(nodes)
         else:
-            self._unknown = asked
+            self._unknown = question
         if not goes_on:
             self._series = None
         return nodes
@@ -284,7 +284,9 @@ class Run:
     def asks_to_permit(self, row: int, plugin: str) -> bool:
         """Return whether a Permit plugin of this name runs for the pod. Raises `ConfigError`."""
         framework = self.scheduler.framework(self._profile_of(self.cluster.pods[row]))
-        return framework is not None and any(one.name == plugin for one in framework.plugins("permit", PermitPlugin))
+        return framework is not None and any(
+            permit_plugin.name == plugin for permit_plugin in framework.plugins("permit", PermitPlugin)
+        )
 
     def profile_of(self, row: int) -> Profile:
         """Return the profile that schedules a pod. Raises `ConfigError`."""

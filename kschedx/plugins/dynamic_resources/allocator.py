@@ -205,7 +205,7 @@ class Checked(Struct, kw_only=True):
 def alternatives(request: DeviceRequest) -> Iterator[DeviceWish]:
     """Yield the request itself, or its alternatives, best first."""
     if request.first_available:
-        yield from (_wanted(one, one.name, request.name) for one in request.first_available)
+        yield from (_wanted(subrequest, subrequest.name, request.name) for subrequest in request.first_available)
     elif request.exactly is not None:
         yield _wanted(request.exactly, request.name, "")
 
@@ -511,7 +511,7 @@ class AllocationSearch:
             requests.append(checked)
             for alternative, wanted in enumerate(options):
                 checked.append(self._checked(claim, wanted, (index, position, alternative)))
-            least += min((one.count for one in checked), default=0)
+            least += min((request.count for request in checked), default=0)
         if least > MAX_DEVICES_OF_CLAIM:
             self.too_many(claim, requests, least)
         self._picks.append([])
@@ -546,7 +546,7 @@ class AllocationSearch:
         self, named: str, wanted: DeviceWish, device_class: DeviceClass, at: tuple[int, int, int]
     ) -> Checked:
         checked = Checked(wanted=wanted, device_class=device_class, count=0)
-        found: list[int] = []
+        places: list[int] = []
         position = 0
         for pool in self.pools:
             for reason, state in ((pool.is_incomplete, "being updated"), (pool.invalid, "invalid")):
@@ -557,10 +557,10 @@ class AllocationSearch:
                     raise FailureError(f"{named}: {phrase}")
             for device in pool.devices:
                 if self.is_selectable(at, checked, device) and self.has_capacity(wanted, device):
-                    found.append(position)
+                    places.append(position)
                 position += 1
-        checked.everything = tuple(found)
-        checked.count = len(found)
+        checked.everything = tuple(places)
+        checked.count = len(places)
         return checked
 
     def _constraint(self, claim: ResourceClaim, position: int) -> DeviceConstraint:
@@ -709,40 +709,42 @@ class AllocationSearch:
 
     # --- picking a device and taking it back
 
-    def _pick(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice, *, must: bool) -> bool:
+    def _pick(self, at: tuple[int, int, int], checked: Checked, picked: PooledDevice, *, must: bool) -> bool:
         """Pick a device and return whether that is possible after earlier picks. With `must`, a violated constraint is
         an error."""
-        claim, wanted, device = at[0], checked.wanted, one.device
+        claim, wanted, device = at[0], checked.wanted, picked.device
         is_shared = self._is_shared(device)
-        if not (is_shared and wanted.admin_access) and not self._is_free(claim, wanted, one):
+        if not (is_shared and wanted.admin_access) and not self._is_free(claim, wanted, picked):
             return False
         if device.consumes_counters:
             if not self._features.partitionable:
                 return False
-            has_shares = is_shared and (one.id in self._allocator.allocated.capacity or one.id in self._shares)
-            if not has_shares and not self._draw(one):
+            has_shares = is_shared and (picked.id in self._allocator.allocated.capacity or picked.id in self._shares)
+            if not has_shares and not self._draw(picked):
                 return False
         # from here on, upstream does not return consumed counters
         if self._features.taints and not wanted.tolerates(device.taints):
             return False
         for position, constraint in enumerate(self._constraints[claim]):
-            if not constraint.add(wanted.base, wanted.alternative, one):
+            if not constraint.add(wanted.base, wanted.alternative, picked):
                 if must:
-                    phrase = f"cannot add device {'/'.join(one.id)} because a claim constraint would not be satisfied"
+                    phrase = (
+                        f"cannot add device {'/'.join(picked.id)} because a claim constraint would not be satisfied"
+                    )
                     raise FailureError(f"claim {self._claims[claim].key}, request {wanted.name}: {phrase}")
                 for earlier in self._constraints[claim][:position]:
                     earlier.remove(wanted.base, wanted.alternative)
                 return False
         if not is_shared:
-            self._in_use.setdefault(one.id, set()).add(claim)
-        if not self.has_capacity(wanted, one):
+            self._in_use.setdefault(picked.id, set()).add(claim)
+        if not self.has_capacity(wanted, picked):
             return False
-        share = capacity.consumption(device.capacity, self._amounts(wanted, one)) if is_shared else None
+        share = capacity.consumption(device.capacity, self._amounts(wanted, picked)) if is_shared else None
         if share is not None:
-            shares = self._shares.setdefault(one.id, {})
+            shares = self._shares.setdefault(picked.id, {})
             for name, amount in share.items():
                 shares[name] = shares.get(name, 0) + amount
-        pick = Pick(request=wanted.full_name, device=one, admin_access=bool(wanted.admin_access), share=share)
+        pick = Pick(request=wanted.full_name, device=picked, admin_access=bool(wanted.admin_access), share=share)
         self._picks[claim].append(pick)
         return True
 

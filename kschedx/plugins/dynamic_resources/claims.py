@@ -409,8 +409,8 @@ def claim_refusals(resource_claim: ResourceClaim, features: Features) -> Iterato
 def _request_refusals(request: DeviceRequest, field: str, features: Features) -> Iterator[Refusal]:
     if request.exactly is not None:
         yield from _selector_refusals(request.exactly.selectors, f"{field}.exactly.selectors", features)
-    for index, one in enumerate(request.first_available):
-        yield from _selector_refusals(one.selectors, f"{field}.firstAvailable[{index}].selectors", features)
+    for index, subrequest in enumerate(request.first_available):
+        yield from _selector_refusals(subrequest.selectors, f"{field}.firstAvailable[{index}].selectors", features)
 
 
 def _selector_refusals(selectors: Sequence[DeviceSelector], field: str, features: Features) -> Iterator[Refusal]:
@@ -418,8 +418,8 @@ def _selector_refusals(selectors: Sequence[DeviceSelector], field: str, features
         if selector.cel is None:
             continue
         try:
-            told = language().refusal(selector.cel.expression, features)
+            refusal = language().refusal(selector.cel.expression, features)
         except UndecidableError:
             continue
-        if told is not None:
-            yield f"{field}[{index}].cel.expression", told
+        if refusal is not None:
+            yield f"{field}[{index}].cel.expression", refusal

@@ -177,7 +177,7 @@ def _status(
             total[resource] = total.get(resource, 0) + amount
     if not total:
         return None
-    names = {one.name for one in claims if one.claim.metadata.name == claim}
+    names = {pod_claim.name for pod_claim in claims if pod_claim.claim.metadata.name == claim}
     containers = [
         container.name
         for container in (*pod.spec.init_containers, *pod.spec.containers)
@@ -261,8 +261,8 @@ def score_of(claims: Sequence[ResourceClaim], result: Result) -> int:
                 raise NotPreparedError(had)
             names = {pick.request for pick in picks}
         for request in claim.spec.devices.requests:
-            for position, one in enumerate(request.first_available):
-                if request.exactly is None and f"{request.name}/{one.name}" in names:
+            for position, subrequest in enumerate(request.first_available):
+                if request.exactly is None and f"{request.name}/{subrequest.name}" in names:
                     score += MAX_ALTERNATIVES - position
     return score
 
@@ -538,8 +538,8 @@ class DeviceDecision:
                 if not self._features.prioritized_list:
                     gate = "has subrequests, but the DRAPrioritizedList feature is disabled"
                     raise RefusalError(f"resource claim {claim.key}, request {request.name}: {gate}")
-                for one in request.first_available:
-                    self._check_class(claim, one.device_class_name, f"{request.name}/{one.name}")
+                for subrequest in request.first_available:
+                    self._check_class(claim, subrequest.device_class_name, f"{request.name}/{subrequest.name}")
             else:
                 raise RefusalError(f"resource claim {claim.key}, request {request.name}: unknown request type")
 
@@ -634,14 +634,14 @@ class DeviceDecision:
         """Return the device class of each resource that the node does not offer itself; None if a resource has
         neither."""
         classes = self._handle.snapshot.devices.class_of_resource
-        found: dict[str, str] = {}
+        devices: dict[str, str] = {}
         for resource in self._resources:
             offered = node.status.allocatable.get(resource)
             if resource in classes and (offered is None or nano_units(offered) == 0):
-                found[resource] = classes[resource]
+                devices[resource] = classes[resource]
             elif offered is None:
                 return None
-        return found
+        return devices
 
     def _is_available(self, index: int, node: Node) -> bool:
         """Return False for an allocated claim if the node cannot use its devices, or if they will not become ready."""
@@ -729,16 +729,16 @@ class DeviceDecision:
         )
         changed: dict[str, ResourceClaim] = {}
         for claim in self.claims:
-            one, status = claim, claim.status
+            new_claim, status = claim, claim.status
             if claim is self._extended and status.allocation is None:
-                one = extended_resources.written(claim, self._pod, self._devices_for(node) or {})
+                new_claim = extended_resources.written(claim, self._pod, self._devices_for(node) or {})
             if status.allocation is None:
-                found = next(picks, None)
-                if found is None:
+                picked = next(picks, None)
+                if picked is None:
                     continue  # for extended resources that the node offers itself
-                status = replace(status, allocation=allocation_result(node, one, found))
-            one = replace(one, status=replace(status, reserved_for=(*status.reserved_for, consumer)))
-            changed[one.key] = one
+                status = replace(status, allocation=allocation_result(node, new_claim, picked))
+            new_claim = replace(new_claim, status=replace(status, reserved_for=(*status.reserved_for, consumer)))
+            changed[new_claim.key] = new_claim
         return changed
 
 

@@ -76,8 +76,8 @@ class DevicePool(Struct, kw_only=True):
 
     def every_device(self) -> Iterator[tuple[DeviceID, Device]]:
         """Yield the devices that the node can reach, then the devices of `elsewhere`."""
-        for one in self.devices:
-            yield one.id, one.device
+        for own_device in self.devices:
+            yield own_device.id, own_device.device
         for published in self.elsewhere:
             for device in published.spec.devices:
                 yield device_id(published, device), device
@@ -175,11 +175,11 @@ class Slices:
 
     def _reached(self, node: Node) -> dict[PoolID, list[ResourceSlice]]:
         """Return the newest slices that the node reaches, by pool, without pools of which it reaches only counters."""
-        found: dict[PoolID, list[ResourceSlice]] = {}
+        slices_by_pool: dict[PoolID, list[ResourceSlice]] = {}
         for published in self._of_node.get(node.name, []) + self._shared:
             if self._is_reached(published, node):
-                found.setdefault((published.spec.driver, published.spec.pool.name), []).append(published)
-        return {id_: _newest([*slices, *self._counters.get(id_, ())]) for id_, slices in found.items()}
+                slices_by_pool.setdefault((published.spec.driver, published.spec.pool.name), []).append(published)
+        return {id_: _newest([*slices, *self._counters.get(id_, ())]) for id_, slices in slices_by_pool.items()}
 
     def _is_reached(self, published: ResourceSlice, node: Node) -> bool:
         spec = published.spec
@@ -277,13 +277,13 @@ def _duplicate_device(slices: Iterable[ResourceSlice]) -> str:
 
 def _counter_sets(slices: Iterable[ResourceSlice]) -> tuple[dict[str, CounterSet], str]:
     """Return the counter sets by name, and their error."""
-    found: dict[str, CounterSet] = {}
+    sets: dict[str, CounterSet] = {}
     for published in slices:
         for counters in published.spec.shared_counters:
-            if counters.name in found:
+            if counters.name in sets:
                 return {}, f"duplicate counter set name {counters.name}"
-            found[counters.name] = counters
-    return found, ""
+            sets[counters.name] = counters
+    return sets, ""
 
 
 def _unknown_counter(counter_sets: Mapping[str, CounterSet], slices: Iterable[ResourceSlice]) -> str:
@@ -429,11 +429,11 @@ def fits_capacity(
     """Return whether every capacity of the device suffices after existing claims and this search's picks."""
     if any(name not in capacity for name in _requests(wanted)):
         return False
-    for name, one in capacity.items():
-        amount = _consumption(one, _requests(wanted).get(name))
-        if one.request_policy is not None and _violates(amount, one.request_policy):
+    for name, device_capacity in capacity.items():
+        amount = _consumption(device_capacity, _requests(wanted).get(name))
+        if device_capacity.request_policy is not None and _violates(amount, device_capacity.request_policy):
             return False
-        if consumed.get(name, 0) + amount + picked.get(name, 0) > nano_units(one.value):
+        if consumed.get(name, 0) + amount + picked.get(name, 0) > nano_units(device_capacity.value):
             return False
     return True
 
@@ -455,7 +455,9 @@ def named_as_published(
 
 def consumption(capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None) -> dict[str, int]:
     """Return what one share consumes of each capacity."""
-    return {name: _consumption(one, _requests(wanted).get(name)) for name, one in capacity.items()}
+    return {
+        name: _consumption(device_capacity, _requests(wanted).get(name)) for name, device_capacity in capacity.items()
+    }
 
 
 def _requests(wanted: CapacityRequirements | None) -> Mapping[str, str | int | float]:

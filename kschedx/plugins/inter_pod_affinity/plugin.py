@@ -526,9 +526,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def _terms_of(self, pod: Pod) -> PodTerms:
         """Compile the pod's own terms, once for identical pods. Raises `InputError`."""
-        asked = (pod.spec.affinity, pod.metadata.namespace, self.handle.snapshot.namespaces)
-        if self._read is None or any(item is not other for item, other in zip(asked, self._read[0], strict=True)):
-            self._read = (asked, PodTerms.of_incoming(pod, asked[2]))
+        known = (pod.spec.affinity, pod.metadata.namespace, self.handle.snapshot.namespaces)
+        if self._read is None or any(item is not other for item, other in zip(known, self._read[0], strict=True)):
+            self._read = (known, PodTerms.of_incoming(pod, known[2]))
         return self._read[1]
 
     def reads(self, pod: Pod) -> Hashable:

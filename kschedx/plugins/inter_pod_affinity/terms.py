@@ -57,8 +57,8 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
         """Return a term of the incoming pod with the namespaces that its selector matches."""
         if self.namespace_selector.empty or not self.namespace_selector.selectable:
             return self
-        found = {name for name, labels in namespaces.items() if self.namespace_selector.matches(labels)}
-        return replace(self, namespaces=self.namespaces | found)
+        names = {name for name, labels in namespaces.items() if self.namespace_selector.matches(labels)}
+        return replace(self, namespaces=self.namespaces | names)
 
     def matching(self, pods: PodTable, rows: IntArray | None = None) -> BoolArray:
         """(row,) whether a resolved term of the incoming pod matches these pods, or all pods, on any node."""
@@ -79,7 +79,8 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
         if not self.selector.selectable:
             return "<none>"
         return ",".join(
-            _text(one) for one in sorted(self.selector.requirements, key=lambda requirement: requirement.key)
+            _text(selector_requirement)
+            for selector_requirement in sorted(self.selector.requirements, key=lambda requirement: requirement.key)
         )
 
 
@@ -248,8 +249,8 @@ class ExistingTerms:
         """Return these groups with their terms that match a pod, without groups that have none."""
         key = (pod.metadata.namespace, *(frozenset(some.items()) for some in (pod.metadata.labels, namespace_labels)))
         if key not in self._about:
-            found = ((group, its.about(pod, namespace_labels)) for group, its in self.about(pod.metadata.namespace))
-            self._about[key] = tuple((group, its) for group, its in found if its.every)
+            groups = ((group, its.about(pod, namespace_labels)) for group, its in self.about(pod.metadata.namespace))
+            self._about[key] = tuple((group, its) for group, its in groups if its.every)
         return self._about[key]
 
     def listed(self, pods: PodTable, *, is_repelling: bool) -> BoolArray | None:
@@ -316,8 +317,8 @@ class MatchesEach(Struct, frozen=True):
     terms: tuple[tuple[AffinityTerm, int], ...]
 
     def candidates(self, pods: PodTable) -> IntArray:
-        found = [term.candidates(pods) for term, _ in self.terms]
-        return found[0] if len(found) == 1 else distinct(np.concatenate(found))
+        rows = [term.candidates(pods) for term, _ in self.terms]
+        return rows[0] if len(rows) == 1 else distinct(np.concatenate(rows))
 
     def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
         total = np.zeros(len(rows), dtype=np.int64)

@@ -304,8 +304,8 @@ class AttachedVolumes:
             spans = [slice(first, first + many) for first, many in zip(start, count, strict=True)]
             volumes += [self._volume[span] for span in spans]
             plugins += [self._plugin[span] for span in spans]
-        found = np.concatenate(places), np.concatenate(volumes), np.concatenate(plugins)
-        return self._counting(*found, where_migrated)
+        attached = np.concatenate(places), np.concatenate(volumes), np.concatenate(plugins)
+        return self._counting(*attached, where_migrated)
 
     def _by_pods_of_few(self, nodes: NodeTable, where_migrated: Callable[[str], BoolArray]) -> Attached:
         """As `by_pods`, at a cost that depends only on the table."""

@@ -119,11 +119,11 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
 
     def _disks(self, pod: ObjectMeta, volumes: Iterable[Volume], *, is_new: bool) -> Disks:
         """Return the volumes of a pod that count. Raises `VolumeError`."""
-        found: dict[str, str] = {}
+        disks: dict[str, str] = {}
         for volume in volumes:
             inline = self.disk(volume)
             if inline is not None:
-                found[inline] = inline
+                disks[inline] = inline
                 continue
             name = claim_name(pod.name, volume)
             if name is None:
@@ -131,8 +131,8 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
             claim = self._claim(pod, volume, name, is_new)
             disk = self._of_claim(claim) if claim is not None else None
             if claim is not None and disk is not None:
-                found[disk] = claim.key
-        return found
+                disks[disk] = claim.key
+        return disks
 
     def _claim(self, pod: ObjectMeta, volume: Volume, name: str, is_new: bool) -> PersistentVolumeClaim | None:
         """Find the claim; None for a missing claim of a running pod."""
@@ -166,8 +166,10 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         """(node of the cluster,) whether NodeVolumeLimits counts the plugin's volumes."""
         csi_nodes = (self.handle.snapshot.storage.csi_nodes.get(name) for name in self.handle.nodes.cluster.names)
         ever = self.plugin in migrated_plugins(self.handle.release)
-        found = [ever and csi_node is not None and self.plugin in csi_node.migrated_plugins for csi_node in csi_nodes]
-        return np.array(found, dtype=np.bool_)
+        migrated = [
+            ever and csi_node is not None and self.plugin in csi_node.migrated_plugins for csi_node in csi_nodes
+        ]
+        return np.array(migrated, dtype=np.bool_)
 
     @cached_property
     def _concerned(self) -> BoolArray:

@@ -214,8 +214,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def _attachable(self, pod: Pod, migrated: frozenset[str]) -> tuple[Attachable, ...]:
         """Return the pod's volumes, or none if they cannot be counted."""
-        found = self._wanted(pod, migrated)
-        return () if isinstance(found, Status) else found
+        attachable = self._wanted(pod, migrated)
+        return () if isinstance(attachable, Status) else attachable
 
     def _reject_without_driver(
         self, answers: _Answers, mask: BoolArray, volumes: Sequence[Attachable], nodes: NodeTable

@@ -186,11 +186,13 @@ class Provision(Struct, frozen=True, kw_only=True, dict=True):
     def insufficient(self, node: ClusterRow) -> InsufficientStorageCapacity:
         """Explain why no capacity of a node has enough space."""
         near = self._by_node.get(node, [])[:_MOST_CAPACITIES]
-        far = [one for one in self._largest_first[: _MOST_CAPACITIES + len(near)] if one not in near]
+        far = [capacity for capacity in self._largest_first[: _MOST_CAPACITIES + len(near)] if capacity not in near]
         return InsufficientStorageCapacity(
             claim=claim_facts(self.claim),
             driver=self.storage_class.provisioner,
-            capacities=tuple(_facts(self.capacities[one], one in near) for one in (near + far)[:_MOST_CAPACITIES]),
+            capacities=tuple(
+                _facts(self.capacities[capacity], capacity in near) for capacity in (near + far)[:_MOST_CAPACITIES]
+            ),
             capacity_count=len(self.capacities),
         )
 
@@ -223,9 +225,9 @@ def provision(claim: PersistentVolumeClaim, needed: BoolArray, storage: Storage,
     if STORAGE in claim.spec.resources.requests and driver is not None and driver.spec.storage_capacity:
         capacities = storage.capacities_of_class.get(storage_class.name, ())
         capacity[:] = NO_CAPACITY
-        for position, one in enumerate(capacities):
-            if one.limit is not None and one.limit >= claim.size_in_bytes:
-                rows = reachable(one, lookup)
+        for position, storage_capacity in enumerate(capacities):
+            if storage_capacity.limit is not None and storage_capacity.limit >= claim.size_in_bytes:
+                rows = reachable(storage_capacity, lookup)
                 capacity[rows[capacity[rows] == NO_CAPACITY]] = position
     return Provision(
         claim=claim,
@@ -378,9 +380,10 @@ class Binding:
         return mask
 
     def _migrated(self, plugin: InTreePlugin) -> BoolArray:
-        found = (self._storage.csi_nodes.get(name) for name in self._nodes.names)
+        csi_nodes = (self._storage.csi_nodes.get(name) for name in self._nodes.names)
         return np.array(
-            [csi_node is not None and plugin.name in csi_node.migrated_plugins for csi_node in found], dtype=np.bool_
+            [csi_node is not None and plugin.name in csi_node.migrated_plugins for csi_node in csi_nodes],
+            dtype=np.bool_,
         )
 
     def _settle_unbound(self, attributes_classes: bool) -> None:
@@ -407,26 +410,26 @@ class Binding:
             needed = here & (self._matches.choices[number] == NO_VOLUME)
             self._settle_provision(provision(search.claim, needed, self._storage, self._lookup), number)
 
-    def _settle_provision(self, one: Provision, search: int | None) -> None:
+    def _settle_provision(self, claim_provision: Provision, search: int | None) -> None:
         """The first claim that cannot be provisioned decides about a node; later claims are not evaluated."""
-        self._provisions.append(one)
+        self._provisions.append(claim_provision)
         settled = self.conflicts & (Conflict.NO_VOLUME | Conflict.NO_SPACE) > 0
-        no_topology, no_space = one.no_topology, one.no_space & ~one.no_topology
+        no_topology, no_space = claim_provision.no_topology, claim_provision.no_space & ~claim_provision.no_topology
 
         def outside(node: ClusterRow) -> tuple[Finding, ...]:
-            findings = self._unmatched(one, search, node)
-            if findings and not one.storage_class.can_provision:
+            findings = self._unmatched(claim_provision, search, node)
+            if findings and not claim_provision.storage_class.can_provision:
                 return findings
-            topology = allowed_topologies(one.storage_class)
+            topology = allowed_topologies(claim_provision.storage_class)
             mismatch = ProvisioningTopologyMismatch(
-                claim=claim_facts(one.claim),
-                provisioner=one.storage_class.provisioner,
+                claim=claim_facts(claim_provision.claim),
+                provisioner=claim_provision.storage_class.provisioner,
                 terms=() if topology is None else term_matches(topology, self._labels(node)),
             )
             return (*findings, mismatch)
 
         def full(node: ClusterRow) -> tuple[Finding, ...]:
-            return (*self._unmatched(one, search, node), one.insufficient(node))
+            return (*self._unmatched(claim_provision, search, node), claim_provision.insufficient(node))
 
         self._reject(no_topology & ~settled, Conflict.NO_VOLUME, outside)
         self._reject(no_space & ~settled, Conflict.NO_SPACE, full)
@@ -452,21 +455,21 @@ class Binding:
             if claim.selected_node is not None and claim.selected_node != name
         )
 
-    def _unmatched(self, one: Provision, search: int | None, node: ClusterRow) -> tuple[Finding, ...]:
+    def _unmatched(self, claim_provision: Provision, search: int | None, node: ClusterRow) -> tuple[Finding, ...]:
         """Explain why no existing volume matches; empty if there is none and one could be provisioned."""
-        found = None if search is None else self._matches.searches[search]
-        if found is None or search is None:
+        volume_search = None if search is None else self._matches.searches[search]
+        if volume_search is None or search is None:
             return ()
-        if not found.volumes and one.storage_class.can_provision:
+        if not volume_search.volumes and claim_provision.storage_class.can_provision:
             return ()
         taken = self._matches.taken_before(search, node)
         return (
             NoMatchingVolume(
-                claim=claim_facts(one.claim),
-                provisioner=one.storage_class.provisioner,
-                volumes=len(found.volumes),
-                lost=found.lost_counts(taken),
-                nearest=found.nearest(taken),
+                claim=claim_facts(claim_provision.claim),
+                provisioner=claim_provision.storage_class.provisioner,
+                volumes=len(volume_search.volumes),
+                lost=volume_search.lost_counts(taken),
+                nearest=volume_search.nearest(taken),
             ),
         )
 
@@ -485,7 +488,7 @@ class Binding:
 
     def provisions(self, node: ClusterRow) -> tuple[Provision, ...]:
         """Return the claims for which a volume would be provisioned."""
-        return tuple(one for one in self._provisions if one.needed[node])
+        return tuple(claim_provision for claim_provision in self._provisions if claim_provision.needed[node])
 
     def plan(self, node: ClusterRow) -> tuple[Finding, ...]:
         """Return what would be bound and provisioned."""
@@ -495,11 +498,11 @@ class Binding:
         )
         provisions = (
             VolumeToProvision(
-                claim=claim_facts(one.claim),
-                provisioner=one.storage_class.provisioner,
+                claim=claim_facts(claim_provision.claim),
+                provisioner=claim_provision.storage_class.provisioner,
                 node=self._nodes.cluster.names[node],
             )
-            for one in self.provisions(node)
+            for claim_provision in self.provisions(node)
         )
         return (*bindings, *provisions)
 
@@ -511,10 +514,10 @@ def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Stora
     for claim, volume in binding.bindings(node):
         volumes[volume.name] = replace(volume, spec=replace(volume.spec, claim_ref=_reference(claim)), status=_BOUND)
         claims[claim.key] = _bound(claim, volume.name)
-    for one in binding.provisions(node):
-        made = _made(one, node, nodes, storage)
-        volumes[made.name] = made
-        claims[one.claim.key] = _bound(one.claim, made.name)
+    for claim_provision in binding.provisions(node):
+        made_volume = _made(claim_provision, node, nodes, storage)
+        volumes[made_volume.name] = made_volume
+        claims[claim_provision.claim.key] = _bound(claim_provision.claim, made_volume.name)
     return StorageChange(claims=claims, volumes=volumes)
 
 
@@ -535,9 +538,13 @@ def _bound(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
     )
 
 
-def _made(one: Provision, node: ClusterRow, nodes: NodeTable, storage: Storage) -> PersistentVolume:
+def _made(claim_provision: Provision, node: ClusterRow, nodes: NodeTable, storage: Storage) -> PersistentVolume:
     """Return the volume that the driver provisions: accessible from the node, by the driver's topology keys there."""
-    claim, provisioner, name = one.claim, one.storage_class.provisioner, nodes.cluster.names[node]
+    claim, provisioner, name = (
+        claim_provision.claim,
+        claim_provision.storage_class.provisioner,
+        nodes.cluster.names[node],
+    )
     csi_node = storage.csi_nodes.get(name)
     drivers = csi_node.spec.drivers if csi_node is not None else ()
     keys = next((driver.topology_keys for driver in drivers if driver.name == provisioner), ())
@@ -576,14 +583,14 @@ def score(binding: Binding, node: ClusterRow, shape: Sequence[UtilizationShapePo
         requested, capacity = classes.get(volume.spec.storage_class_name, (0, 0))
         total = requested + claim.size_in_bytes, capacity + volume.size_in_bytes
         classes[volume.spec.storage_class_name] = total
-    for one in binding.provisions(node) if with_provisions and not bindings else ():
-        position = int(one.capacity[node])
+    for claim_provision in binding.provisions(node) if with_provisions and not bindings else ():
+        position = int(claim_provision.capacity[node])
         if position < 0:
             continue
-        name = one.claim.spec.storage_class_name or ""
+        name = claim_provision.claim.spec.storage_class_name or ""
         # all claims of a class have the same capacity, so it is not summed
         requested = classes.get(name, (0, 0))[0]
-        classes[name] = requested + one.claim.size_in_bytes, one.capacities[position].free
+        classes[name] = requested + claim_provision.claim.size_in_bytes, claim_provision.capacities[position].free
     if not classes:
         return 0
     scores = [shape_score(shape, _utilization(*amounts)) for amounts in classes.values()]

@@ -150,7 +150,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
             Conflict.NO_SPACE: REASON_NO_SPACE,
             Conflict.VOLUME_MISSING: REASON_VOLUME_MISSING,
         }
-        return tuple(text for one, text in texts.items() if one in conflict)
+        return tuple(text for named_conflict, text in texts.items() if named_conflict in conflict)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         if not self._scores:

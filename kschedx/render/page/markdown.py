@@ -65,7 +65,7 @@ def _lines(page: model.Page) -> Iterator[str]:
         yield from folded("as text", fenced(page.screen))
     if page.footer:
         yield ""
-        yield " · ".join(f"{plain(label)} {plain(told)}" for label, told in page.footer)
+        yield " · ".join(f"{plain(label)} {plain(value)}" for label, value in page.footer)
 
 
 def _fixes(fixes: Iterable[model.PageFix], no_fix: str) -> Iterator[str]:
@@ -110,7 +110,10 @@ def _section(section: model.Section) -> Iterator[str]:
         case model.Usage():
             yield "### Nodes before and after"
             yield ""
-            amounts = [[plain(node), *map(plain, told)] for node, told in zip(section.nodes, section.told, strict=True)]
+            amounts = [
+                [plain(node), *map(plain, amounts_of_node)]
+                for node, amounts_of_node in zip(section.nodes, section.told, strict=True)
+            ]
             yield from table(("node", *map(plain, section.resources)), amounts)
         case model.Timeline():
             decisions = (f"- {plain(text)}" for text in section.texts[:MOST_ROWS])

@@ -228,7 +228,7 @@ def drains_view(
     drained = simulation.drained
     then = {result.node: result for result in forced}
     items = []
-    for number, drain_result in enumerate(sorted(drained, key=lambda one: one.is_done)):
+    for number, drain_result in enumerate(sorted(drained, key=lambda drain: drain.is_done)):
         story = stranded_story(simulation, drain_result) if not each and number < MOST_STORIES else None
         facts = list(drain_facts(drain_result, story))
         if drain_result.is_refused and drain_result.node in then:
@@ -250,7 +250,7 @@ def drains_view(
     return View(
         command="kschedx drain",
         headline=drains_headline(drained),
-        tone=Tone.GOOD if all(one.is_done for one in drained) else Tone.BAD,
+        tone=Tone.GOOD if all(drain.is_done for drain in drained) else Tone.BAD,
         fixes=tuple(map(drain_fix, lets_go)),
         items=tuple(items),
         list_title="Nodes",
@@ -295,9 +295,9 @@ def _timeline(simulation: Simulation) -> Timeline:
             evicted += len(step.victim_keys)
         counts.append((pending, placed, evicted))
     return Timeline(
-        pending=tuple(one[0] for one in counts),
-        placed=tuple(one[1] for one in counts),
-        evicted=tuple(one[2] for one in counts),
+        pending=tuple(counted[0] for counted in counts),
+        placed=tuple(counted[1] for counted in counts),
+        evicted=tuple(counted[2] for counted in counts),
         texts=tuple(visible(decision_text(step)) for step in simulation.steps),
     )
 
@@ -349,8 +349,8 @@ def _told(before: NodeUse | None, after: NodeUse | None, resource: str) -> str:
         if use is None:
             sides.append("not there")
         else:
-            asked = amount(resource, use.requested.get(resource, 0))
-            sides.append(f"{asked} of {amount(resource, use.allocatable.get(resource, 0))}")
+            requested = amount(resource, use.requested.get(resource, 0))
+            sides.append(f"{requested} of {amount(resource, use.allocatable.get(resource, 0))}")
     return " → ".join(dict.fromkeys(sides))
 
 
@@ -404,14 +404,14 @@ def comparison_page(comparison: SetupComparison) -> Page:
 def comparison_view(comparison: SetupComparison) -> View:
     """Return a view with a row for each change; identical pods with the same change share a row."""
     summary = comparison.summary
-    told = () if summary is None else (compared(summary), *effect_counts(summary), *left_out(summary))
+    texts = () if summary is None else (compared(summary), *effect_counts(summary), *left_out(summary))
     if summary is not None and summary.not_repacked:
-        told = (*told, not_repacked(summary))
+        texts = (*texts, not_repacked(summary))
     return View(
         command="kschedx diff-profiles",
         headline=comparison_headline(comparison),
         tone=comparison_tone(comparison),
-        details=told,
+        details=texts,
         items=() if summary is None else tuple(item for group in summary.groups for item in _changed(group)),
         list_title="Changes",
         list_noun="change",

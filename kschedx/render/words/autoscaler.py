@@ -160,11 +160,13 @@ def on_a_new_node(template: Template) -> Iterator[str]:
     )
     yield f"{offered} allocatable"
     if template.pods:
-        asked = ", ".join((amount("cpu", template.milli_cpu) + " cpu", amount("memory", template.memory) + " memory"))
+        requested = ", ".join(
+            (amount("cpu", template.milli_cpu) + " cpu", amount("memory", template.memory) + " memory")
+        )
         names = [
             pod.metadata.controller.name if pod.metadata.controller else pod.metadata.name for pod in template.pods
         ]
-        yield f"{asked} requested by {listed(names, MOST_NAMES)}"
+        yield f"{requested} requested by {listed(names, MOST_NAMES)}"
 
 
 def autoscaler_basis(autoscaler: Autoscaler) -> Iterator[str]:

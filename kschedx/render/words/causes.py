@@ -151,34 +151,34 @@ def _allowed(terms: Sequence[TermMatch]) -> str:
 def _phrase(groups: Sequence[NodeGroup]) -> str:
     """Return the phrase about groups that one cause rejects, nearest first."""
     number = sum(group.count for group in groups)
-    nodes, one = count(number, "node"), number == 1
+    nodes, is_single = count(number, "node"), number == 1
     finding = _main(groups[0])
     match finding:
         case InsufficientResource():
-            return f"{nodes} {'lacks' if one else 'lack'} {_shortfall(finding)}{'' if one else ' or more'}"
+            return f"{nodes} {'lacks' if is_single else 'lack'} {_shortfall(finding)}{'' if is_single else ' or more'}"
         case TooManyPods():
-            return f"{nodes} {'runs' if one else 'run'} as many pods as allocatable"
+            return f"{nodes} {'runs' if is_single else 'run'} as many pods as allocatable"
         case HostPortConflict():
             return f"host port {finding.port}/{finding.protocol} is in use on {nodes}"
         case NodeUnschedulable():
-            return f"{nodes} {'is' if one else 'are'} cordoned{maintenance_text(finding.maintenance)}"
+            return f"{nodes} {'is' if is_single else 'are'} cordoned{maintenance_text(finding.maintenance)}"
         case NodeNameMismatch():
-            return f"{nodes} {'is' if one else 'are'} not {finding.wanted} (spec.nodeName)"
+            return f"{nodes} {'is' if is_single else 'are'} not {finding.wanted} (spec.nodeName)"
         case UntoleratedTaint():
             value = f"={finding.value}" if finding.value else ""
-            has = f"{nodes} {'has' if one else 'have'} the taint {finding.key}{value}:{finding.effect}"
+            has = f"{nodes} {'has' if is_single else 'have'} the taint {finding.key}{value}:{finding.effect}"
             return node_condition(finding, number) or f"{has}{_also_lacking(groups, number)}"
         case NodeAffinityMismatch():
-            return f"{nodes} {'does' if one else 'do'} not match {_affinity(finding)}"
+            return f"{nodes} {'does' if is_single else 'do'} not match {_affinity(finding)}"
         case TopologySpreadSkew(min_domains=int()):
             exist = f"{count(finding.domain_count, 'domain')} exist{'s' if finding.domain_count == 1 else ''}"
             return f"minDomains {finding.min_domains} over {finding.topology_key} excludes {nodes}: {exist}"
         case TopologySpreadSkew():
             return f"maxSkew {finding.max_skew} over {finding.topology_key} excludes {nodes}"
         case TopologyLabelMissing():
-            return f"{nodes} {'has' if one else 'have'} no label {finding.topology_key}"
+            return f"{nodes} {'has' if is_single else 'have'} no label {finding.topology_key}"
         case PodAffinityUnsatisfied(domain=None):
-            return f"{nodes} {'has' if one else 'have'} no label {finding.topology_key} (podAffinity)"
+            return f"{nodes} {'has' if is_single else 'have'} no label {finding.topology_key} (podAffinity)"
         case PodAffinityUnsatisfied():
             where = "on" if finding.topology_key == HOSTNAME else f"in the {finding.topology_key} of"
             return f"no pod {finding.selector or ''} runs {where} {nodes} (podAffinity)".replace("  ", " ")
@@ -200,7 +200,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case ClaimInUse():
             return f"claim {finding.claim} (ReadWriteOncePod) is in use by {finding.holder} on {finding.holder_node}"
         case InsufficientDevices(shortages=(first, *_)):
-            return shortage_text(first, nodes, "has" if one else "have")
+            return shortage_text(first, nodes, "has" if is_single else "have")
         case RefusedByExtender():
             why = f': "{finding.message}"' if finding.message else ", without a reason"
             return f"the extender {finding.url} rejects {nodes}{why}"
@@ -214,8 +214,8 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
 def _affinity(finding: NodeAffinityMismatch) -> str:
     """Return what does not match, and its source if it is not the pod."""
     by = " (addedAffinity of the scheduler's profile)" if finding.source == "addedAffinity" else ""
-    asked = "the node affinity, which is not valid" if finding.error else _failed(finding) or "the node affinity"
-    return f"{asked}{by}"
+    requested = "the node affinity, which is not valid" if finding.error else _failed(finding) or "the node affinity"
+    return f"{requested}{by}"
 
 
 def _repelling(groups: Sequence[NodeGroup]) -> str:
@@ -232,7 +232,7 @@ def _nearest_volume(groups: Sequence[NodeGroup]) -> str:
     """Return what the one volume of the class lacks on all nodes."""
     mains = (_main(group) for group in groups)
     nearest = {nearest_text(main) for main in mains if isinstance(main, NoMatchingVolume)}
-    return "".join(f": {one}" for one in nearest if one) if len(nearest) == 1 else ""
+    return "".join(f": {phrase}" for phrase in nearest if phrase) if len(nearest) == 1 else ""
 
 
 def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:

@@ -100,8 +100,8 @@ def effect_counts(summary: Summary) -> list[str]:
 
 
 def effect_words(effect: Effect, number: int) -> str:
-    one, many = _EFFECTS[effect]
-    return one if number == 1 else many
+    singular, many = _EFFECTS[effect]
+    return singular if number == 1 else many
 
 
 def difference_title(group: DifferenceGroup) -> str:

@@ -203,11 +203,11 @@ def label_hint_text(hint: LabelHint) -> str:
     if not hint.values:
         close = f"; {hint.nearest} is on {count(hint.nearest_count, 'node')}" if hint.nearest else ""
         return f"no node has a label {hint.key}{close}"
-    asked = f"={hint.values[0]}" if len(hint.values) == 1 else f" in [{', '.join(hint.values)}]"
+    values = f"={hint.values[0]}" if len(hint.values) == 1 else f" in [{', '.join(hint.values)}]"
     if hint.nearest:
-        return f"no node has {hint.key}{asked}; {hint.nearest} is on {count(hint.nearest_count, 'node')}"
+        return f"no node has {hint.key}{values}; {hint.nearest} is on {count(hint.nearest_count, 'node')}"
     in_use = listed([f"{value} ({number:,})" for value, number in hint.in_use], SHOWN_LABEL_VALUES)
-    return f"no node has {hint.key}{asked}; in use: {in_use}"
+    return f"no node has {hint.key}{values}; in use: {in_use}"
 
 
 SHOWN = 5
@@ -247,16 +247,16 @@ def _pod_affinity_unsatisfied(finding: findings.PodAffinityUnsatisfied) -> Words
     namespaces = "all namespaces" if finding.every_namespace else listed(finding.namespaces, SHOWN) or "no namespace"
     rule = f"podAffinity {finding.term + 1}, {_selector(finding.selector)}, per {finding.topology_key}, in {namespaces}"
     if not finding.matching_pods:
-        found = "no pod in the cluster matches every term"
+        reason = "no pod in the cluster matches every term"
     else:
         domains = listed(finding.matching_domains, SHOWN)
-        found = f"{count(finding.matching_pods, 'pod')}, such as {listed(finding.pods, 2)}, in {domains}"
+        reason = f"{count(finding.matching_pods, 'pod')}, such as {listed(finding.pods, 2)}, in {domains}"
         if not finding.matching_domains:
-            found = f"{count(finding.matching_pods, 'pod')} on nodes without the label"
+            reason = f"{count(finding.matching_pods, 'pod')} on nodes without the label"
     return Words(
         headline=text,
         shared=shared,
-        facts=(Fact(label="rule", items=(rule,)), Fact(label="nearest", items=(found,))),
+        facts=(Fact(label="rule", items=(rule,)), Fact(label="nearest", items=(reason,))),
         brief=None if finding.domain is None else Brief(lead="in ", detail=finding.domain),
     )
 

@@ -95,5 +95,5 @@ def with_nodes(steps: Iterable[s.Step], number: int) -> str:
 
 def fix_commands(fix: Fix) -> tuple[str, ...]:
     """Return kubectl commands that apply the whole fix; empty if a step needs a patch."""
-    found = [step.commands() for step in fix.steps]
-    return tuple(command for of_step in found for command in of_step) if all(found) else ()
+    commands = [step.commands() for step in fix.steps]
+    return tuple(command for of_step in commands for command in of_step) if all(commands) else ()

@@ -57,8 +57,10 @@ def karpenter_sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> s
         return f"adds no node with the known instance types; other types of {names} may help"
     if not provisioning.pools:
         return "adds no node: no NodePool has an instance type that meets its own requirements"
-    one = len(provisioning.pools) == 1
-    helps = "its only usable NodePool does not help" if one else f"none of {len(provisioning.pools)} NodePools helps"
+    is_single = len(provisioning.pools) == 1
+    helps = (
+        "its only usable NodePool does not help" if is_single else f"none of {len(provisioning.pools)} NodePools helps"
+    )
     return f"adds no node: {helps}"
 
 
@@ -286,10 +288,10 @@ def nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceTyp
 
 
 def _short(instance_type: InstanceType, requests: Amounts) -> Iterator[str]:
-    for name, asked in sorted(requests.items()):
+    for name, requested in sorted(requests.items()):
         left = instance_type.allocatable.get(name, ZERO)
-        if asked.nano > left.nano:
-            yield f"{resource_amount(name, Amount(asked.nano - left.nano))} {name}"
+        if requested.nano > left.nano:
+            yield f"{resource_amount(name, Amount(requested.nano - left.nano))} {name}"
 
 
 def pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
@@ -365,8 +367,8 @@ def karpenter_basis(karpenter: Karpenter) -> str:
         seen = {instance_type.name for known in karpenter.known.values() for instance_type in known.types.types}
         types = f"{count(len(seen), 'instance type')} seen in the cluster (more: --instance-types FILE)"
     overlays = karpenter.snapshot.of(NodeOverlay)
-    for one, phrase in ((True, "applied"), (False, "ignored: not valid for Karpenter")):
-        names = sorted(overlay.name for overlay in overlays if overlay.is_ready is one)
+    for is_applied, phrase in ((True, "applied"), (False, "ignored: not valid for Karpenter")):
+        names = sorted(overlay.name for overlay in overlays if overlay.is_ready is is_applied)
         if names:
             types += f" · NodeOverlay {listed(names, MOST_NAMES)} {phrase}"
     return f"{types} · availability and prices not evaluated"
@@ -380,15 +382,15 @@ def node_claim_growth_text(growth: KarpenterGrowth) -> str:
             + (f" or {count(step.choices - 1, 'other type')}" if step.choices > 1 else "")
             for step in growth.grown
         )
-        made = f"Karpenter adds {text} for {count(growth.helped, 'pod')}, if the cloud has capacity"
+        sentence = f"Karpenter adds {text} for {count(growth.helped, 'pod')}, if the cloud has capacity"
     else:
-        made = "Karpenter adds no node"
+        sentence = "Karpenter adds no node"
     unknown = "" if growth.types_are_known else " with the known instance types"
     clauses = [f"no NodePool helps {count(growth.left, 'pod')}{unknown}"] if growth.left else []
     if growth.expected:
         clauses.append(f"it expects {count(growth.expected, 'pod')} on existing nodes")
     clauses += [f"{number} {_PASSED_OVER[outcome]}" for outcome, number in growth.passed_over.items()]
-    return "; ".join((made, *clauses)) + _rejections(growth)
+    return "; ".join((sentence, *clauses)) + _rejections(growth)
 
 
 _PASSED_OVER = {

@@ -55,13 +55,13 @@ def _gang_resources_short(finding: findings.GangResourcesShort) -> Words:
 
 @in_words.register
 def _elastic_quota_exceeded(finding: findings.ElasticQuotaExceeded) -> Words:
-    asked, used, limit, total = amounts(
+    requested, used, limit, total = amounts(
         finding.resource, (finding.requested, finding.used, finding.limit, finding.requested + finding.used)
     )
     whose = "the sum of all min" if finding.of_all else f"max of ElasticQuota {finding.namespace}"
     return Words(
         headline=f"{finding.resource} {total} > {limit}, {whose}",
-        facts=(Fact(label="rule", items=(f"{asked} requested + {used} used = {total} > {limit}",), whole=True),),
+        facts=(Fact(label="rule", items=(f"{requested} requested + {used} used = {total} > {limit}",), whole=True),),
     )
 
 

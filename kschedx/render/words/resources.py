@@ -10,12 +10,12 @@ from kschedx.render.wording import Balance, Brief, Fact, Words, balance, count, 
 @in_words.register
 def _host_port_conflict(finding: HostPortConflict) -> Words:
     port = f"{finding.port}/{finding.protocol}"
-    asked, held = _endpoint(finding.host_ip, finding.port), _endpoint(finding.holder_host_ip, finding.port)
-    rule = f"this pod requests {asked}, {held} is in use; 0.0.0.0 means every address"
+    requested, held = _endpoint(finding.host_ip, finding.port), _endpoint(finding.holder_host_ip, finding.port)
+    rule = f"this pod requests {requested}, {held} is in use; 0.0.0.0 means every address"
     return Words(
         headline=f"host port {port} is in use by {finding.holder}",
         shared=f"host port {port} is in use",
-        facts=(Fact(label="rule", items=(rule,)),) if asked != held else (),
+        facts=(Fact(label="rule", items=(rule,)),) if requested != held else (),
         brief=Brief(detail=port, tail=f" by {finding.holder}"),
     )
 

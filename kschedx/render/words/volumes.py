@@ -122,10 +122,10 @@ def _no_matching_volume(finding: findings.NoMatchingVolume) -> Words:
     claim = finding.claim
     static = finding.provisioner in NO_PROVISIONER
     volumes = f"{count(finding.volumes, 'volume')} of class {claim.storage_class or 'none'}"
-    items = (volumes, *(f"{one.volumes:,} {_lost(one.lost)}" for one in finding.lost))
+    items = (volumes, *(f"{lost.volumes:,} {_lost(lost.lost)}" for lost in finding.lost))
     facts = [claim_request(claim), Fact(label="volumes", items=items)]
     if finding.nearest:
-        facts.append(Fact(label="nearest", items=tuple(_candidate(one) for one in finding.nearest[:SHOWN])))
+        facts.append(Fact(label="nearest", items=tuple(_candidate(candidate) for candidate in finding.nearest[:SHOWN])))
     if static:
         facts.append(Fact(label="class", items=(f"{claim.storage_class} has no provisioner: it provisions no volume",)))
     return Words(headline=f"no volume matches claim {claim.claim}", facts=tuple(facts))

@@ -174,12 +174,12 @@ class WithoutLogs(Stream):
 def _marks(text: bytes, end: int) -> Iterator[re.Match[bytes]]:
     """Yield the marks that begin before `end`. Most of a dump is logs, so they are found by characters that are rare in
     logs."""
-    found = text.find(_IN_A_MARK)
-    while found >= 0:
+    start = text.find(_IN_A_MARK)
+    while start >= 0:
         for length in _BEFORE_IT:
-            if length <= found < end + length and (mark := _MARK.match(text, found - length)):
+            if length <= start < end + length and (mark := _MARK.match(text, start - length)):
                 yield mark
-        found = text.find(_IN_A_MARK, found + 1)
+        start = text.find(_IN_A_MARK, start + 1)
 
 
 def _shown(log: bytes) -> str:

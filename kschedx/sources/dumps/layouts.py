@@ -46,14 +46,14 @@ _OWN = ("insights-operator/gathers.json", "config/infrastructure.json", "config/
 
 def find_insights(names: Sequence[str]) -> Iterator[Form]:
     """Yield the archives among files with these names."""
-    found: dict[str, dict[str, str]] = {}
+    layouts: dict[str, dict[str, str]] = {}
     for name in names:
         match = _INSIGHTS_FILE.fullmatch(plain(name))
         if match:
             folder = match["whole"] or match["namespaced"] or match["conditional"]
-            found.setdefault(match["top"], {})[name] = _INSIGHTS_LISTS[folder]
+            layouts.setdefault(match["top"], {})[name] = _INSIGHTS_LISTS[folder]
     everything = set(map(plain, names))
-    for top, files in found.items():
+    for top, files in layouts.items():
         if any(f"{top}{own}" in everything for own in _OWN):
             lacks = *(lack(kind, what) for kind, what in _LACKING.items()), *all_but(("Node", *_LACKING))
             yield Form(format="Insights archive", top=top.rstrip("/"), files=_insights_once(files), lacks=lacks)
@@ -230,13 +230,13 @@ _SONOBUOY_FILE = re.compile(
 
 def find_sonobuoy(names: Sequence[str]) -> Iterator[Form]:
     """Yield the results among files with these names."""
-    found: dict[str, dict[str, str]] = {}
+    layouts: dict[str, dict[str, str]] = {}
     for name in names:
         match = _SONOBUOY_FILE.fullmatch(plain(name))
         kind = match and _list_kind(match["group"] or "", match["version"] or "", match["plural"].lower())
         if match and kind:
-            found.setdefault(match["top"].rstrip("/"), {})[name] = kind
-    for top, files in found.items():
+            layouts.setdefault(match["top"].rstrip("/"), {})[name] = kind
+    for top, files in layouts.items():
         if {"v1 NodeList", "v1 PodList"} & set(files.values()):
             yield Form(format="Sonobuoy archive", top=top, files=files, lacks=())
 
@@ -289,13 +289,13 @@ _SUPPORT_BUNDLE_FILE = re.compile(
 
 def find_support_bundle(names: Sequence[str]) -> Iterator[Form]:
     """Yield the bundles among files with these names."""
-    found: dict[str, dict[str, str]] = {}
+    layouts: dict[str, dict[str, str]] = {}
     for name in names:
         match = _SUPPORT_BUNDLE_FILE.fullmatch(plain(name))
         kind = match and (_LISTS_BY_NAMESPACE if match["namespace"] else _SUPPORT_BUNDLE_LISTS).get(match["resource"])
         if match and kind:
-            found.setdefault(match["top"].rstrip("/"), {})[name] = kind
-    for top, files in found.items():
+            layouts.setdefault(match["top"].rstrip("/"), {})[name] = kind
+    for top, files in layouts.items():
         if _support_bundle_is_telling(files):
             yield Form(
                 format="troubleshoot support bundle", top=top, files=files, lacks=tuple(_support_bundle_lacks(files))
@@ -350,7 +350,7 @@ def _emptiness(names: Sequence[str]) -> str:
 def plan(names: Sequence[str], place: str) -> Plan:
     """Return the plan: all files outside of recognized dumps, and the files in these that hold what scheduling
     reads."""
-    found = {
+    forms = {
         form.top: form
         for find in (
             cluster_info.find_cluster_info,
@@ -363,18 +363,18 @@ def plan(names: Sequence[str], place: str) -> Plan:
     }
     wanted: dict[str, str] = {}
     for name in names:
-        form = _innermost(found, name)
+        form = _innermost(forms, name)
         if form is None or form.files is None:
             wanted[name] = ""
         elif name in form.files:
             wanted[name] = form.files[name]
-    return Plan(place=place, wanted=wanted, forms=tuple(found.values()))
+    return Plan(place=place, wanted=wanted, forms=tuple(forms.values()))
 
 
-def _innermost(found: Mapping[str, Form], name: str) -> Form | None:
+def _innermost(forms: Mapping[str, Form], name: str) -> Form | None:
     """Return the form of the dump that contains the file."""
     while name:
         name = name.rpartition("/")[0]
-        if name in found:
-            return found[name]
+        if name in forms:
+            return forms[name]
     return None

@@ -149,8 +149,8 @@ def server_version(server: ApiServer) -> str:
     place = Place(source=server.url, object="/version")
     try:
         body = within(server.timeout + GRACE, lambda: server.get("/version"), lambda: server.late(place))
-        told = msgspec.json.decode(msgspec.json.decode(body, type=_ServerVersion).git_version)
-        return told if isinstance(told, str) and _VERSION.match(told) else ""
+        version = msgspec.json.decode(msgspec.json.decode(body, type=_ServerVersion).git_version)
+        return version if isinstance(version, str) and _VERSION.match(version) else ""
     except RefusedError as refused:
         if (refused.status not in (403, 404) and refused.status < 500) or _IMPERSONATION in refused.message:
             raise

@@ -43,11 +43,11 @@ def proxy_of_environment(url: str, environment: Mapping[str, str]) -> str:
     if target is None:
         return ""
     name = "https_proxy" if target.scheme == "https" else "http_proxy"
-    found = environment.get(name.upper()) or environment.get(name) or ""
+    proxy_url = environment.get(name.upper()) or environment.get(name) or ""
     excepted = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
-    if not found or _is_direct(target, excepted):
+    if not proxy_url or _is_direct(target, excepted):
         return ""
-    return found if "://" in found else f"http://{found}"
+    return proxy_url if "://" in proxy_url else f"http://{proxy_url}"
 
 
 def _is_direct(target: SplitResult, excepted: str) -> bool:
@@ -59,7 +59,7 @@ def _is_direct(target: SplitResult, excepted: str) -> bool:
         address = None
     if host == "localhost" or (address is not None and address.is_loopback):
         return True
-    return any(_excepts(one.strip().lower(), host, port, address) for one in excepted.split(","))
+    return any(_excepts(exception.strip().lower(), host, port, address) for exception in excepted.split(","))
 
 
 def _excepts(text: str, host: str, port: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None) -> bool:

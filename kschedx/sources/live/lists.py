@@ -130,10 +130,10 @@ class ListPage:
 
     def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
         """Decode the items as `Batch.decode` does."""
-        found = self.batch.decode(decoder)
-        if isinstance(found, list):
-            self.count = len(found)
-        return found
+        page = self.batch.decode(decoder)
+        if isinstance(page, list):
+            self.count = len(page)
+        return page
 
     def with_kinds(self) -> Batch:
         """Return the same objects, each with its kind."""

@@ -97,16 +97,16 @@ def _environment(
         own[variable.name] = variable.value
     spec: dict[str, object] = {"interactive": is_interactive}
     if plugin.provide_cluster_info:
-        told = {
+        cluster_info = {
             "server": cluster.server,
             "tls-server-name": cluster.tls_server_name,
             "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
             "certificate-authority-data": cluster.certificate_authority_data,
             "proxy-url": cluster.proxy_url,
         }
-        spec["cluster"] = {key: value for key, value in told.items() if value}
-    asked = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
-    return os.environ | own | {"KUBERNETES_EXEC_INFO": json.dumps(asked)}
+        spec["cluster"] = {key: value for key, value in cluster_info.items() if value}
+    request = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
+    return os.environ | own | {"KUBERNETES_EXEC_INFO": json.dumps(request)}
 
 
 _UNTIL_WE_END = 'exec 3<&0; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec "$@" 3<&- </dev/null'
@@ -174,10 +174,10 @@ def _descendants(process: int) -> list[int]:
         with contextlib.suppress(OSError, ValueError, IndexError):
             fields = stat.read_text().rpartition(")")[2].split()
             parents[int(stat.parent.name)] = int(fields[1])
-    found = [process]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one]
-    return found[1:]
+    processes = [process]
+    for ancestor in processes:
+        processes += [child for child, parent in parents.items() if parent == ancestor]
+    return processes[1:]
 
 
 def _read_within(process: subprocess.Popen[bytes], timeout: float | None) -> bytes:
