@@ -91,7 +91,7 @@ def test_one_node_is_answered_with_its_fix(name: str, said: str, fix: str | None
     cluster = write(tmp_path, *(one for one in CLUSTER if at(one, "metadata.name") != "tainted-and-small"))
     ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, "--node", name, columns=120)
     assert ran.out.startswith(said)
-    assert f"\n\n{name}: infra/agent" in ran.out
+    assert re.search(rf"^[✓✗] {name}: infra/agent", ran.out, re.MULTILINE)
     assert ran.code == (1 if fix else 0)
     assert re.search(rf"^  fix( 1)? +{fix}", ran.out, re.MULTILINE) if fix else "fix" not in ran.out
 
