@@ -45,7 +45,7 @@ class Clusters(Struct, frozen=True, kw_only=True):
         """Return the JSON Schema of the arguments that choose a cluster."""
         schemas: dict[str, dict[str, object]] = {}
         if self.snapshots:
-            text = f"the cluster: one of {', '.join(self.snapshots)}, or a file in one of them"
+            text = "a snapshot that clusters_list names, or a file in one; the default is the first"
             schemas["snapshot"] = {"type": "string", "description": text}
         if self.contexts:
             schemas["context"] = {"type": "string", "enum": list(self.contexts), "description": "a live cluster"}
