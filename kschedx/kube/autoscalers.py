@@ -120,7 +120,13 @@ LABELS = f"{_CAPACITY}labels"
 """`key=value,key=value`."""
 TAINTS = f"{_CAPACITY}taints"
 """`key=value:effect,key:effect`."""
-ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS)
+OWNER_KIND, OWNER_NAME = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name"
+OWNER_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"
+MACHINE = "machine.openshift.io/machine"
+"""On OpenShift: namespace and name of the node's Machine, whose name is that of its MachineSet and a suffix."""
+OF_MACHINES = (OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE, MACHINE)
+"""Annotations of nodes."""
+ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS, *OF_MACHINES)
 
 
 class MachineMeta(Struct, frozen=True, kw_only=True):
