@@ -46,6 +46,9 @@ GROUP_NAMES = (
 )
 """The annotations or labels in which Volcano, KAI, and Koordinator name a pod's group, by precedence."""
 
+OF_OBJECTS = tuple(name for name in GROUP_NAMES if name != "gang.scheduling.koordinator.sh/name")
+"""Those that name a PodGroup."""
+
 YUNIKORN_QUEUE, YUNIKORN_APPLICATION = "yunikorn.apache.org/queue", "yunikorn.apache.org/app-id"
 TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"
 """The task group of a pod, and all task groups of its application as JSON."""
@@ -144,6 +147,7 @@ class MachineTemplate(Struct, frozen=True, kw_only=True):
 
 
 class ScalableSpec(Struct, frozen=True, kw_only=True):
+    replicas: int | None = None
     template: MachineTemplate = MachineTemplate()
 
 

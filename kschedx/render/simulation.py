@@ -281,8 +281,8 @@ def simulation_headline(simulation: Simulation) -> str:
     parts = [] if goal is None else [goal_text(goal)]
     if goal is not None and not goal.is_reached and not placed and not pending:
         pass  # its pods never enter the queue
-    elif disputed and not placed and not pending:
-        pass  # its state follows
+    elif (disputed or _tells_refusal(simulation)) and not placed and not pending:
+        pass  # the states follow
     elif not placed and not pending:
         drained = simulation.drained
         if not all(drain_result.is_done for drain_result in drained):
@@ -297,7 +297,11 @@ def simulation_headline(simulation: Simulation) -> str:
         those = "the pod is" if pending == 1 else f"{count(pending, 'pod')} are"
         parts.append(f"{those} undecided")
     elif not placed:
-        parts.append(f"all {count(pending, 'pod')} stay pending" if pending > 1 else "the pod stays pending")
+        parts.append(
+            f"{'both' if pending == 2 else f'all {pending:,}'} pods stay pending"
+            if pending > 1
+            else "the pod stays pending"
+        )
     else:
         stay = "stays" if pending == 1 else "stay"
         parts.append(f"{placed:,} of {placed + pending:,} pods are scheduled, {pending:,} {stay} pending")
@@ -323,6 +327,11 @@ def simulation_headline(simulation: Simulation) -> str:
     if undecided and not is_open:
         parts.append(f"{undecided:,} undecided")
     return "; ".join(parts)
+
+
+def _tells_refusal(simulation: Simulation) -> bool:
+    """Return whether the headline goes on with pods that are not created."""
+    return not simulation.drained and any(isinstance(state.lifecycle, Refused) for state in simulation.states)
 
 
 def _kueue(kueue: KueueResult, width: int, most: int) -> list[Text]:

@@ -301,6 +301,10 @@ class AddNode(Step, frozen=True, kw_only=True):
     """Labels that other nodes have and this one must not have: `gpu`, `kubernetes.io/os=linux`."""
     more_pods_than: int = 0
     """The number of pods that the largest existing nodes can run, if that is too few; 0 otherwise."""
+    scalable: str = ""
+    """What creates nodes like that one: `MachineSet openshift-machine-api/worker-a`."""
+    replicas: int = 0
+    """Its replicas."""
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -317,7 +321,8 @@ class AddNode(Step, frozen=True, kw_only=True):
         if host != self.node.name and not self.like:
             added = f"restore node {host}, or add a node with that host name"
         if self.like and not self.slices:
-            return f"{added} like {self.like}{_in_zones(zones)}"
+            scale = f": scale {self.scalable} from {self.replicas} to {self.replicas + number}" if self.scalable else ""
+            return f"{added} like {self.like}{_in_zones(zones)}{'' if zones else scale}"
         phrases = [f"{added}{_in_zones(zones)}", *self._where(is_zone_known=bool(zones))]
         if offers := [*self._offers(), *self._devices()]:
             phrases.append(f"{'with' if number == 1 else 'each with'} {joined(offers)}")
