@@ -125,11 +125,8 @@ def overview(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, 
 
 def _checking(jobs: Iterable[Job]) -> Iterator[Waiting]:
     for job in jobs:
-        open_checks = [check for check in job.checks if check.state != "Ready"]
-        if open_checks and not job.workload.has("Admitted"):
-            messages = (f"{check.name} is {check.state}" + f": {check.message}".rstrip(": ") for check in open_checks)
-            message = f"admission check {'; '.join(messages)}"
-            yield Waiting(workload=job.key, priority=job.priority, outcome="", message=message)
+        if job.state == "QuotaReserved" and job.pending_message:
+            yield Waiting(workload=job.key, priority=job.priority, outcome="", message=job.pending_message)
 
 
 def _rows(node: Node) -> Iterator[FlavorRow]:
