@@ -211,3 +211,20 @@ def test_the_claim_of_a_manifest_is_changed_there() -> None:
     found = replace(kschedx.explain(asked, "default/me"), before=before)
     assert found.fixes[0].title == "use class waits instead of fast in the manifest of claim default/data"
     assert [(one.delete, one.create is not None) for one in found.fixes[0].apply] == [(False, True)]
+
+
+@pytest.mark.parametrize(
+    ("own", "free", "first"),
+    [
+        ({"modes": ["ReadWriteMany"]}, {}, "with ReadWriteOnce, as volume free has it"),
+        ({}, {"size": "5Gi"}, "with 5Gi, as volume free has it"),
+        ({}, {"storage_class": "fixed"}, "with class fixed, as volume free has it"),
+    ],
+    ids=["modes", "size", "class"],
+)
+def test_a_claim_without_a_provisioner_takes_the_form_of_the_free_volume(
+    own: Manifest, free: Manifest, first: str
+) -> None:
+    volume_of_class = volume("free", **{"storage_class": "manual", **free})
+    objects = [claim("data", storage_class="manual", **own), volume_of_class, storage_class(provisioner=DRIVER)]
+    assert titles(*objects)[0] == f"delete and recreate claim default/data {first}"
