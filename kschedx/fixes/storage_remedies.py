@@ -75,7 +75,7 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
         yield from _like_a_volume(claim, place, at_once=False)
     if isinstance(finding, ProvisioningTopologyMismatch):
         yield from _of_other_classes(claim, place.snapshot.storage)
-    smaller = [] if isinstance(finding, ProvisioningTopologyMismatch) else list(_smaller_claim(finding, claim))
+    smaller = list(_smaller_claim(finding, claim)) if isinstance(finding, InsufficientStorageCapacity) else []
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
     volume = volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=False)
@@ -88,20 +88,15 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
     yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by)
 
 
-def _smaller_claim(
-    finding: NoMatchingVolume | InsufficientStorageCapacity, claim: PersistentVolumeClaim
-) -> Iterator[s.Step]:
+def _smaller_claim(finding: InsufficientStorageCapacity, claim: PersistentVolumeClaim) -> Iterator[s.Step]:
     """Yield the claim with a request as large as the largest volume in reach."""
-    if isinstance(finding, InsufficientStorageCapacity):
-        largest = finding.largest
-    else:
-        largest = max((candidate.capacity for candidate in finding.nearest if candidate.lost == "too-small"), default=0)
+    largest = finding.largest
     if largest * LEAST_CLAIM_SHARE < finding.claim.requested or largest >= finding.claim.requested:
         return
     size = format_quantity(largest, Unit.BYTE)
     requests = {**claim.spec.resources.requests, "storage": size}
     smaller = replace(claim, spec=replace(claim.spec, resources=replace(claim.spec.resources, requests=requests)))
-    title = f"lower the request of claim {claim.key} to {size}"
+    title = f"delete and recreate claim {claim.key} with {size}"
     yield s.ObjectStep(title=title, cost=s.Cost.CONSTRAINT, objects=(smaller,))
 
 

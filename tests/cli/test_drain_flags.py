@@ -60,7 +60,7 @@ def test_a_note_says_that_every_node_takes_minutes(tmp_path: Path, monkeypatch: 
     [
         (("--ignore-daemonsets", "--grace-period=30", "--timeout=60s", "--chunk-size=500"), 1, "block the eviction"),
         (("--disable-eviction",), 0, "✓ node-1: can be drained"),
-        (("--pod-selector", "app=other"), 0, "✓ node-1: can be drained"),
+        (("--pod-selector", "app=other"), 0, "✓ node-1: nothing to evict"),
     ],
     ids=["what changes nothing", "without budgets", "other pods only"],
 )
@@ -81,5 +81,5 @@ def test_kubectls_other_flags_mean_the_same(flags: tuple[str, ...], code: int, t
 def test_nodes_are_selected_by_labels(tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"kind": "List", "items": nodes(("4", "4"))}))
-    assert "node-2: can be drained" in kschedx("drain", "-l", "kubernetes.io/hostname=node-2", "-s", path).out
+    assert "✓ node-2:" in kschedx("drain", "-l", "kubernetes.io/hostname=node-2", "-s", path).out
     assert kschedx("drain", "-l", "gone=1", "-s", path).err.startswith("error: no node has the labels gone=1")

@@ -123,7 +123,7 @@ def titles(*objects: Manifest) -> list[str]:
         (
             [claim("data"), storage_class(), volume("small", size="5Gi")],
             [
-                "lower the request of claim default/data to 5Gi",
+                "delete and recreate claim default/data with 5Gi, as volume small has it",
                 "create a volume of 10Gi ReadWriteOnce of class waits for claim default/data",
             ],
         ),
@@ -213,18 +213,24 @@ def test_the_claim_of_a_manifest_is_changed_there() -> None:
     assert [(one.delete, one.create is not None) for one in found.fixes[0].apply] == [(False, True)]
 
 
+MANUAL = "manual"
+
+
 @pytest.mark.parametrize(
     ("own", "free", "first"),
     [
-        ({"modes": ["ReadWriteMany"]}, {}, "with ReadWriteOnce, as volume free has it"),
-        ({}, {"size": "5Gi"}, "with 5Gi, as volume free has it"),
-        ({}, {"storage_class": "fixed"}, "with class fixed, as volume free has it"),
+        (
+            claim("data", storage_class=MANUAL, modes=["ReadWriteMany"]),
+            volume("v", storage_class=MANUAL),
+            "ReadWriteOnce",
+        ),
+        (claim("data", storage_class=MANUAL), volume("v", storage_class=MANUAL, size="5Gi"), "5Gi"),
+        (claim("data", storage_class=MANUAL), volume("v", storage_class="fixed"), "class fixed"),
     ],
     ids=["modes", "size", "class"],
 )
 def test_a_claim_without_a_provisioner_takes_the_form_of_the_free_volume(
     own: Manifest, free: Manifest, first: str
 ) -> None:
-    volume_of_class = volume("free", **{"storage_class": "manual", **free})
-    objects = [claim("data", storage_class="manual", **own), volume_of_class, storage_class(provisioner=DRIVER)]
-    assert titles(*objects)[0] == f"delete and recreate claim default/data {first}"
+    recreated = f"delete and recreate claim default/data with {first}, as volume v has it"
+    assert titles(own, free, storage_class(provisioner=DRIVER))[0] == recreated
