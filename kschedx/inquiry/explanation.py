@@ -33,6 +33,7 @@ from kschedx.render.states import (
     state_document,
 )
 from kschedx.results import Shown
+from kschedx.snapshot.events import TRIGGERED_SCALE_UP
 
 if TYPE_CHECKING:
     from kschedx.explain.cause_kinds import VirtualNode
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from kschedx.inquiry.fix import Fix
     from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
-
 
 MOST_GATED = 2
 """The maximum number of pods of a group with scheduling gates that a title names."""
@@ -188,8 +188,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @property
     def is_scaled_up(self) -> bool:
-        """Whether an autoscaler adds a node for the pod."""
-        return any(scaling.adds_node for scaling in self.scalings) and self.autoscaler_down is None
+        """Whether an autoscaler adds a node for the pod, or reports that it does."""
+        event = None if self.autoscalers else self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
+        is_reported = event is not None and event.reason == TRIGGERED_SCALE_UP
+        return (is_reported or any(scaling.adds_node for scaling in self.scalings)) and self.autoscaler_down is None
 
     @cached_property
     def autoscaler_down(self) -> ComponentDown | None:
