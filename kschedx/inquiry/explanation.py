@@ -135,9 +135,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     remedies: Callable[[], tuple[Fix, ...]] | None = None
     """Return the fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
     setup: Setup | None = None
-    """With a setup, fixes may create pods, and are tried on the whole cluster unless `is_tried_alone`."""
-    is_tried_alone: bool = False
-    """Whether fixes are tried on the pod alone."""
+    """With a setup, fixes may create pods, and are tried on the whole cluster."""
     before: Snapshot | None = None
     """The cluster without the manifests in question; None if there are none."""
 
@@ -284,7 +282,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return (recreated,)
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
         fixes = tuple(self._for_group(Fix.of(fix, owner, pod, is_stored=is_stored)) for fix in tried)
-        before = self.before or (None if self.setup is None or self.is_tried_alone else self.setup.snapshot)
+        before = self.before or (None if self.setup is None else self.setup.snapshot)
         fixes = tuple(fix.with_claims_of(owner, pod, before, self.cycle.snapshot) for fix in fixes)
         by_hand = all(fix.adds_node for fix in fixes)
         room = self._room(owner) or (self._room(owner, with_changes_of_pod=True) if by_hand else ())
@@ -526,7 +524,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.fixes.ranking import TrialOutcome
         from kschedx.inquiry.fix import Fix
 
-        if self.setup is None or self.is_tried_alone or self.gang is not None:
+        if self.setup is None or self.gang is not None:
             return lambda fix: TrialOutcome()
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
 
