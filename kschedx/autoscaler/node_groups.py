@@ -13,7 +13,7 @@ from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp
 from kschedx.kube.autoscalers import NODE_POOL_ID
 from kschedx.kube.quantity import value
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import Node, Taint
+from kschedx.kube.types import Node, Taint, condition_of
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 
@@ -395,10 +395,8 @@ class _Judge(Struct, frozen=True, kw_only=True):
     def _readiness(self, node: Node, is_ready: bool) -> Readiness:
         if any(taint.key == TO_BE_DELETED for taint in node.spec.taints):
             return Readiness.DELETED
-        suspended = any(
-            condition.type == _SUSPENDED and condition.status == "True" for condition in node.status.conditions
-        )
-        if self.behaviour.suspended_nodes_count and suspended:
+        suspended = condition_of(node.status.conditions, _SUSPENDED, "True")
+        if self.behaviour.suspended_nodes_count and suspended is not None:
             return Readiness.SUSPENDED
         if is_ready:
             return Readiness.READY

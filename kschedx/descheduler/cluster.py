@@ -29,6 +29,8 @@ from kschedx.kube.types import (
     PodSpec,
     PodStatus,
     Taint,
+    condition_of,
+    reports_ready,
 )
 from kschedx.snapshot.snapshot import ManifestHead, ManifestName, Snapshot
 
@@ -88,7 +90,7 @@ class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def is_ready(self) -> bool:
-        return any(condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions)
+        return condition_of(self.status.conditions, "Ready", "True") is not None
 
     @property
     def is_daemon(self) -> bool:
@@ -503,13 +505,12 @@ class StaticFit:
         return known[1]
 
 
-def is_node_ready(node: Node) -> bool:
-    """Return whether the condition Ready is True or absent."""
-    return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
-
-
 def nodes_for(cluster: Cluster, selector: Selector) -> tuple[Node, ...]:
-    return tuple(node for node in cluster.nodes if selector.matches(node.metadata.labels) and is_node_ready(node))
+    return tuple(
+        node
+        for node in cluster.nodes
+        if selector.matches(node.metadata.labels) and reports_ready(node.status.conditions)
+    )
 
 
 def by_namespace(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:

@@ -41,7 +41,7 @@ from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
-from kschedx.kube.types import OUT_OF_SERVICE, PodSpec, Taint, Toleration
+from kschedx.kube.types import OUT_OF_SERVICE, PodSpec, Taint, Toleration, condition_of
 from kschedx.kube.typos import meant_by
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
@@ -355,10 +355,7 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
         )
         return
     if all(taint.key == OUT_OF_SERVICE for taint in missing):
-        conditions = place.node.status.conditions
-        if any(
-            (condition.type, condition.status) == ("Ready", "True") for condition in conditions
-        ):  # it was down, and is ready again
+        if condition_of(place.node.status.conditions, "Ready", "True") is not None:  # it was down, and is ready again
             yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_left_over=True)
         return
     requested = pod_request(place.pod.spec, place.pod.status, place.situation.scheduler.nodes.options).amounts

@@ -18,7 +18,7 @@ from kschedx.framework.config import Profile
 from kschedx.kube.autoscalers import NODE_POOL, NodePool
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
-from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint
+from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint, condition_of
 from kschedx.kube.typos import meant_by
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -355,15 +355,8 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
 
 
 def _reported(node: Node, taint: Taint) -> str:
-    condition = CONDITION_OF_TAINT.get(taint.key)
-    return next(
-        (
-            node_condition.message or node_condition.reason
-            for node_condition in node.status.conditions
-            if node_condition.type == condition
-        ),
-        "",
-    )
+    reported = condition_of(node.status.conditions, CONDITION_OF_TAINT.get(taint.key, ""))
+    return "" if reported is None else reported.message or reported.reason
 
 
 def is_of_the_kind(taint: Taint) -> bool:

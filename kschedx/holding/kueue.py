@@ -33,7 +33,7 @@ from kschedx.kube.kueue import (
     Workload,
 )
 from kschedx.kube.names import PODS
-from kschedx.kube.types import Pod
+from kschedx.kube.types import Pod, condition_of
 from kschedx.kueue.amounts import Requests, added
 from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.flavors import flavor_mismatch
@@ -324,11 +324,9 @@ def _said(
         ):
             yield Said(type=kind, status=condition.status, reason=condition.reason, message=condition.message)
     for owner in (local, queue):
-        for condition in owner.status.conditions if owner is not None else ():
-            if condition.type == "Active" and condition.status == "False":
-                yield Said(
-                    type=condition.type, status=condition.status, reason=condition.reason, message=condition.message
-                )
+        inactive = condition_of(owner.status.conditions, "Active", "False") if owner is not None else None
+        if inactive is not None:
+            yield Said(type=inactive.type, status=inactive.status, reason=inactive.reason, message=inactive.message)
 
 
 class _Sharing(TypedDict, total=False):

@@ -53,7 +53,7 @@ from kschedx.inquiry.workload_lifecycle import next_rejected, refused, rejected_
 from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.kube.types import ObjectMeta, Pod, reports_ready
 from kschedx.render.states import (
     ComponentDown,
     Contradicted,
@@ -330,9 +330,7 @@ def _explained(
     scheduler = scheduler.on(snapshot) if node else scheduler
     cycle = cycle_of(scheduler, pod, profile)
     if node:
-        is_ready = all(
-            condition.status == "True" for condition in subject.pod.status.conditions if condition.type == "Ready"
-        )
+        is_ready = reports_ready(subject.pod.status.conditions)
         why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"
         notes = (on_its_node(cycle, node, why), *notes)
     autoscalers: tuple[NodeAutoscaler, ...] = ()

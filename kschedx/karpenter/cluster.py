@@ -37,7 +37,6 @@ from kschedx.kube.autoscalers import (
     NodeOverlay,
     NodePool,
     NodeSelectorRequirementWithMinValues,
-    condition,
 )
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import ZONE
@@ -53,6 +52,7 @@ from kschedx.kube.types import (
     PodStatus,
     PodTemplate,
     PodTemplateSpec,
+    condition_of,
 )
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -470,7 +470,7 @@ def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
     }
     for buffer in snapshot.of(CapacityBuffer):
         namespace = buffer.metadata.namespace
-        ready = condition(buffer.status.conditions, "ReadyForProvisioning")
+        ready = condition_of(buffer.status.conditions, "ReadyForProvisioning")
         if ready is None or ready.status != "True":
             continue
         named = buffer.spec.pod_template_ref

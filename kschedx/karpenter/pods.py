@@ -39,6 +39,7 @@ from kschedx.kube.types import (
     Taint,
     Toleration,
     Volume,
+    condition_of,
 )
 from kschedx.releases.karpenter import KarpenterBehaviour
 from kschedx.snapshot.snapshot import Snapshot
@@ -502,9 +503,8 @@ class Looked(Struct, frozen=True, kw_only=True):
 def look_at(pod: Pod, storage: Storage, group: str) -> Looked:
     """`group` is the API group of the cluster's node classes."""
     is_written = not pod.status.phase  # from a manifest: no API server has stored it, and no scheduler has seen it
-    if not is_written and not any(
-        condition.type == "PodScheduled" and condition.reason == UNSCHEDULABLE for condition in pod.status.conditions
-    ):
+    scheduled = condition_of(pod.status.conditions, "PodScheduled")
+    if not is_written and (scheduled is None or scheduled.reason != UNSCHEDULABLE):
         return Looked(outcome=PodEligibility.NOT_MARKED)
     if pod.status.nominated_node_name:
         return Looked(outcome=PodEligibility.NOMINATED)

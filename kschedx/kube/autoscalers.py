@@ -11,7 +11,7 @@ from kschedx.kube import descheduling
 from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
-from kschedx.kube.types import ControllerStatus, KubernetesObject, Labels, NodeCondition, Taint
+from kschedx.kube.types import ControllerStatus, KubernetesObject, Labels, NodeCondition, Taint, condition_of
 
 # The pod annotations that autoscalers and other schedulers read; a snapshot keeps no others.
 
@@ -354,7 +354,7 @@ class NodePool(KubernetesObject, frozen=True, kw_only=True):
     def not_ready(self) -> NodeCondition | None:
         """The condition that prevents Karpenter from using the pool; None if it is ready. A pool without conditions is
         not ready, but a manifest that no API server has stored is assumed to become ready."""
-        ready = condition(self.status.conditions, "Ready")
+        ready = condition_of(self.status.conditions, "Ready")
         is_stored = bool(self.metadata.uid or self.metadata.creation_timestamp or self.status.conditions)
         if (ready is not None and ready.status == "True") or not is_stored:
             return None
@@ -394,8 +394,7 @@ class NodeOverlay(KubernetesObject, frozen=True, kw_only=True):
 
     @property
     def is_ready(self) -> bool:
-        ready = condition(self.status.conditions, "Ready")
-        return ready is not None and ready.status == "True"
+        return condition_of(self.status.conditions, "Ready", "True") is not None
 
 
 class Subnet(Struct, frozen=True, kw_only=True):
@@ -447,10 +446,6 @@ NODE_CLASSES: dict[tuple[str, str], type[NodeClass]] = {
     (AZURE, "AKSNodeClass"): AKSNodeClass,
     (GCP, "GCENodeClass"): GCENodeClass,
 }
-
-
-def condition(conditions: tuple[NodeCondition, ...], name: str) -> NodeCondition | None:
-    return next((node_condition for node_condition in conditions if node_condition.type == name), None)
 
 
 # CapacityBuffers: capacity that an autoscaler keeps free for future pods.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from kschedx.kube.quantity import ResourceList
-from kschedx.kube.types import KubernetesObject
+from kschedx.kube.types import Condition, KubernetesObject
 
 METRICS_GROUP = "metrics.k8s.io"
 EVICT = "descheduler.alpha.kubernetes.io/evict"
@@ -37,11 +37,7 @@ class ContainerFacts(Struct, frozen=True, kw_only=True, rename="camel"):
     state: ContainerState = ContainerState()
 
 
-class ConditionFacts(Struct, frozen=True, kw_only=True, rename="camel"):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
+class ConditionFacts(Condition, frozen=True, kw_only=True, rename="camel"):
     last_transition_time: str = ""
 
 

@@ -20,6 +20,7 @@ from kschedx.kube.types import (
     PodSpec,
     PodStatus,
     ResourceRequirements,
+    condition_of,
 )
 
 # The assumed requests of a pod on a node until 1.31 (calculateResource in pkg/scheduler/framework/types.go).
@@ -389,7 +390,7 @@ def _while_resizing(wanted: Exact, actuated: ResourceList, allocated: ResourceLi
 
 
 def _is_resize_infeasible(status: PodStatus) -> bool:
-    pending = next((condition for condition in status.conditions if condition.type == "PodResizePending"), None)
+    pending = condition_of(status.conditions, "PodResizePending")
     return pending is not None and pending.reason == "Infeasible"
 
 

@@ -3,6 +3,9 @@
 # Annotations are evaluated in all modules of decoded records: msgspec would compile each that is a string, which takes
 # 15 ms of every command.
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 from msgspec import Struct, field
 
 from kschedx.kube.quantity import ResourceList
@@ -363,11 +366,28 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
         )
 
 
-class PodCondition(Struct, frozen=True, kw_only=True, rename="camel"):
+class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
     type: str = ""
     status: str = ""
     reason: str = ""
     message: str = ""
+
+
+_C = TypeVar("_C", bound=Condition)
+
+
+def condition_of(conditions: Iterable[_C], kind: str, *statuses: str) -> _C | None:
+    """Return the first condition of the type; with statuses, the first that has one of them."""
+    return next((one for one in conditions if one.type == kind and (not statuses or one.status in statuses)), None)
+
+
+def reports_ready(conditions: Iterable[Condition]) -> bool:
+    """Return whether the condition Ready is True or absent, as in handwritten manifests."""
+    return all(condition.status == "True" for condition in conditions if condition.type == "Ready")
+
+
+class PodCondition(Condition, frozen=True, kw_only=True):
+    pass
 
 
 class ContainerStateWaiting(Struct, frozen=True, kw_only=True):
@@ -475,12 +495,8 @@ class NodeSystemInfo(Struct, frozen=True, kw_only=True, rename="camel"):
     kubelet_version: str = ""
 
 
-class NodeCondition(Struct, frozen=True, kw_only=True, rename="camel"):
-    type: str = ""
-    status: str = ""
+class NodeCondition(Condition, frozen=True, kw_only=True, rename="camel"):
     last_transition_time: str | None = None
-    reason: str = ""
-    message: str = ""
 
 
 class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -507,12 +523,8 @@ class Node(KubernetesObject, frozen=True, kw_only=True):
     @property
     def is_lost(self) -> bool:
         """Whether the node is not ready, so that its pods are not ready and its kubelet may not respond."""
-        if any(taint.key in LOST_TAINTS for taint in self.spec.taints):
-            return True
-        return any(
-            condition.type == "Ready" and condition.status in ("False", "Unknown")
-            for condition in self.status.conditions
-        )
+        is_tainted = any(taint.key in LOST_TAINTS for taint in self.spec.taints)
+        return is_tainted or condition_of(self.status.conditions, "Ready", "False", "Unknown") is not None
 
 
 # --- other kinds of core/v1, apps/v1, policy/v1, and scheduling.k8s.io
@@ -628,20 +640,9 @@ class Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
     rolling_update: RollingUpdate | None = None
 
 
-class ControllerCondition(Struct, frozen=True, kw_only=True):
-    """`ReplicaFailure` of a ReplicaSet, `Complete` and `Failed` of a Job, `ScalingLimited` of an autoscaler."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-
-
 class ControllerStatus(Struct, frozen=True, kw_only=True):
-    conditions: tuple[ControllerCondition, ...] = ()
-
-    def condition(self, kind: str, status: str) -> ControllerCondition | None:
-        return next((item for item in self.conditions if (item.type, item.status) == (kind, status)), None)
+    conditions: tuple[Condition, ...] = ()
+    """`ReplicaFailure` of a ReplicaSet, `Complete` and `Failed` of a Job, `ScalingLimited` of an autoscaler."""
 
 
 class ReplicasControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -710,7 +711,7 @@ class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel
     desired_healthy: Int32 | None = None
     disrupted_pods: dict[str, str] = {}
     observed_generation: Int64 = 0
-    conditions: tuple[ControllerCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
@@ -769,7 +770,7 @@ class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class PodGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
-    conditions: tuple[ControllerCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 class PodGroup(KubernetesObject, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from kschedx.kube.kueue import Topology as TopologyObject
 from kschedx.kube.names import HOSTNAME, PODS
 from kschedx.kube.selectors import CompiledNodeSelector, compile_node_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
-from kschedx.kube.types import Node, Taint, Toleration
+from kschedx.kube.types import Node, Taint, Toleration, condition_of
 from kschedx.kueue.amounts import Requests, added, amount_of, count_in, exact, times
 
 Values = tuple[str, ...]
@@ -262,8 +262,7 @@ def _minus(left: Requests, right: Mapping[str, int]) -> Requests:
 
 def _is_usable(node: Node) -> bool:
     """Return whether the node is ready and not cordoned."""
-    ready = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "")
-    return ready == "True" and not node.spec.unschedulable
+    return condition_of(node.status.conditions, "Ready", "True") is not None and not node.spec.unschedulable
 
 
 @dataclass(slots=True)

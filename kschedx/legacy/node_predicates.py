@@ -16,7 +16,7 @@ from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
 from kschedx.kube.selectors import CompiledNodeSelector, RequiredNodeAffinity, compile_node_selector, selector_from_set
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE
-from kschedx.kube.types import Node, Pod, Taint, Toleration
+from kschedx.kube.types import Node, Pod, Taint, Toleration, condition_of
 from kschedx.legacy.interface import Context, PluginPredicate, Predicate, joined
 from kschedx.legacy.stored import incoming_request, is_best_effort
 from kschedx.plugins.node_affinity import mismatch
@@ -128,9 +128,7 @@ class _Pressure(Predicate):
         return True
 
     def _is_true(self, node: Node) -> bool:
-        return any(
-            condition.type == self.condition and condition.status == "True" for condition in node.status.conditions
-        )
+        return condition_of(node.status.conditions, self.condition, "True") is not None
 
 
 class CheckNodeMemoryPressure(_Pressure):

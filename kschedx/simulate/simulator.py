@@ -10,14 +10,14 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from kschedx.controllers.disruption_budgets import is_ready, is_status_ready
+from kschedx.controllers.disruption_budgets import is_ready
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
 from kschedx.controllers.workloads import Manifest, Workload, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
 from kschedx.inquiry.pod_lifecycle import leaving
-from kschedx.kube.types import Pod
+from kschedx.kube.types import Pod, reports_ready
 from kschedx.simulate.drain import DrainResult, Evictor
 from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.queue import Queue
@@ -158,7 +158,7 @@ class Simulator:
     def available(self) -> BoolArray:
         """Return `is_available` of each pod, `(pod,)`."""
         pods, cluster = self.pods, (self.start if self._run is None else self._run.snapshot).cluster
-        ready = pods.statuses.where(is_status_ready)
+        ready = pods.statuses.where(lambda status: reports_ready(status.conditions))
         ready[[*self.queue.queued, *self.queue.made]] = True
         is_lost = np.array([*(node.is_lost for node in cluster.nodes), True])
         runs: BoolArray = ready & ~is_lost[pods.node] & ~pods.terminating
