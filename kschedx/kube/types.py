@@ -496,6 +496,7 @@ class NodeSystemInfo(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodeCondition(Condition, frozen=True, kw_only=True, rename="camel"):
+    last_heartbeat_time: str | None = None
     last_transition_time: str | None = None
 
 

@@ -8,7 +8,6 @@ from typing import assert_never
 
 from kschedx.kube.escaping import visible
 from kschedx.render.page import model
-from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed
 
 MOST_ROWS = 20
@@ -156,8 +155,7 @@ def _heat_rows(section: model.HeatMap) -> Iterator[list[str]]:
 def _items(section: model.Items) -> Iterator[str]:
     """Yield a row for each item, with its fixes in the last column."""
     rows = []
-    for row, at in zip(section.rows, section.detail_of, strict=True):
-        detail = section.details[at]
+    for tone, title, values, detail in section.shown():
         phrases = (
             [plain(listed(detail.members[:MOST_MEMBERS], MOST_MEMBERS, len(detail.members) + detail.left_out))]
             if detail.members
@@ -167,8 +165,7 @@ def _items(section: model.Items) -> Iterator[str]:
         phrases += [f"**fix** {plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
         phrases += [f"**no fix** {plain(detail.no_fix)}"] if detail.no_fix else []
         phrases += [f"**event** {plain(detail.event)}"] if detail.event else []
-        title = f"{Tone(str(row[0])).mark}{plain(str(row[2]))}"
-        rows.append((title, *(plain(str(cell)) for cell in row[3:]), "<br>".join(phrases)))
+        rows.append((f"{tone.mark}{plain(title)}", *(plain(str(cell)) for cell in values), "<br>".join(phrases)))
     yield from table(
         (section.noun, *(plain(column.label) for column in section.columns), "details"), rows, section.left_out
     )
