@@ -11,9 +11,10 @@ from msgspec import Struct
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp
 from kschedx.kube.autoscalers import MACHINE, NODE_POOL_ID, OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.quantity import value
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import Node, Taint, condition_of
+from kschedx.kube.types import Node, Taint
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 

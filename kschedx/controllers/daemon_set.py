@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from kschedx.controllers.workloads import Manifest, copy_pod, is_of_daemon_set, title
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import admitted
-from kschedx.kube.types import Node, Pod, reports_ready
+from kschedx.kube.conditions import reports_ready
+from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import goes_on, made_of, pinned, pinned_to, runs_on
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.pods import PodTable

@@ -17,9 +17,10 @@ from msgspec import Struct
 from kschedx.controllers import workloads
 from kschedx.controllers.workloads import Owners
 from kschedx.errors import InputError
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.scalars import scaled
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import PodDisruptionBudget, reports_ready
+from kschedx.kube.types import PodDisruptionBudget
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 

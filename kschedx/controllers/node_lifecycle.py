@@ -14,10 +14,11 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates
-from kschedx.kube.types import Node, Taint, Toleration, reports_ready
+from kschedx.kube.types import Node, Taint, Toleration
 
 EVICTION_RATE = 0.1
 """--node-eviction-rate: nodes per second."""

@@ -18,10 +18,11 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import admitted, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
-from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec, reports_ready
+from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec
 from kschedx.kube.workloads import (
     MAKING_PODS,
     claims_for,

@@ -20,10 +20,11 @@ from kschedx.descheduler.rounds import Fate
 from kschedx.descheduler.utilization import rounded, shares
 from kschedx.explain.setup import Setup
 from kschedx.kube.autoscalers import MIRROR
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document, document
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE
-from kschedx.kube.types import Node, reports_ready
+from kschedx.kube.types import Node
 from kschedx.progress import Phase, counted
 from kschedx.snapshot.snapshot import Snapshot
 

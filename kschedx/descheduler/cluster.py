@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.descheduling import NodeMetrics, PodMetrics, PodStatusFacts
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.quantity import ResourceList, Written
@@ -29,8 +30,6 @@ from kschedx.kube.types import (
     PodSpec,
     PodStatus,
     Taint,
-    condition_of,
-    reports_ready,
 )
 from kschedx.snapshot.snapshot import ManifestHead, ManifestName, Snapshot
 

@@ -15,12 +15,13 @@ from kschedx.explain.notes import Note, note, unknown_plugins
 from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.framework.extenders import Trace
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.selectors import NodeSelector, compile_selector
 from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to, own_claims
 from kschedx.kube.tolerations import NO_EXECUTE, untolerated
-from kschedx.kube.types import Namespace, Node, Pod, reports_ready
+from kschedx.kube.types import Namespace, Node, Pod
 from kschedx.kube.typos import unlikely_quantities
 from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.releases import Release

@@ -54,6 +54,7 @@ from kschedx.findings import (
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_REGISTER, HAMI_SCHEDULER, NodePool
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
 from kschedx.kube.names import ZONE, is_hugepages
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
@@ -61,16 +62,7 @@ from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import CSINode, OfStatefulSet, PersistentVolumeClaim, own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
-from kschedx.kube.types import (
-    AUTOSCALER_STATUS,
-    Affinity,
-    Node,
-    ObjectMeta,
-    Pod,
-    PodAffinity,
-    condition_of,
-    reports_ready,
-)
+from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Node, ObjectMeta, Pod, PodAffinity
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, pinned_to, selects_node
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.render.wording import count, listed

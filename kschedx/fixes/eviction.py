@@ -17,7 +17,8 @@ from kschedx.fixes.proposal import Proposal, apply_step
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
-from kschedx.kube.types import Node, OwnerReference, Pod, PriorityClass, reports_ready
+from kschedx.kube.conditions import reports_ready
+from kschedx.kube.types import Node, OwnerReference, Pod, PriorityClass
 from kschedx.kube.workloads import pinned_to
 from kschedx.simulate.moves import SYSTEM_CRITICAL, MoveSearch, Place, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot

@@ -36,12 +36,13 @@ from kschedx.fixes.pod_edits import expressions
 from kschedx.fixes.steps.node import NodeFault
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.autoscalers import NODE_POOL
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import ResourceFlavor, Workload
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE, ZONE_LABELS, first_label
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
-from kschedx.kube.types import OUT_OF_SERVICE, PodSpec, Taint, Toleration, condition_of
+from kschedx.kube.types import OUT_OF_SERVICE, PodSpec, Taint, Toleration
 from kschedx.kube.typos import meant_by
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot

@@ -23,6 +23,7 @@ from kschedx.holding.model import (
     WorkloadState,
 )
 from kschedx.kube import kueue as api
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import (
     ClusterQueue,
     Cohort,
@@ -33,7 +34,7 @@ from kschedx.kube.kueue import (
     Workload,
 )
 from kschedx.kube.names import PODS
-from kschedx.kube.types import Pod, condition_of
+from kschedx.kube.types import Pod
 from kschedx.kueue.amounts import Requests, added
 from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.flavors import flavor_mismatch

@@ -9,11 +9,12 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, nearest
 from kschedx.kube.autoscalers import CAPACITY_TYPE
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Selector
-from kschedx.kube.types import Labels, Node, reports_ready
+from kschedx.kube.types import Labels, Node
 from kschedx.snapshot.columns import each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
 

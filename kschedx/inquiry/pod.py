@@ -50,10 +50,11 @@ from kschedx.inquiry.pod_lifecycle import (
 )
 from kschedx.inquiry.target import new_pod
 from kschedx.inquiry.workload_lifecycle import next_rejected, refused, rejected_pods, state_of, unready_reason
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import ObjectMeta, Pod, reports_ready
+from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.render.states import (
     ComponentDown,
     Contradicted,

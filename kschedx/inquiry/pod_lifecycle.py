@@ -21,17 +21,10 @@ from kschedx.controllers.workloads import (
 from kschedx.explain.cycle_notes import claim_without_node
 from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.decoding import map_at
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
-from kschedx.kube.types import (
-    ContainerStatus,
-    JobController,
-    Namespace,
-    Pod,
-    Taint,
-    condition_of,
-    reports_ready,
-)
+from kschedx.kube.types import ContainerStatus, JobController, Namespace, Pod, Taint
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,

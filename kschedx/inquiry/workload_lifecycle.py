@@ -37,19 +37,12 @@ from kschedx.inquiry.pod_lifecycle import (
 )
 from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
+from kschedx.kube.conditions import Condition, condition_of
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.storage import OfStatefulSet
-from kschedx.kube.types import (
-    Condition,
-    CronJobController,
-    JobController,
-    ObjectMeta,
-    Pod,
-    ReplicasController,
-    condition_of,
-)
+from kschedx.kube.types import CronJobController, JobController, ObjectMeta, Pod, ReplicasController
 from kschedx.kube.workloads import (
     REVISION_HASH,
     current_replica_set,

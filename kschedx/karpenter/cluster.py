@@ -38,6 +38,7 @@ from kschedx.kube.autoscalers import (
     NodePool,
     NodeSelectorRequirementWithMinValues,
 )
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import ResourceList
@@ -52,7 +53,6 @@ from kschedx.kube.types import (
     PodStatus,
     PodTemplate,
     PodTemplateSpec,
-    condition_of,
 )
 from kschedx.snapshot.snapshot import Snapshot
 

@@ -36,10 +36,11 @@ from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.requirements import RESERVED, LabelRequirement, Requirements
 from kschedx.karpenter.scheduler import RoundResult
 from kschedx.kube.autoscalers import BALANCED, CAPACITY_TYPE, NodeClaim, NodePool
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import INSTANCE_TYPE, ZONE
 from kschedx.kube.scalars import scaled
-from kschedx.kube.types import Pod, condition_of
+from kschedx.kube.types import Pod
 
 SPOT, ON_DEMAND = "spot", "on-demand"
 MOST_NODES = 100

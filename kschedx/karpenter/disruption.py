@@ -26,12 +26,13 @@ from kschedx.kube.autoscalers import (
     NodeClaim,
     NodePool,
 )
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.duration import Duration
 from kschedx.kube.names import INSTANCE_TYPE, ZONE
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import Pod, PodDisruptionBudget, Taint, condition_of
+from kschedx.kube.types import Pod, PodDisruptionBudget, Taint
 from kschedx.releases.karpenter import KarpenterBehaviour, karpenter_behaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot

@@ -9,11 +9,12 @@ from msgspec import Struct
 
 from kschedx.karpenter.amounts import NODES, Amount, amounts_of
 from kschedx.kube.autoscalers import INITIALIZED, NODE_POOL, REGISTERED, NodeClaim
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import RequestOptions, nano_units
 from kschedx.kube.tolerations import tolerates
-from kschedx.kube.types import Labels, Node, OwnerReference, Pod, Taint, Toleration, condition_of
+from kschedx.kube.types import Labels, Node, OwnerReference, Pod, Taint, Toleration
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 

@@ -23,6 +23,7 @@ from kschedx.karpenter.requirements import (
     well_known,
 )
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import HOSTNAME, label_key_errors, label_value_errors
 from kschedx.kube.scalars import parse_int64
@@ -39,7 +40,6 @@ from kschedx.kube.types import (
     Taint,
     Toleration,
     Volume,
-    condition_of,
 )
 from kschedx.releases.karpenter import KarpenterBehaviour
 from kschedx.snapshot.snapshot import Snapshot

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kschedx.kube import descheduling
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
-from kschedx.kube.types import ControllerStatus, KubernetesObject, Labels, NodeCondition, Taint, condition_of
+from kschedx.kube.types import ControllerStatus, KubernetesObject, Labels, NodeCondition, Taint
 
 # The pod annotations that autoscalers and other schedulers read; a snapshot keeps no others.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from kschedx.kube.conditions import Condition
 from kschedx.kube.quantity import ResourceList
-from kschedx.kube.types import Condition, KubernetesObject
+from kschedx.kube.types import KubernetesObject
 
 METRICS_GROUP = "metrics.k8s.io"
 EVICT = "descheduler.alpha.kubernetes.io/evict"

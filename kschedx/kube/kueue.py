@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kschedx.kube import types
+from kschedx.kube import conditions
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32
 from kschedx.kube.selectors import LabelSelector
-from kschedx.kube.types import KubernetesObject, Labels, PodTemplateSpec, Taint, Toleration, condition_of
+from kschedx.kube.types import KubernetesObject, Labels, PodTemplateSpec, Taint, Toleration
 
 KUEUE_GROUP = "kueue.x-k8s.io"
 KUEUE_API = f"{KUEUE_GROUP}/v1beta2"
@@ -35,7 +36,7 @@ MANAGER_CONFIG = "kueue-system/kueue-manager-config"
 """The ConfigMap with Kueue's Configuration."""
 
 
-class Condition(types.Condition, frozen=True, kw_only=True, rename="camel"):
+class Condition(conditions.Condition, frozen=True, kw_only=True, rename="camel"):
     last_transition_time: str | None = None
 
 

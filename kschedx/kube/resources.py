@@ -10,18 +10,11 @@ from functools import lru_cache
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import CPU, MEMORY, PODS, is_counted, is_pod_level_resource
 from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, value
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
-from kschedx.kube.types import (
-    Container,
-    ContainerStatus,
-    KubernetesObject,
-    PodSpec,
-    PodStatus,
-    ResourceRequirements,
-    condition_of,
-)
+from kschedx.kube.types import Container, ContainerStatus, KubernetesObject, PodSpec, PodStatus, ResourceRequirements
 
 # The assumed requests of a pod on a node until 1.31 (calculateResource in pkg/scheduler/framework/types.go).
 

@@ -3,11 +3,9 @@
 # Annotations are evaluated in all modules of decoded records: msgspec would compile each that is a string, which takes
 # 15 ms of every command.
 
-from collections.abc import Iterable
-from typing import TypeVar
-
 from msgspec import Struct, field
 
+from kschedx.kube.conditions import Condition, condition_of
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
@@ -364,26 +362,6 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
             volume != Volume(name=volume.name, empty_dir=volume.empty_dir, host_path=volume.host_path)
             for volume in self.volumes
         )
-
-
-class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-
-
-_C = TypeVar("_C", bound=Condition)
-
-
-def condition_of(conditions: Iterable[_C], kind: str, *statuses: str) -> _C | None:
-    """Return the first condition of the type; with statuses, the first that has one of them."""
-    return next((one for one in conditions if one.type == kind and (not statuses or one.status in statuses)), None)
-
-
-def reports_ready(conditions: Iterable[Condition]) -> bool:
-    """Return whether the condition Ready is True or absent, as in handwritten manifests."""
-    return all(condition.status == "True" for condition in conditions if condition.type == "Ready")
 
 
 class PodCondition(Condition, frozen=True, kw_only=True):

@@ -12,12 +12,13 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import PodSet, PodSetTopologyRequest, PodSetUpdate, ResourceFlavor, SliceConstraint
 from kschedx.kube.kueue import Topology as TopologyObject
 from kschedx.kube.names import HOSTNAME, PODS
 from kschedx.kube.selectors import CompiledNodeSelector, compile_node_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
-from kschedx.kube.types import Node, Taint, Toleration, condition_of
+from kschedx.kube.types import Node, Taint, Toleration
 from kschedx.kueue.amounts import Requests, added, amount_of, count_in, exact, times
 
 Values = tuple[str, ...]

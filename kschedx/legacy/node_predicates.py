@@ -13,10 +13,11 @@ from kschedx.findings import Finding, InsufficientResource, PluginMessage, TooMa
 from kschedx.findings import NodeUnschedulable as CordonedNode
 from kschedx.framework.interface import CycleState
 from kschedx.framework.status import Code, Verdicts
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
 from kschedx.kube.selectors import CompiledNodeSelector, RequiredNodeAffinity, compile_node_selector, selector_from_set
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE
-from kschedx.kube.types import Node, Pod, Taint, Toleration, condition_of
+from kschedx.kube.types import Node, Pod, Taint, Toleration
 from kschedx.legacy.interface import Context, PluginPredicate, Predicate, joined
 from kschedx.legacy.stored import incoming_request, is_best_effort
 from kschedx.plugins.node_affinity import mismatch

@@ -23,7 +23,8 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, Rankings, best_candidates, dry_run
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error
-from kschedx.kube.types import Pod, condition_of
+from kschedx.kube.conditions import condition_of
+from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_where
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pod_groups import group_of_pod, group_priority, members_of, whole_group_of

@@ -15,9 +15,10 @@ from msgspec import Struct, field
 from kschedx.controllers.disruption_budgets import BudgetStatus, DisruptionBudget, budgets_of, is_ready
 from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
 from kschedx.framework.moving import Run
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
-from kschedx.kube.types import OUT_OF_SERVICE, UNREACHABLE, Node, condition_of
+from kschedx.kube.types import OUT_OF_SERVICE, UNREACHABLE, Node
 from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot

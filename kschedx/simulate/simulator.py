@@ -17,8 +17,9 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
 from kschedx.inquiry.pod_lifecycle import leaving
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.selectors import Selector
-from kschedx.kube.types import Pod, reports_ready
+from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
 from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.queue import Queue
