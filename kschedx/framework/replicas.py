@@ -361,11 +361,12 @@ class Replicas:
         return True
 
     def place_many(
-        self, count: int, pick: Pick, ties: list[ClusterRows] | None, seen: Callable[[int], None]
+        self, count: int, pick: Pick, ties: list[ClusterRows] | None, seen: Callable[[int], None], *, ends: bool
     ) -> tuple[ClusterRows, bool]:
         """Place up to `count` replicas, which are in the table of nodes only after the last. Return their nodes, and
         False if the next one must be decided by itself. `ties` gets the nodes that share the highest total, of which
-        `pick` picks one; `seen` gets the number of replicas so far."""
+        `pick` picks one; `seen` gets the number of replicas so far. If the series `ends` with them, the last one is
+        left to `Standing.catch_up`."""
         nodes, placed, goes_on = np.empty(count, dtype=np.int64), 0, True
         taken = self._standing.taken
         while goes_on and placed < count:
@@ -379,7 +380,7 @@ class Replicas:
             nodes[placed] = node
             placed += 1
             taken[node] += 1
-            goes_on = self.place(node)
+            goes_on = not (ends and placed == count) and self.place(node)
             if placed % EACH == 0:
                 seen(placed)
         taken[:] = 0

@@ -473,11 +473,14 @@ class Queue:
                 place, at = waiting[at], at + 1
                 say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting) - at, "pods")
                 gang = gang_of(self._run, place[1])
+                if gang is None and (known := self._place_known(waiting, at - 1, identical, decided, joins=joins)):
+                    at, decided, moved = at + known - 1, decided + known - 1, True
+                    continue
                 if gang is None:
                     placed, again = self._decide(place[1], waiting[at][1] if at < len(waiting) else None)
                     left = [] if placed else [place]
-                    if again is None:
-                        more = self._decide_identical(waiting, at, identical, decided, joins=joins)
+                    if again is None and joins:
+                        more = self._join_identical(waiting, at, identical, decided)
                         left += () if placed else waiting[at : at + more]
                         at, decided = at + more, decided + more
                 else:
@@ -511,47 +514,76 @@ class Queue:
         )
         return {row: number for row, number, shares in numbers if shares and not pods.deletion_timestamps[row]}
 
-    def _decide_identical(
+    def _place_known(
         self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int], decided: int, *, joins: bool
     ) -> int:
-        """Decide about the next pods in the queue that are identical to the last one, as long as they are placed like
-        it. Returns how many these are. `joins`: many are part of its step."""
+        """Assign identical pods from this place of the queue on, as long as their nodes are known from earlier pods.
+        Returns how many these are: 0 if there are so many that they are one step (`joins`)."""
+        run, row = self._run, waiting[at][1]
+        number = identical.get(row)
+        self._is_open = self._may_be_undecidable or self._may_be_open(row)
+        if number is None or self._is_open or run.cluster.pods.nominations:
+            return 0
+        if joins and at + MANY_ALIKE < len(waiting) and identical.get(waiting[at + MANY_ALIKE][1]) == number:
+            return 0
+        ties = list[ClusterRows]()
+        rows, nodes = self._bind_identical(waiting, at, identical, decided - 1, ties)
+        placed, small = rows.tolist(), self._row_type
+        keys = run.cluster.pods.keys(placed)
+        for place, key, best, node in zip(placed, keys, ties, each_cluster_row(nodes), strict=True):
+            decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
+            self.steps.append(QueueStep(run=run, pod=place, key=key, decision=decision, node=node))
+        return len(placed)
+
+    def _join_identical(
+        self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int], decided: int
+    ) -> int:
+        """Make the next pods in the queue a part of the last step, if many are identical to its pod and placed like it.
+        Returns how many these are."""
         run, step, number = self._run, self.steps[-1], identical.get(self.steps[-1].pod)
         if number is None or self._is_open or step.decision is None or step.released or run.cluster.pods.nominations:
             return 0
+        last = at + MANY_ALIKE - 1
+        if last >= len(waiting) or identical.get(waiting[last][1]) != number:
+            return 0
+        if run.known_decision(waiting[at][1]) is None:
+            return 0
+        if step.node is not None:
+            rows, nodes = self._bind_identical(waiting, at, identical, decided, None)
+        else:
+            same = takewhile(lambda place: identical.get(place[1]) == number, waiting[at:])
+            rows = np.array([row for _, row in same], dtype=np.int64)
+            nodes = ClusterRows(np.full(len(rows), -1))
+        if len(rows):
+            signed = np.min_scalar_type(-len(run.cluster.node_names))
+            self.steps[-1] = replace(step, more=AlikePods(rows.astype(np.int32), nodes.astype(signed)))
+        return len(rows)
+
+    def _bind_identical(
+        self,
+        waiting: Sequence[QueuePlace],
+        at: int,
+        identical: Mapping[int, int],
+        decided: int,
+        ties: list[ClusterRows] | None,
+    ) -> tuple[IntArray, ClusterRows]:
+        """Return the identical pods from this place of the queue on that `Run.bind_identical` assigns, and their
+        nodes."""
+        number, left, nodes = identical[waiting[at][1]], decided + len(waiting) - at, cluster_rows([])
 
         def goes_on(place: int) -> bool:
             return place < len(waiting) and identical.get(waiting[place][1]) == number
 
-        joins = joins and goes_on(at + MANY_ALIKE - 1)
-        if not goes_on(at) or not (joins or step.node is not None) or run.known_decision(waiting[at][1]) is None:
-            return 0
-        ties, left, nodes = None if joins else list[ClusterRows](), decided + len(waiting) - at, cluster_rows([])
-
         def seen(more: int) -> None:
             say(Phase.SCHEDULING, decided + len(nodes) + more, left, "pods")
 
-        size = len(waiting) if step.node is None else FEW_ALIKE
+        size = FEW_ALIKE
         while size:
             places = takewhile(goes_on, range(at + len(nodes), at + len(nodes) + size))
-            rows, more = np.array([waiting[place][1] for place in places], dtype=np.int64), cluster_rows([])
-            if step.node is None:
-                more = ClusterRows(np.full(len(rows), -1))
-            elif len(rows):
-                more = run.bind_identical(rows, self._pick, ties, seen)
+            rows = np.array([waiting[place][1] for place in places], dtype=np.int64)
+            more = self._run.bind_identical(rows, self._pick, ties, seen, ends=len(rows) < size)
             nodes, size = ClusterRows(np.concatenate([nodes, more])), 2 * size if len(more) == size else 0
-        rows = np.array([row for _, row in waiting[at : at + len(nodes)]], dtype=np.int64)
-        if ties is None:
-            if len(nodes):
-                signed = np.min_scalar_type(-len(run.cluster.node_names))
-                self.steps[-1] = replace(step, more=AlikePods(rows.astype(np.int32), nodes.astype(signed)))
-            return len(nodes)
-        placed, small = rows.tolist(), self._row_type
-        keys = run.cluster.pods.keys(placed)
-        for row, key, best, node in zip(placed, keys, ties, each_cluster_row(nodes), strict=True):
-            decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
-            self.steps.append(QueueStep(run=run, pod=row, key=key, decision=decision, node=node))
-        return len(nodes)
+        return np.array([row for _, row in waiting[at : at + len(nodes)]], dtype=np.int64), nodes
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
         """Return the members that stay pending (all if too few fit a node), and the recreated pods as `_decide`

@@ -177,7 +177,8 @@ def several(run: Run, rows: list[int], dice: random.Random) -> None:
     """Place replicas together, each of which is decided like the next one of a cluster with those before it."""
     alone = MovingCluster(run.cluster.frozen())
     ties = list[ClusterRows]()
-    nodes = run.bind_identical(np.array(rows), lambda some: dice.choice(list(each_cluster_row(some))), ties)
+    ends = dice.random() < 0.5
+    nodes = run.bind_identical(np.array(rows), lambda some: dice.choice(list(each_cluster_row(some))), ties, ends=ends)
     for row, best, node in zip(rows[: len(nodes)], ties, each_cluster_row(nodes), strict=True):
         built = alone.frozen()
         cycle = run.scheduler.on(built).schedule(built.pods[row])

@@ -122,17 +122,23 @@ class Run:
     def known_decision(self, row: int) -> Decision | None:
         """Return the result of `decide` if it is known from earlier pods that plugins do not distinguish; None if the
         pod must be evaluated."""
-        latest, cluster, preemptor = self._latest_shared, self.cluster, self._preemptor
-        if preemptor is not None and preemptor[:2] == (row, cluster.version):
-            return preemptor[2]
-        if latest is not None and latest[1] == cluster.version and self._is_of(latest[0], row):
-            return latest[2]
+        if (repeated := self._repeated_decision(row)) is not None:
+            return repeated
         series = self._series_with(row)
         best = None if series is None else series.replicas.best()
         if best is None:
-            self._unknown = row, cluster.version
+            self._unknown = row, self.cluster.version
             return None
         return Decision(outcome=_SCHEDULED, best=best)
+
+    def _repeated_decision(self, row: int) -> Decision | None:
+        """Return the decision about the last pod if it is this pod's as well and nothing has moved since."""
+        latest, version, preemptor = self._latest_shared, self.cluster.version, self._preemptor
+        if preemptor is not None and preemptor[:2] == (row, version):
+            return preemptor[2]
+        if latest is not None and latest[1] == version and self._is_of(latest[0], row):
+            return latest[2]
+        return None
 
     def _series_with(self, row: int) -> _Series | None:
         """Return the series that a pod continues, or starts; None if nothing is known about it."""
@@ -218,17 +224,19 @@ class Run:
         pick: Pick,
         ties: list[ClusterRows] | None = None,
         seen: Callable[[int], None] = lambda _: None,
+        *,
+        ends: bool = False,
     ) -> ClusterRows:
         """Decide about identical pending pods, and assign them, one after the other. Return (pod,) the nodes of the
         first of them; if these are fewer, `decide` continues. `ties` gets the nodes that share the highest total, of
-        which `pick` picks one; `seen` gets the number of pods so far."""
-        series = None
-        if len(rows) and not self._has_claims(self.cluster.pods.specs[int(rows[0])]):
-            series = self._series_with(int(rows[0]))
+        which `pick` picks one; `seen` gets the number of pods so far. `ends`: no more of these pods follow."""
+        series, question = None, (int(rows[0]) if len(rows) else -1, self.cluster.version)
+        if len(rows) and not self._has_claims(self.cluster.pods.specs[question[0]]):
+            series = self._series_with(question[0]) if self._repeated_decision(question[0]) is None else None
         if series is None:
+            self._unknown = question
             return cluster_rows([])
-        question = int(rows[0]), self.cluster.version
-        nodes, goes_on = series.replicas.place_many(len(rows), pick, ties, seen)
+        nodes, goes_on = series.replicas.place_many(len(rows), pick, ties, seen, ends=ends)
         if len(nodes):
             self.cluster.place_many(rows[: len(nodes)], nodes)
             series.moves += len(nodes)
