@@ -209,7 +209,7 @@ def test_replicas_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
         run.bind(row, node, then)
         if dice.random() < 0.3:
             several(run, left[1 : dice.randrange(2, 7)], dice)
-        if dice.random() < 0.05:
+        if dice.random() < 0.15:
             world.move()
     world.check()
 
@@ -270,7 +270,7 @@ def test_preemptors_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
                 for victim in next(one.victims for one in found.candidates if one.node == node):
                     evict(run, victim, waits=dice.random() < 0.5)
                 run.nominate(row, node)
-        if dice.random() < 0.05:
+        if dice.random() < 0.15:
             world.move()
     world.check()
 

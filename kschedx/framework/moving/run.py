@@ -29,6 +29,8 @@ from kschedx.snapshot.snapshot import Snapshot
 MOST_ROWS = 600_000
 """The maximum number of rows of all equivalence classes together, with a row for each node. The least recently used
 class is dropped first."""
+MOST_STANDING_ROWS = 1_500_000
+"""The same for the results that classes share."""
 
 
 _SCHEDULED = Outcome.SCHEDULED
@@ -254,7 +256,7 @@ class Run:
         own = None if kind is None or not self._is_of(kind, row) else self._classes.get(kind)
         standing = None if own is None or self.cluster.pods.nominations else own.standing(row)
         if kind is not None and standing is not None:
-            if len(self._standings) >= self._most_classes:
+            if len(self._standings) >= max(MOST_STANDING_ROWS // len(self.cluster.node_names), 1):
                 del self._standings[next(iter(self._standings))]
             self._standings[kind.likeness] = standing
             self._series = self._next_series(row)
