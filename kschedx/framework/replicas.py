@@ -31,7 +31,14 @@ from kschedx.framework.interface import (
 from kschedx.framework.runtime import Framework, is_out_of_bounds, verdicts_of
 from kschedx.framework.status import MAX_NODE_SCORE, Code
 from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, distinct, each_cluster_row
+from kschedx.snapshot.columns import (
+    BoolArray,
+    ClusterRow,
+    ClusterRows,
+    IntArray,
+    distinct,
+    each_cluster_row,
+)
 from kschedx.snapshot.moving import Steps
 from kschedx.snapshot.nodes import NodeTable
 
@@ -132,6 +139,7 @@ class Standing:
         self.taken = np.zeros(count, dtype=np.int64)
         """(node,) replicas that are counted and not yet in the table of nodes."""
         self._ahead = _Ahead(count)
+        self._resized = framework.nodes.cluster.resized
         self._read_filters(filtering)
         self._read_scores(scoring)
 
@@ -194,20 +202,14 @@ class Standing:
 
     def _read_nodes(self, rows: ClusterRows) -> None:
         """Read changed nodes again, except for what depends on sums over their pods."""
-        rows = ClusterRows(rows[np.isin(rows, self._rows)]) if len(self._rows) < len(self.sum) else rows
         part, state, pod = self.framework.nodes.at(rows), self.state, self._pod
-        self.is_refused[rows] = False
+        is_refused = ~np.isin(rows, self._rows)
         for plugin in self._node_filters:
             codes = verdicts_of(plugin, state, pod, part).codes
             if (codes == _ERROR).any():
                 raise NotFollowedError
-            self.is_refused[rows] |= codes != 0
-        for plugin, room in self._filters:
-            if room is not None:
-                again = plugin.room(state, pod, part)
-                if again is None:
-                    raise NotFollowedError
-                room.limit[rows] = again.limit
+            is_refused |= codes != 0
+        self.is_refused[rows] = is_refused
         self.sum[rows] = self._score[rows]
         for score_plugin, weight in self._node_scores:
             self.sum[rows] += _in_bounds(score_plugin.score(state, pod, part)) * weight
@@ -215,6 +217,15 @@ class Standing:
             raw = fixed.plugin.score(state, pod, part)
             if not np.array_equal(fixed.raw[rows], raw):
                 fixed.raw[rows], fixed.extremes = raw, None
+        if self._resized == self.framework.nodes.cluster.resized:
+            return
+        self._resized = self.framework.nodes.cluster.resized
+        for plugin, room in self._filters:
+            if room is not None:
+                again = plugin.room(state, pod, part)
+                if again is None:
+                    raise NotFollowedError
+                room.limit[rows] = again.limit
         for score in self._scores:
             score.scorer = score.plugin.scorer(state, pod, self.framework.nodes)
 

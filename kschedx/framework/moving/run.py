@@ -66,6 +66,8 @@ class Run:
         """The last used of the classes that differ only in the objects behind their claims."""
         self._standings: dict[tuple[int, ...], Standing] = {}
         """By the likeness of their classes, the least recently used first."""
+        self._recurring: set[tuple[int, ...]] = set()
+        """The likenesses of pods that were decided by themselves."""
         self._stood_in = self.cluster.snapshot
         """The snapshot to which the standings belong."""
         self._series: _Series | None = None
@@ -210,7 +212,7 @@ class Run:
         claims = self._has_claims(pods.specs[row])
         if self._series is not None and not self._is_of(self._series.kind, row):
             self._series = None
-        if self._series is None and then is not None and not claims:
+        if self._series is None and not claims:
             self._begin_series(row, then)
         if claims:
             self._bind_claims(pods[row], node)
@@ -251,15 +253,21 @@ class Run:
     def _has_claims(self, spec: PodSpec) -> bool:
         return bool(spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec))
 
-    def _begin_series(self, row: int, then: int) -> None:
-        kind = self.kind_of(then)
-        own = None if kind is None or not self._is_of(kind, row) else self._classes.get(kind)
+    def _begin_series(self, row: int, then: int | None) -> None:
+        """Keep the results for the last decided pod if the next pod is identical, or if such a pod was decided
+        before."""
+        kind = self.kind_of(row)
+        goes_on = kind is not None and then is not None and self._is_of(kind, then)
+        if kind is None or not (goes_on or kind.likeness in self._recurring):
+            self._recurring |= set() if kind is None else {kind.likeness}
+            return
+        own = self._classes.get(kind)
         standing = None if own is None or self.cluster.pods.nominations else own.standing(row)
-        if kind is not None and standing is not None:
+        if standing is not None:
             if len(self._standings) >= max(MOST_STANDING_ROWS // len(self.cluster.node_names), 1):
                 del self._standings[next(iter(self._standings))]
             self._standings[kind.likeness] = standing
-            self._series = self._next_series(row)
+            self._series = self._next_series(row) if goes_on else None
 
     def _bind_claims(self, pod: Pod, node: ClusterRow) -> None:
         framework = self.scheduler.framework(self._profile_of(pod))
