@@ -20,14 +20,13 @@ from kschedx.autoscaler.expanders import Option
 from kschedx.autoscaler.sandbox import AddedNode, Sandbox, Seen
 from kschedx.autoscaler.sizes import Similarity, similar_groups
 from kschedx.autoscaler.state import LoopState
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.quantity import ResourceList, parse_quantity
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.types import Node, Pod
 
 # `--fastpath-binpacking-enabled`: which equivalence class of pods is packed by arithmetic. Upstream:
 # determineBestPEGToFastpath in estimator/binpacking_estimator.go.
-
-_HOSTNAME = "kubernetes.io/hostname"
 
 
 def best_for_fast_path(kinds: Sequence[tuple[Pod, int]], node: Node) -> int:
@@ -64,7 +63,7 @@ def _amount(resources: ResourceList, name: str) -> float:
 
 def _keeps_away_from_itself(pod: Pod) -> bool:
     return any(
-        term.topology_key == _HOSTNAME
+        term.topology_key == HOSTNAME
         and term.label_selector is not None
         and compile_selector(term.label_selector).matches(pod.metadata.labels)
         for term in pod.spec.required_anti_affinity
@@ -75,7 +74,7 @@ def _is_simple(pod: Pod) -> bool:
     """Return whether the result for one new node holds for all others."""
     if pod.spec.topology_spread_constraints:
         return False
-    return all(term.topology_key == _HOSTNAME for term in pod.spec.required_anti_affinity)
+    return all(term.topology_key == HOSTNAME for term in pod.spec.required_anti_affinity)
 
 
 # How many new nodes of a group fit which pods. Upstream: ComputeExpansionOption in

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.autoscaler.sandbox import FITS, OF_OTHERS, AddedNode, Sandbox, Seen, TemplateVerdict
 from kschedx.kube.go_sort import sort_slice
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.types import Node, Pod, PodSpec
 from kschedx.plugins.inter_pod_affinity.plugin import (
@@ -29,7 +30,6 @@ from kschedx.snapshot.pods import host_ports
 # All new nodes of a group are identical, so for a class of pods only counts differ between them: the used resources of
 # the node, and the matching pods in its domains. `WorldBins` are the general form; a test verifies that both agree.
 
-HOSTNAME = "kubernetes.io/hostname"
 SPREAD, AFFINITY = "PodTopologySpread", "InterPodAffinity"
 
 
@@ -165,30 +165,31 @@ class _Tracked(Struct, frozen=True, kw_only=True):
     domains: SpreadDomains
 
 
-class CountedBins:
-    """New nodes of one group as counts. Nodes are numbered from 0; pods are given by the number of their class."""
+class CountingBins:
+    """New nodes of a group as counts, for classes of pods that depend on nothing else."""
 
-    def __init__(self, kinds: Sequence[int], seen: Sequence[Seen]) -> None:
-        """`kinds` are rows of a pod of each class, `seen` the results for them on one new node."""
+    def __init__(self, world: Sandbox, kinds: Sequence[int], seen: Sequence[Seen]) -> None:
+        """`kinds` has one pod of each class, and `seen` their results for the group's template."""
         rows = np.array(kinds, dtype=np.int64)
+        self._world = world
         self._tracked = [_tracked(looked_up, rows) for looked_up in seen]
         self._filled = np.zeros((64, len(kinds)), dtype=np.int64)
-        self.count = 0
+        self._count = 0
 
     def add(self) -> int:
-        if self.count == len(self._filled):
+        if self._count == len(self._filled):
             self._filled = np.concatenate([self._filled, np.zeros_like(self._filled)])
         for tracked in self._tracked:
             tracked.domains.add()
-        self.count += 1
-        return self.count - 1
+        self._count += 1
+        return self._count - 1
 
-    def place(self, kind: int, node: int) -> None:
+    def place(self, kind: int, pod: int, node: int) -> None:
         self._filled[node, kind] += 1
         for tracked in self._tracked:
             tracked.domains.place(kind)
 
-    def fits(self, kind: int, node: int) -> bool:
+    def fits(self, kind: int, pod: int, node: int) -> bool:
         tracked = self._tracked[kind]
         used = tracked.base + self._filled[node] @ tracked.weights
         return bool((used <= tracked.limit).all()) and self._fits_others(kind, node)
@@ -197,17 +198,19 @@ class CountedBins:
         domains = self._tracked[kind].domains
         return not domains.spread_reason() and not domains.affinity_reason(self._filled[node])
 
-    def first_that_fits(self, kind: int, after: int) -> int | None:
-        """Return the first node that fits the pod, starting after `after` and wrapping around."""
+    def find(self, kind: int, pod: int) -> int | None:
         tracked = self._tracked[kind]
-        used = tracked.base + self._filled[: self.count] @ tracked.weights
+        used = tracked.base + self._filled[: self._count] @ tracked.weights
         roomy = np.flatnonzero((used <= tracked.limit).all(axis=1))
-        if not len(roomy):
-            return None
-        start = int(np.searchsorted(roomy, after, side="right"))
+        first = self._world.node_count
+        start = int(np.searchsorted(roomy, self._world.last - first, side="right"))
         for node in (*roomy[start:].tolist(), *roomy[:start].tolist()):
             if self._fits_others(kind, node):
+                self._world.last = ClusterRow(first + node)
                 return int(node)
+        return None
+
+    def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
         return None
 
 
@@ -334,9 +337,6 @@ def _spread(spread: Spread, seen: Seen, kinds: IntArray) -> _SpreadCount | _Miss
 # How many nodes of a group the pods that fit there need. Upstream: estimator/binpacking_estimator.go and its
 # thresholds.
 
-HOSTNAME_KEY = "kubernetes.io/hostname"
-SPREAD_REASON = "node(s) didn't match pod topology spread constraints"
-
 
 class Estimate(Struct, frozen=True, kw_only=True):
     """The result of packing."""
@@ -421,7 +421,7 @@ class WorldBins:
     def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
         if not self._behaviour.spread_pods_go_anywhere or not spreads_over_hosts(self._world.pod(pod)):
             return None
-        if SPREAD_REASON not in self._world.check(pod, self._row(last)).reasons:
+        if REASON_SKEW not in self._world.check(pod, self._row(last)).reasons:
             return None
         mask = np.ones(self._world.node_count, dtype=np.bool_)
         mask[self._first + last] = False
@@ -429,33 +429,6 @@ class WorldBins:
         if node is not None:
             self._world.place(pod, node)
         return None if node is None else node - self._first
-
-
-class CountingBins:
-    """New nodes as counts, for classes that depend on nothing else."""
-
-    def __init__(self, world: Sandbox, kinds: Sequence[int], seen: Sequence[Seen]) -> None:
-        self._world = world
-        self._bins = CountedBins(kinds, seen)
-
-    def add(self) -> int:
-        return self._bins.add()
-
-    def fits(self, kind: int, pod: int, node: int) -> bool:
-        return self._bins.fits(kind, node)
-
-    def place(self, kind: int, pod: int, node: int) -> None:
-        self._bins.place(kind, node)
-
-    def find(self, kind: int, pod: int) -> int | None:
-        first = self._world.node_count
-        node = self._bins.first_that_fits(kind, self._world.last - first)
-        if node is not None:
-            self._world.last = ClusterRow(first + node)
-        return node
-
-    def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
-        return None
 
 
 class Estimator:
@@ -566,7 +539,7 @@ class Ordered(Struct, frozen=True, kw_only=True):
 def renamed(template: AddedNode, name: str) -> AddedNode:
     """Copy a template with another name."""
     node = template.node
-    labels = {**node.metadata.labels, HOSTNAME_KEY: name}
+    labels = {**node.metadata.labels, HOSTNAME: name}
     return replace(template, node=replace(node, metadata=replace(node.metadata, name=name, labels=labels)))
 
 
@@ -594,4 +567,4 @@ def ordered_kinds(
 
 def spreads_over_hosts(pod: Pod) -> bool:
     """Return whether a spread constraint, hard or soft, uses hostnames."""
-    return any(constraint.topology_key == HOSTNAME_KEY for constraint in pod.spec.topology_spread_constraints)
+    return any(constraint.topology_key == HOSTNAME for constraint in pod.spec.topology_spread_constraints)

@@ -69,6 +69,26 @@ def remembering(load: Load) -> Iterator[None]:
         _REMEMBERED.reset(token)
 
 
+_TIMES: ContextVar[list[str] | None] = ContextVar("times", default=None)
+
+
+@contextmanager
+def noting_times() -> Iterator[list[str]]:
+    """Collect when the clusters were taken that are read within this context."""
+    times: list[str] = []
+    token = _TIMES.set(times)
+    try:
+        yield times
+    finally:
+        _TIMES.reset(token)
+
+
+def note_time(taken: Callable[[], str]) -> None:
+    """Keep when a cluster was taken, if somebody collects it."""
+    if (times := _TIMES.get()) is not None:
+        times.append(taken())
+
+
 def read_cluster(
     paths: Sequence[str] | None,
     connection: Connection,
@@ -88,17 +108,18 @@ def read_cluster(
     from kschedx.errors import InputError
     from kschedx.loading import load, load_live
 
-    if paths:
-        if connection.given:
-            raise InputError(f"{connection.given} applies to a live cluster, and --snapshot names files")
-        remembered = _REMEMBERED.get()
-        if remembered is not None and keep is None and not whole:
-            return Reached(snapshot=remembered(paths, check, ignore_orphans))
-        return Reached(snapshot=load(paths, check=check, ignore_orphans=ignore_orphans, keep=keep, whole=whole))
-    server, source, default_namespace = connect(connection)
-    snapshot = load_live(
-        server, source, Reading(source).see, namespace=namespace, keep=keep, whole=whole, on_demand=on_demand
-    )
+    default_namespace = "default"
+    if not paths:
+        server, source, default_namespace = connect(connection)
+        see = Reading(source).see
+        snapshot = load_live(server, source, see, namespace=namespace, keep=keep, whole=whole, on_demand=on_demand)
+    elif connection.given:
+        raise InputError(f"{connection.given} applies to a live cluster, and --snapshot names files")
+    elif (remembered := _REMEMBERED.get()) is not None and keep is None and not whole:
+        snapshot = remembered(paths, check, ignore_orphans)
+    else:
+        snapshot = load(paths, check=check, ignore_orphans=ignore_orphans, keep=keep, whole=whole)
+    note_time(lambda: snapshot.taken)
     return Reached(snapshot=snapshot, namespace=default_namespace)
 
 

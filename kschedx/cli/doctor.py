@@ -48,6 +48,7 @@ def doctor(
     where = question.where
     paths = [*question.snapshot, *(dump or ())]
     diagnosis = _of_files(paths, where) if paths else _of_cluster(where)
+    connection.note_time(lambda: diagnosis.inventory.time)
     return Answer.of(Report.of(diagnosis), not diagnosis.weakening)
 
 

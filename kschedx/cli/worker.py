@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec import Struct
 
+from kschedx.cli.connection import noting_times, remembering
 from kschedx.cli.output import Answer, ExitCode, outcome
 from kschedx.progress import Step, listening
 
@@ -38,6 +39,8 @@ class Captured(Struct, frozen=True, kw_only=True):
     """None if the command has none, or failed."""
     errors: str = ""
     """The other output: errors and notes."""
+    taken: str = ""
+    """When the cluster was read; empty if that is not known."""
 
 
 def captured(command: Callable[[], Answer | int]) -> Captured:
@@ -57,9 +60,10 @@ def captured(command: Callable[[], Answer | int]) -> Captured:
         document = answer.report.document()
         return answer.exit_code
 
-    with redirect_stdout(errors), redirect_stderr(errors):
+    with redirect_stdout(errors), redirect_stderr(errors), noting_times() as times:
         code = outcome(answered)
-    return Captured(exit_code=code, screen=out.getvalue(), document=document, errors=errors.getvalue())
+    taken = next(filter(None, times), "")
+    return Captured(exit_code=code, screen=out.getvalue(), document=document, errors=errors.getvalue(), taken=taken)
 
 
 class Worker(Generic[Q]):
@@ -108,7 +112,6 @@ class Worker(Generic[Q]):
 
 def _serve(answer: Callable[[Q], Answer | int], pipe: Pipe, folder: str | None, parent: int) -> None:
     """Answer questions in the worker process."""
-    from kschedx.cli.connection import remembering
     from kschedx.cli.parallel import end_with
 
     end_with(parent)

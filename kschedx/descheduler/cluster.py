@@ -286,7 +286,7 @@ class Cluster:
         self._counts_budgets = counts_budgets
         self._requests: dict[int, Exact] = {}
         self._room: dict[str, _Room] = {}
-        self._static = _StaticFit(self.nodes)
+        self.static_fit = StaticFit(self.nodes)
 
     def on(self, node: str) -> list[PodFacts]:
         """Return the pods on a node, including finished ones."""
@@ -333,7 +333,7 @@ class Cluster:
         """Return whether NodeFit passes: some of kube-scheduler's filters, which reserve nothing for evicted pods."""
         return (
             not node.spec.unschedulable
-            and self._static.allows(pod, node)
+            and self.static_fit.allows(pod, node)
             and not self._conflicts(pod, node)
             and (pod.node == node.name or self._room_of(node).has(self.request(pod)))
         )
@@ -346,7 +346,7 @@ class Cluster:
         there = self.unfinished_on(node.name)
         for term in terms:
             try:
-                selector = self._static.selector(term)
+                selector = self.static_fit.selector(term)
             except InputError:
                 return True
             if term.topology_key not in node.metadata.labels:
@@ -364,29 +364,10 @@ class Cluster:
             room = self._room[node.name] = _Room(node.status.allocatable, requests)
         return room
 
-    def affinity(self, pod: PodFacts) -> RequiredNodeAffinity:
-        return self._static.affinity(pod)
-
     def selects_nodes(self, pod: PodFacts) -> bool:
         """Return whether the pod has a nodeSelector or a required node affinity."""
-        affinity = self._static.affinity(pod)
+        affinity = self.static_fit.affinity(pod)
         return affinity.label_selector is not None or affinity.node_selector is not None
-
-    def matches(self, pod: PodFacts, node: Node) -> bool:
-        """Return whether the node matches the pod's nodeSelector and required node affinity."""
-        return self._static.matches(pod, node)
-
-    def tolerates(self, pod: PodFacts, node: Node) -> bool:
-        """Return whether the pod tolerates the node's taints that reject pods."""
-        return self._static.tolerates(pod, node)
-
-    def tolerated(self, pod: PodFacts, nodes: Iterable[Node]) -> list[Node]:
-        """Return the nodes whose taints do not reject the pod."""
-        return self._static.tolerated(pod, nodes)
-
-    def selector(self, term: PodAffinityTerm) -> Selector:
-        """Return the term's compiled selector. Raises `InputError`."""
-        return self._static.selector(term)
 
 
 class Fit:
@@ -474,7 +455,7 @@ def whole(written: Written) -> int:
     return up(nano_units(written), NANO)
 
 
-class _StaticFit:
+class StaticFit:
     """The parts of NodeFit that do not change during a run; each rule runs once for equal templates and equal nodes."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -499,6 +480,7 @@ class _StaticFit:
         return known_affinity
 
     def matches(self, pod: PodFacts, node: Node) -> bool:
+        """Return whether the node matches the pod's nodeSelector and required node affinity."""
         affinity = self.affinity(pod)
         if affinity.label_selector is None and affinity.node_selector is None:
             return True
@@ -508,6 +490,7 @@ class _StaticFit:
         return self._matching[key]
 
     def tolerates(self, pod: PodFacts, node: Node) -> bool:
+        """Return whether the pod tolerates the node's taints that reject pods."""
         taints = node.spec.taints
         if not taints:
             return True
@@ -520,6 +503,7 @@ class _StaticFit:
         return self._tolerated[key]
 
     def tolerated(self, pod: PodFacts, nodes: Iterable[Node]) -> list[Node]:
+        """Return the nodes whose taints do not reject the pod."""
         allowed = {code for code, node in self._examples.items() if self.tolerates(pod, node)}
         if len(allowed) == len(self._examples):
             return list(nodes)
@@ -527,6 +511,7 @@ class _StaticFit:
         return [node for node in nodes if codes[node.metadata.name] in allowed]
 
     def selector(self, term: PodAffinityTerm) -> Selector:
+        """Return the term's compiled selector. Raises `InputError`."""
         known = self._selectors.get(id(term))
         if known is None:
             known = self._selectors[id(term)] = (term, compile_selector(term.label_selector))

@@ -9,15 +9,24 @@ from functools import cached_property
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, PodIndex, pods_of
-from kschedx.descheduler.document import document_of
+from kschedx.descheduler.document import (
+    DeschedulingDocument,
+    NodeShares,
+    landed,
+    repeated,
+    round_of,
+    whole_percents,
+)
 from kschedx.descheduler.policy import API_VERSION, KIND, KUBERNETES_METRICS, Policy, PolicyError, read_policy
-from kschedx.descheduler.rounds import ClusterInMotion, Landing, Likelihood, Repeat, likelihood, repeats
+from kschedx.descheduler.rounds import Chance, ClusterInMotion, Landing, Likelihood, Repeat, likelihood, repeats
 from kschedx.descheduler.run import Loop, run_loop
 from kschedx.descheduler.utilization import Shares, shares
 from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
+from kschedx.kube.documents import document
 from kschedx.kube.scalars import nanoseconds
 from kschedx.loading import without_collection
 from kschedx.results import Shown
@@ -87,7 +96,39 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
         return bool(self.loops) and not self.loops[-1].evicted
 
     def to_dict(self) -> dict[str, object]:
-        return document_of(self)
+        if self.policy is None:
+            return document("Descheduling", DeschedulingDocument, error=self.error, error_field=self.error_field)
+        grace = self.policy.grace_period_seconds
+        first, *others = (round_of(loop, grace) for loop in self.loops)
+        for number, landings in enumerate(self.landings):
+            rows = tuple(map(landed, landings))
+            if number == 0:
+                first = replace(first, evicted=rows)
+            else:
+                others[number - 1] = replace(others[number - 1], evicted=rows)
+        likelihood = self.likelihood
+        if likelihood is not None and likelihood.chance is not Chance.UNKNOWN:
+            certain = likelihood.certain
+            first = replace(first, evicted=tuple(replace(pod, is_certain=pod.pod in certain) for pod in first.evicted))
+        before, after = self.shares or ({}, {})
+        return document(
+            "Descheduling",
+            DeschedulingDocument,
+            first,
+            ignored=self.policy.ignored,
+            chance=likelihood.chance.value if likelihood is not None else "",
+            rounds=tuple(others),
+            settled=self.is_settled,
+            again=tuple(map(repeated, self.repeats)),
+            newly_placed=self.newly_placed,
+            preempted=self.preempted,
+            undecided=self.is_undecided,
+            nodes={
+                node: NodeShares(before=whole_percents(before[node]), after=whole_percents(after[node]))
+                for node in before
+                if before[node] != after[node]
+            },
+        )
 
 
 def deschedule(

@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.descheduler.cluster import MILLI, NANO, up
 from kschedx.descheduler.evictor import Eviction, Outcome, PassedOver, Verdict
-from kschedx.descheduler.policy import Policy
-from kschedx.descheduler.rounds import Chance, Landing, Likelihood, repeats
+from kschedx.descheduler.rounds import Landing, Repeat
 from kschedx.descheduler.run import FailedPlugin, Loop
-from kschedx.descheduler.utilization import Classification, Shares, rounded
-from kschedx.kube.documents import Document, document, part_of
+from kschedx.descheduler.utilization import Classification, rounded
+from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import CPU
 from kschedx.kube.quantity import Unit, format_quantity
-
-
-class Result(Protocol):
-    """The source of a document (`descheduling.Descheduling`)."""
-
-    @property
-    def policy(self) -> Policy | None: ...
-    @property
-    def error(self) -> str: ...
-    @property
-    def error_field(self) -> str: ...
-    @property
-    def loops(self) -> Sequence[Loop]: ...
-    @property
-    def landings(self) -> Sequence[Sequence[Landing]]: ...
-    @property
-    def likelihood(self) -> Likelihood | None: ...
-    @property
-    def newly_placed(self) -> tuple[str, ...]: ...
-    @property
-    def preempted(self) -> tuple[str, ...]: ...
-    @property
-    def is_undecided(self) -> bool: ...
-    @property
-    def is_settled(self) -> bool: ...
-    @property
-    def shares(self) -> tuple[Shares, Shares] | None: ...
 
 
 class EvictedPod(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -170,66 +141,23 @@ class DeschedulingDocument(Round, frozen=True, kw_only=True, omit_defaults=True)
     nodes: dict[str, NodeShares] = field(default_factory=dict)
 
 
-KIND = "Descheduling"
-
-
-def document_of(found: Result) -> dict[str, object]:
-    """Return the document as plain dicts."""
-    if found.policy is None:
-        return document(KIND, DeschedulingDocument, error=found.error, error_field=found.error_field)
-    grace = found.policy.grace_period_seconds
-    first, *others = (round_of(loop, grace) for loop in found.loops)
-    for number, landed in enumerate(found.landings):
-        rows = tuple(map(_landed, landed))
-        if number == 0:
-            first = replace(first, evicted=rows)
-        else:
-            others[number - 1] = replace(others[number - 1], evicted=rows)
-    likelihood = found.likelihood
-    if likelihood is not None and likelihood.chance is not Chance.UNKNOWN:
-        certain = likelihood.certain
-        first = replace(first, evicted=tuple(replace(pod, is_certain=pod.pod in certain) for pod in first.evicted))
-    before, after = found.shares or ({}, {})
-    return document(
-        KIND,
-        DeschedulingDocument,
-        first,
-        ignored=found.policy.ignored,
-        chance=likelihood.chance.value if likelihood is not None else "",
-        rounds=tuple(others),
-        settled=found.is_settled,
-        again=_again(found),
-        newly_placed=found.newly_placed,
-        preempted=found.preempted,
-        undecided=found.is_undecided,
-        nodes={
-            node: NodeShares(before=_whole(before[node]), after=_whole(after[node]))
-            for node in before
-            if before[node] != after[node]
-        },
-    )
-
-
-def _again(result: Result) -> tuple[RepeatedEviction, ...]:
-    return tuple(
-        RepeatedEviction(
-            pod=repeat.first.pod.key,
-            round=repeat.round,
-            then_round=repeat.then_round,
-            plugins=(repeat.first.plugin, repeat.then.plugin),
-            profiles=(repeat.first.profile, repeat.then.profile),
-            because=(repeat.first.because, repeat.then.because),
-            node=repeat.landing.node,
-        )
-        for repeat in repeats(result.loops, result.landings)
-    )
-
-
-def _whole(percents: Mapping[str, float]) -> dict[str, int]:
+def whole_percents(percents: Mapping[str, float]) -> dict[str, int]:
     return {name: rounded(percent) for name, percent in percents.items()}
 
 
-def _landed(landing: Landing) -> EvictedPod:
+def repeated(repeat: Repeat) -> RepeatedEviction:
+    return RepeatedEviction(
+        pod=repeat.first.pod.key,
+        round=repeat.round,
+        then_round=repeat.then_round,
+        plugins=(repeat.first.plugin, repeat.then.plugin),
+        profiles=(repeat.first.profile, repeat.then.profile),
+        because=(repeat.first.because, repeat.then.because),
+        node=repeat.landing.node,
+    )
+
+
+def landed(landing: Landing) -> EvictedPod:
     return replace(_evicted(landing.eviction), outcome=landing.fate.value, to=landing.node, message=landing.message)
 
 

@@ -90,9 +90,9 @@ def _target_nodes(cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFac
     such node do not count."""
     targets: set[str] = set()
     for pod in {pod.template: pod for pod in pods}.values():
-        candidates = cluster.tolerated(pod, nodes)
+        candidates = cluster.static_fit.tolerated(pod, nodes)
         if cluster.selects_nodes(pod):
-            candidates = [node for node in candidates if cluster.matches(pod, node)]
+            candidates = [node for node in candidates if cluster.static_fit.matches(pod, node)]
         if len(candidates) > 1:
             targets.update(node.metadata.name for node in candidates)
     return len(targets)
@@ -207,7 +207,7 @@ def _by_key(requirements: Sequence[Requirement]) -> tuple[Requirement, ...]:
 
 
 def _affinity_identity(cluster: Cluster, pod: PodFacts) -> tuple[object, ...]:
-    affinity = cluster.affinity(pod)
+    affinity = cluster.static_fit.affinity(pod)
     labels, terms = affinity.label_selector, affinity.node_selector
     return (
         None if labels is None else _by_key(labels.requirements),
@@ -244,9 +244,9 @@ class _Topology:
             self._with_key[key] = [node for node in self._nodes if key in node.metadata.labels]
         nodes = self._with_key[key]
         if constraint.honors_affinity and cluster.selects_nodes(pod):
-            nodes = [node for node in nodes if cluster.matches(pod, node)]
+            nodes = [node for node in nodes if cluster.static_fit.matches(pod, node)]
         if constraint.honors_taints:
-            nodes = cluster.tolerated(pod, nodes)
+            nodes = cluster.static_fit.tolerated(pod, nodes)
         return nodes
 
 

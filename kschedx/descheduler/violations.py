@@ -96,7 +96,7 @@ class _Others:
         """Return a pod that violates this pod's anti-affinity."""
         for term in pod.spec.required_anti_affinity:
             try:
-                selector = self._cluster.selector(term)
+                selector = self._cluster.static_fit.selector(term)
             except InputError:
                 return None
             domains = self._domains(pod, term, selector)
@@ -149,7 +149,7 @@ def node_affinity(handle: Handle, args: NodeAffinityArgs) -> None:
 
     def has_left(pod: PodFacts, node: Node) -> bool:
         required = pod.spec.required_node_affinity
-        return required is not None and fit.any(pod) and not handle.cluster.matches(pod, node)
+        return required is not None and fit.any(pod) and not handle.cluster.static_fit.matches(pod, node)
 
     def likes_another(pod: PodFacts, node: Node) -> bool:
         terms = _preferred(pod)

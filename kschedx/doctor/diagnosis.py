@@ -27,11 +27,10 @@ from kschedx.doctor.findings import (
 from kschedx.doctor.missing import autoscaler_findings, missing_kinds, pod_findings, pointed_to
 from kschedx.doctor.mixture import mixture_findings
 from kschedx.doctor.objects import key_of
-from kschedx.errors import InputError
 from kschedx.explain.missing_kinds import ADDED, get_command
 from kschedx.kube.documents import document
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.scalars import newest
 from kschedx.results import Shown
 
 
@@ -64,6 +63,11 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
     is_anonymized: bool
     newest: str
     """The newest time in a node or pod: the dump was taken at that time or later."""
+
+    @property
+    def time(self) -> str:
+        """When the dump was taken, as far as it says; empty if it has no time."""
+        return self.taken or (f"{self.newest} or later" if self.newest else "")
 
 
 class Way(StrEnum):
@@ -198,15 +202,8 @@ def _inventory(contents: Contents, source: str) -> Inventory:
         ),
         origin=contents.header.source,
         is_anonymized=contents.header.anonymized,
-        newest=next(filter(_is_time, sorted(set(times), reverse=True)), ""),
+        newest=newest(times),
     )
-
-
-def _is_time(text: str) -> bool:
-    try:
-        return bool(nanoseconds(text))
-    except InputError:
-        return False
 
 
 # --- how to complete it

@@ -414,8 +414,8 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     part = _known_part(snapshot, pod)
     cycle = scheduler.schedule(part.pod, profile)
     optimistic = {kind: () for kind in _OPTIMISTIC if _is_unread(snapshot, kind) and MATTERS[kind](cycle)}
-    stakes = {"CSINode": _stake_of_limits(cycle)}
     named = {**part.unread, **optimistic, **_unread_gang(snapshot, pod)}
+    stakes = {"CSINode": _stake_of_limits(cycle)} if "CSINode" in named else {}
     unread = {
         kind: names
         for kind, names in named.items()

@@ -55,7 +55,7 @@ from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_REGISTER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
-from kschedx.kube.names import is_hugepages
+from kschedx.kube.names import ZONE, is_hugepages
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
 from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.selectors import compile_selector
@@ -166,7 +166,6 @@ VIRTUAL_NODES = (
     (COMPUTE_TYPE, "fargate", "EKS Fargate"),
     ("type", "virtual-kubelet", "Virtual Kubelet"),
 )
-ZONE = "topology.kubernetes.io/zone"
 
 
 def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:

@@ -8,8 +8,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from kschedx.findings.facts import Facts
-
-HOSTNAME = "kubernetes.io/hostname"
+from kschedx.kube.names import HOSTNAME
 
 
 def _domain(topology_key: str, domain: str | None) -> str | None:

@@ -27,10 +27,8 @@ from kschedx.findings import (
     TopologySpreadSkew,
     VolumeLimitExceeded,
 )
-from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import OF_CONTROL_PLANE, is_of_the_kind, labels_for, required_terms
-from kschedx.fixes.steps.node import ZONE
 from kschedx.fixes.trial import Situation
 from kschedx.kube.devices import (
     MAX_DEVICES_OF_CLAIM,
@@ -45,7 +43,7 @@ from kschedx.kube.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kschedx.kube.names import is_extended_resource
+from kschedx.kube.names import HOSTNAME, ZONE, is_extended_resource
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement

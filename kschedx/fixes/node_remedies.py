@@ -17,7 +17,6 @@ from kschedx.errors import is_a_letter_away
 from kschedx.explain.diagnosis import names_hardware
 from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.nodes import CORDON_TAINT
-from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import delete_named
 from kschedx.fixes.node_requirements import (
@@ -38,9 +37,9 @@ from kschedx.fixes.steps.node import NodeFault
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.kueue import ResourceFlavor, Workload
+from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
-from kschedx.kube.storage import ZONE
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
 from kschedx.kube.types import OUT_OF_SERVICE, PodSpec, Taint, Toleration
 from kschedx.kube.typos import meant_by

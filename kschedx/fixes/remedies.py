@@ -17,7 +17,6 @@ from kschedx.findings import (
     TopologyLabelMissing,
     TopologySpreadSkew,
 )
-from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.device_remedies import device_remedies
@@ -28,6 +27,7 @@ from kschedx.fixes.owners import template_owner
 from kschedx.fixes.resource_remedies import larger_node, resource_remedies
 from kschedx.fixes.storage_remedies import claim_remedies, give_up_volume, volume_remedies
 from kschedx.fixes.trial import Candidate
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import PodAffinityTerm
 from kschedx.kube.typos import meant_by

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from kschedx.errors import UndecidableError
 from kschedx.explain.node_groups import account_of
 from kschedx.findings import Finding, InsufficientResource, RequirementMatch
-from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.dead_end import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
@@ -30,6 +29,7 @@ from kschedx.fixes.resource_remedies import rows_of_interest
 from kschedx.fixes.trial import Candidate, Situation, after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import Node, Pod
 from kschedx.progress import Phase, say
 from kschedx.releases.plugins import Trait, plugins_with

@@ -13,7 +13,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx import satellites
-from kschedx.findings import PluginMessage
 from kschedx.framework import status as statuses
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.cycle import PreFilterOutcome, PreFilterStep
@@ -314,9 +313,7 @@ def verdicts_of(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeTa
     try:
         return plugin.filter(state, pod, nodes)
     except NotPreparedError as missing:
-        text = str(missing)
-        everywhere = np.ones(len(nodes), dtype=np.bool_)
-        return Verdicts.first_of((everywhere, Code.ERROR, text), explain=lambda _: (PluginMessage(text=text),))
+        return Verdicts.everywhere(len(nodes), statuses.worded_error(str(missing)))
 
 
 def _nothing_left(naming: list[str], release: Release) -> Status:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from kschedx.findings import Finding
+from kschedx.findings import Finding, PluginMessage
 from kschedx.findings.facts import FindingDocument
 from kschedx.kube.documents import Document
 from kschedx.snapshot.columns import BoolArray, ClusterRow, Column, IntArray, TableRow, distinct
@@ -88,9 +88,14 @@ SUCCESS = Status()
 SKIP = Status(code=Code.SKIP)
 
 
-def error(text: str, plugin: str = "") -> Status:
+def error(text: str, plugin: str = "", *findings: Finding) -> Status:
     """Return an internal error, which ends the cycle without a verdict."""
-    return Status(code=Code.ERROR, reasons=(text,), plugin=plugin)
+    return Status(code=Code.ERROR, reasons=(text,), plugin=plugin, findings=findings)
+
+
+def worded_error(text: str) -> Status:
+    """Return an internal error whose only finding is its text."""
+    return error(text, "", PluginMessage(text=text))
 
 
 Explain = Callable[[TableRow], tuple[Finding, ...]]
@@ -164,6 +169,12 @@ class Verdicts(Struct, frozen=True, kw_only=True):
         codes = np.array([Code.SUCCESS, *(code for _, code, _ in cases)], dtype=np.int64)
         reasons: list[tuple[str, ...]] = [(), *((reason,) for _, _, reason in cases)]
         return cls(codes=codes[case], reasons=Column(case, reasons), explain=explain, alike=alike)
+
+    @classmethod
+    def everywhere(cls, count: int, status: Status) -> Self:
+        """Return the same status, which rejects, on every node."""
+        case = (np.ones(count, dtype=np.bool_), status.code, status.message)
+        return cls.first_of(case, explain=lambda _: status.findings)
 
     @classmethod
     def of_rows(cls, statuses: list[Status]) -> Self:

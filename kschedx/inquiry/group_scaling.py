@@ -39,6 +39,7 @@ from kschedx.kube.autoscalers import OpenShiftMachineSet
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
 from kschedx.releases.plugins import Trait, plugins_with
+from kschedx.simulate.node_changes import cordoned
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_TRIALS = 6
@@ -240,16 +241,7 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
             name = template.source.removeprefix("node/")
             row = autoscaler.snapshot.cluster.index[name]
             node = autoscaler.snapshot.cluster.nodes[row]
-            open_ = replace(
-                node,
-                spec=replace(
-                    node.spec,
-                    unschedulable=False,
-                    taints=tuple(
-                        taint for taint in node.spec.taints if taint.key != "node.kubernetes.io/unschedulable"
-                    ),
-                ),
-            )
+            open_ = cordoned(node, unschedulable=False)
             step_of = RemedyStep(f"uncordon {name}, the template of new nodes")
             yield _Trial(step=step_of, pod=pod, snapshot=autoscaler.snapshot.with_nodes({row: open_}))
             if autoscaler.behaviour.cordoned_templates_can_be_opened:

@@ -17,7 +17,6 @@ from kschedx.controllers.workloads import SCALED, workload_of
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
 from kschedx.explain.subject import Subject
-from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.changes import pointer
 from kschedx.fixes.dead_end import gate_of_controller
@@ -35,6 +34,7 @@ from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kueue import QUEUE_LABEL
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.quantity import value
 from kschedx.kube.resources import container_requests

@@ -35,10 +35,11 @@ from kschedx.errors import InputError, Place, join_fields, nearest
 from kschedx.karpenter.amounts import Amount, amounts_of
 from kschedx.karpenter.devices import template_slices
 from kschedx.karpenter.instance_types import InstanceType, Offering
-from kschedx.karpenter.requirements import ARCH, FLEX, INSTANCE_TYPE, OS, ZONE, LabelRequirement, Requirements
+from kschedx.karpenter.requirements import ARCH, FLEX, OS, LabelRequirement, Requirements
 from kschedx.kube.autoscalers import AWS, CAPACITY_TYPE
 from kschedx.kube.devices import ResourceSliceSpec
 from kschedx.kube.documents import API_VERSION
+from kschedx.kube.names import INSTANCE_TYPE, ZONE
 from kschedx.kube.quantity import ResourceList
 
 KIND = "InstanceTypes"

@@ -28,7 +28,7 @@ from kschedx.karpenter.pods import (
 )
 from kschedx.karpenter.provisioning import Provisioner, SkippedPool
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
-from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, ZONE, Requirements
+from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, Requirements
 from kschedx.karpenter.scheduler import RoundResult, SchedulingFailure, Settings, karpenter_version
 from kschedx.kube.autoscalers import (
     CAPACITY_TYPE,
@@ -40,6 +40,7 @@ from kschedx.kube.autoscalers import (
     condition,
 )
 from kschedx.kube.decoding import decode
+from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import (

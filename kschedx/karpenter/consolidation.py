@@ -33,10 +33,11 @@ from kschedx.karpenter.instance_types import InstanceType, min_values_unmet, too
 from kschedx.karpenter.node_claims import NewNodeClaim
 from kschedx.karpenter.nodes import StateNode
 from kschedx.karpenter.pods import PodEligibility
-from kschedx.karpenter.requirements import INSTANCE_TYPE, RESERVED, ZONE, LabelRequirement, Requirements
+from kschedx.karpenter.requirements import RESERVED, LabelRequirement, Requirements
 from kschedx.karpenter.scheduler import RoundResult
 from kschedx.kube.autoscalers import BALANCED, CAPACITY_TYPE, NodeClaim, NodePool, condition
 from kschedx.kube.documents import Document, part_of
+from kschedx.kube.names import INSTANCE_TYPE, ZONE
 from kschedx.kube.scalars import scaled
 from kschedx.kube.types import Pod
 

@@ -15,7 +15,6 @@ from msgspec import Struct, field
 
 from kschedx.errors import InputError
 from kschedx.karpenter.nodes import ClusterState, StateNode, is_of_daemon_set, is_static, tolerates_all
-from kschedx.karpenter.requirements import INSTANCE_TYPE, ZONE
 from kschedx.karpenter.scheduler import karpenter_version
 from kschedx.kube.autoscalers import (
     BALANCED,
@@ -30,6 +29,7 @@ from kschedx.kube.autoscalers import (
 )
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.duration import Duration
+from kschedx.kube.names import INSTANCE_TYPE, ZONE
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import Pod, PodDisruptionBudget, Taint

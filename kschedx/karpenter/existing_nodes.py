@@ -15,8 +15,9 @@ from kschedx.karpenter.devices import NoDevices
 from kschedx.karpenter.instance_types import InstanceType
 from kschedx.karpenter.nodes import OPTIONS, PortUsage, StateNode, is_of_daemon_set, ports_of, tolerates_all
 from kschedx.karpenter.pods import DaemonSets, PodData, mounted
-from kschedx.karpenter.requirements import HOSTNAME, INSTANCE_TYPE, LabelRequirement, Requirements
+from kschedx.karpenter.requirements import LabelRequirement, Requirements
 from kschedx.karpenter.topology import Topologies, Unsatisfiable
+from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE
 from kschedx.kube.quantity import ResourceList, milli_value
 from kschedx.kube.quantity import value as whole_value
 from kschedx.kube.types import Pod

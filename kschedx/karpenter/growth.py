@@ -16,10 +16,10 @@ from kschedx.karpenter.devices import published_by
 from kschedx.karpenter.instance_types import InstanceType
 from kschedx.karpenter.node_claims import NewNodeClaim
 from kschedx.karpenter.pods import PodEligibility
-from kschedx.karpenter.requirements import HOSTNAME, ZONE
 from kschedx.karpenter.scheduler import RoundResult
 from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGISTERED
 from kschedx.kube.documents import Document, part_of
+from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.types import Node, NodeCondition, NodeSpec, NodeStatus, ObjectMeta
 from kschedx.snapshot.snapshot import Snapshot
 

@@ -29,13 +29,13 @@ from kschedx.karpenter.requirements import (
     RESERVATION_INTERRUPTIBLE,
     RESERVATION_TYPE,
     RESERVED,
-    ZONE,
     LabelRequirement,
     Requirements,
 )
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL, NodeOverlay, NodePool
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.go_sort import sort_slice
+from kschedx.kube.names import ZONE
 from kschedx.kube.types import Labels
 
 _RESERVATION = (RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE)

@@ -22,18 +22,16 @@ from kschedx.karpenter.requirements import (
     ARCH,
     AWS_LABELS,
     AZURE_LABELS,
-    INSTANCE_TYPE,
     OF_THE_NODE,
     OS,
-    REGION,
     RESERVATION_ID,
     RESERVATION_INTERRUPTIBLE,
     RESERVATION_TYPE,
     RESERVED,
-    ZONE,
     well_known,
 )
 from kschedx.kube.autoscalers import NODE_CLASSES, NODE_POOL, NodeClaim, NodeClass, NodeOverlay, NodePool
+from kschedx.kube.names import INSTANCE_TYPE, REGION, ZONE
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.types import Labels, NodeCondition
 from kschedx.snapshot.snapshot import Snapshot

@@ -26,7 +26,6 @@ from kschedx.karpenter.rejections import (
     volume_conflict,
 )
 from kschedx.karpenter.requirements import (
-    HOSTNAME,
     RESERVATION_ID,
     RESERVED,
     LabelRequirement,
@@ -36,6 +35,7 @@ from kschedx.karpenter.requirements import (
 )
 from kschedx.karpenter.topology import Topologies, Unsatisfiable
 from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGISTERED, NodePool
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import Pod, Taint
 from kschedx.releases.karpenter import KarpenterBehaviour
 

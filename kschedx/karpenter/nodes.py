@@ -8,8 +8,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from msgspec import Struct
 
 from kschedx.karpenter.amounts import NODES, Amount, amounts_of
-from kschedx.karpenter.requirements import HOSTNAME, INSTANCE_TYPE
 from kschedx.kube.autoscalers import INITIALIZED, NODE_POOL, REGISTERED, NodeClaim, condition
+from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import RequestOptions, nano_units
 from kschedx.kube.tolerations import tolerates

@@ -16,7 +16,6 @@ from kschedx.karpenter.devices import PodDevices
 from kschedx.karpenter.nodes import is_of_daemon_set, is_static, tolerates_all
 from kschedx.karpenter.requirements import (
     CAPACITY_TYPES,
-    HOSTNAME,
     NORMALIZED,
     Requirements,
     is_reserved_label,
@@ -25,7 +24,7 @@ from kschedx.karpenter.requirements import (
 )
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL
 from kschedx.kube.decoding import decode
-from kschedx.kube.names import label_key_errors, label_value_errors
+from kschedx.kube.names import HOSTNAME, label_key_errors, label_value_errors
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement
 from kschedx.kube.storage import BIND_COMPLETED, IMMEDIATE, PersistentVolume, PersistentVolumeClaim, plugin_named

@@ -16,10 +16,11 @@ from kschedx.karpenter.instance_types import InstanceType, filter_types
 from kschedx.karpenter.node_claims import PoolTemplate, allowed_labels, pool_requirements, written_requirements
 from kschedx.karpenter.nodes import ClusterState, is_of_daemon_set, is_of_stateful_set, is_static
 from kschedx.karpenter.pods import DaemonOverhead, DaemonSets, karpenter_daemon_pods, volume_alternatives
-from kschedx.karpenter.requirements import HOSTNAME, Requirements
+from kschedx.karpenter.requirements import Requirements
 from kschedx.karpenter.scheduler import Round, RoundResult, Settings
 from kschedx.karpenter.topology import Counted, Topologies, TopologyDomains
 from kschedx.kube.autoscalers import DO_NOT_DISRUPT, NodePool
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import Pod, Taint
 from kschedx.snapshot.snapshot import Snapshot
 

@@ -8,16 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.kube.autoscalers import AWS, AZURE, CAPACITY_TYPE, KARPENTER_GROUP, NODE_POOL, NodeClassReference
+from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE, REGION, ZONE
 from kschedx.kube.scalars import MAX_INT64, parse_int64
 from kschedx.kube.selectors import NodeSelectorRequirement
 
 # The labels that Karpenter knows: well-known and restricted ones, and their aliases. Upstream: pkg/apis/v1/labels.go of
 # karpenter, karpenter-provider-aws, and karpenter-provider-azure.
 
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
-REGION = "topology.kubernetes.io/region"
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 ARCH = "kubernetes.io/arch"
 OS = "kubernetes.io/os"
 WINDOWS_BUILD = "node.kubernetes.io/windows-build"

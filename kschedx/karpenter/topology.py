@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from kschedx.errors import InputError
 from kschedx.karpenter.nodes import tolerates_all
-from kschedx.karpenter.requirements import HOSTNAME, LabelRequirement, Requirements
+from kschedx.karpenter.requirements import LabelRequirement, Requirements
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import EVERYTHING, LabelSelector, LabelSelectorRequirement, Selector, compile_selector
 from kschedx.kube.selectors import NOTHING as NO_SELECTOR
 from kschedx.kube.types import (

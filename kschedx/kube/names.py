@@ -157,8 +157,12 @@ def is_counted(name: str) -> bool:
 
 # The labels with the location of a node: the first one that it has counts.
 
-ZONE_LABELS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-REGION_LABELS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+ZONE_LABELS = (ZONE, "failure-domain.beta.kubernetes.io/zone")
+REGION_LABELS = (REGION, "failure-domain.beta.kubernetes.io/region")
 POOL_LABELS = (
     "karpenter.sh/nodepool",
     "cloud.google.com/gke-nodepool",
@@ -169,7 +173,7 @@ POOL_LABELS = (
     "doks.digitalocean.com/node-pool",
     "ibm-cloud.kubernetes.io/worker-pool-name",
 )
-INSTANCE_TYPE_LABELS = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+INSTANCE_TYPE_LABELS = (INSTANCE_TYPE, "beta.kubernetes.io/instance-type")
 
 
 def first_label(labels: Mapping[str, str], keys: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
@@ -68,6 +69,18 @@ _SECOND = 1_000_000_000
 
 LATEST = 2**63 - 1
 """Later than every time in an object."""
+
+
+def newest(times: Iterable[str | None]) -> str:
+    """Return the newest time as it is written; empty if none is valid."""
+
+    def is_valid(text: str) -> bool:
+        try:
+            return bool(nanoseconds(text))
+        except InputError:
+            return False
+
+    return next(filter(is_valid, sorted({time for time in times if time}, reverse=True)), "")
 
 
 def nanoseconds(text: str) -> int:

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.names import REGION, ZONE
 from kschedx.kube.quantity import ResourceList, Unit, Written, format_quantity, parse_quantity
 from kschedx.kube.quantity import value as quantity_value
 from kschedx.kube.resources import nano_units
@@ -48,8 +49,6 @@ BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
-ZONE = "topology.kubernetes.io/zone"
-REGION = "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 

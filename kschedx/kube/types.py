@@ -478,6 +478,7 @@ class NodeSystemInfo(Struct, frozen=True, kw_only=True, rename="camel"):
 class NodeCondition(Struct, frozen=True, kw_only=True, rename="camel"):
     type: str = ""
     status: str = ""
+    last_heartbeat_time: str | None = None
     last_transition_time: str | None = None
     reason: str = ""
     message: str = ""

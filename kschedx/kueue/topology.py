@@ -14,13 +14,11 @@ from msgspec import Struct
 
 from kschedx.kube.kueue import PodSet, PodSetTopologyRequest, PodSetUpdate, ResourceFlavor, SliceConstraint
 from kschedx.kube.kueue import Topology as TopologyObject
-from kschedx.kube.names import PODS
+from kschedx.kube.names import HOSTNAME, PODS
 from kschedx.kube.selectors import CompiledNodeSelector, compile_node_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Node, Taint, Toleration
 from kschedx.kueue.amounts import Requests, added, amount_of, count_in, exact, times
-
-HOSTNAME = "kubernetes.io/hostname"
 
 Values = tuple[str, ...]
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError
 from kschedx.findings import Finding, PluginMessage
 from kschedx.framework.interface import CycleState, StateKey
-from kschedx.framework.status import Code, Verdicts
+from kschedx.framework.status import Code, Verdicts, worded_error
 from kschedx.kube.selectors import LabelSelector, Selector, compile_selector, selector_from_set
 from kschedx.kube.types import Labels, Pod, PodAffinityTerm, PodSpec, Service
 from kschedx.legacy.interface import Context, Predicate, joined
@@ -184,9 +184,7 @@ class MatchInterPodAffinity(Predicate):
         now = state[self._key]
         era, texts = self.context.era, self.context.era.texts
         if isinstance(now, str):
-            wrong = PluginMessage(text=now)
-            everywhere = np.ones(len(nodes), dtype=np.bool_)
-            return Verdicts.first_of((everywhere, Code.ERROR, now), explain=lambda row: (wrong,))
+            return Verdicts.everywhere(len(nodes), worded_error(now))
         rejected = Verdicts.first_of(
             (now.existing.any_positive(nodes.rows), Code.UNSCHEDULABLE, texts.existing_anti_affinity),
             (_lacks_affinity(now, pod, nodes), era.unresolvable, texts.own_affinity),
@@ -316,9 +314,7 @@ class MatchInterPodAffinityByTerm(Predicate):
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         now, reason = state[self._key], self.context.era.texts.pod_affinity
         if isinstance(now, str):
-            wrong = PluginMessage(text=now)
-            everywhere = np.ones(len(nodes), dtype=np.bool_)
-            return Verdicts.first_of((everywhere, Code.ERROR, now), explain=lambda row: (wrong,))
+            return Verdicts.everywhere(len(nodes), worded_error(now))
         rejected = np.zeros(len(nodes), dtype=np.bool_)
         for key, sums in now.existing.sums.items():
             rejected |= _labelled(key, nodes) & (sums[nodes.rows] > 0)

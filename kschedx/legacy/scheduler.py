@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, UndecidableError
-from kschedx.findings import ClaimBeingDeleted, ClaimNotFound, Finding
+from kschedx.findings import ClaimBeingDeleted, ClaimNotFound
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME
 from kschedx.framework.cycle import Cycle, Outcome, PreFilterOutcome, PreFilterStep, Scores
@@ -179,16 +179,12 @@ def _wrong_claim(pod: Pod, snapshot: Snapshot) -> Status | None:
         if claim is None:
             key = f"{pod.metadata.namespace}/{name}"
             missing = ClaimNotFound(claim=key, volume=volume.name, ephemeral=False)
-            return _error(not_found("persistentvolumeclaim", name), missing)
+            return error(not_found("persistentvolumeclaim", name), "", missing)
         since = claim.metadata.deletion_timestamp
         if since is not None:
             text = f'persistentvolumeclaim "{name}" is being deleted'
-            return _error(text, ClaimBeingDeleted(claim=claim.key, since=since))
+            return error(text, "", ClaimBeingDeleted(claim=claim.key, since=since))
     return None
-
-
-def _error(text: str, finding: Finding) -> Status:
-    return Status(code=Code.ERROR, reasons=(text,), findings=(finding,))
 
 
 # Preemption in 1.13 (Preempt, selectVictimsOnNode, and pickOneNodeForPreemption in generic_scheduler.go). As in

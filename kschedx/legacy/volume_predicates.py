@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kschedx.findings import AttachedVolume, Finding, PluginMessage, VolumeLimitExceeded, VolumeZoneMismatch
 from kschedx.framework.interface import CycleState, StateKey
-from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, error
+from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, worded_error
 from kschedx.kube.storage import (
     BETA_REGION,
     BETA_ZONE,
@@ -75,10 +75,8 @@ class CheckVolumeBinding(Predicate):
         binding = state[self._binding]
         if binding is None:
             return Verdicts.success(len(nodes))
-        everywhere = np.ones(len(nodes), dtype=np.bool_)
         if isinstance(binding, str):
-            failed = PluginMessage(text=binding)
-            return Verdicts.first_of((everywhere, Code.ERROR, binding), explain=lambda row: (failed,))
+            return Verdicts.everywhere(len(nodes), worded_error(binding))
         conflicts, code = binding.conflicts[nodes.rows], self.context.era.unresolvable
         texts = self.context.era.texts
 
@@ -193,7 +191,7 @@ class _VolumeCount(Predicate):
         try:
             new = dict(self.volumes(pod.spec.volumes, pod.metadata.namespace))
         except CountError as wrong:
-            return Verdicts.of_rows([_failed(str(wrong))] * len(nodes))
+            return Verdicts.everywhere(len(nodes), worded_error(str(wrong)))
         if not new:
             return Verdicts.success(len(nodes))
         holding = nodes.pods.specs.where(lambda spec: bool(spec.volumes))
@@ -211,7 +209,7 @@ class _VolumeCount(Predicate):
                     held[name] = group
                     holders.setdefault(name, []).append(nodes.pods.key(pod))
         except CountError as wrong:
-            return _failed(str(wrong))
+            return worded_error(str(wrong))
         added = [name for name in new if name not in held]
         for group in sorted({new[name] for name in (added if self.only_counts_new else new)}):
             attached = [name for name in held if held[name] == group]
@@ -232,11 +230,6 @@ class _VolumeCount(Predicate):
     @abstractmethod
     def limit(self, node: Node, nodes: NodeTable, row: TableRow, group: str) -> int | None:
         """Return how many volumes of a group the node can attach; None for any number."""
-
-
-def _failed(text: str) -> Status:
-    status = error(text)
-    return Status(code=status.code, reasons=status.reasons, findings=(PluginMessage(text=text),))
 
 
 def _exceeded(

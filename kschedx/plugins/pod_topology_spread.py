@@ -31,6 +31,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.status import MAX_NODE_SCORE, SKIP, SUCCESS, Code, Status, Verdicts, error
+from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.selectors import LabelSelector, Selector, compile_selector, required_node_affinity, selector_from_set
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE as NO_SCHEDULE_EFFECTS
 from kschedx.kube.tolerations import untolerated
@@ -154,8 +155,6 @@ class MatchingPods:
 # The pod's topology spread constraints, and the nodes whose pods they count. Upstream:
 # pkg/scheduler/framework/plugins/podtopologyspread/common.go, and the system defaults in plugin.go.
 
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"

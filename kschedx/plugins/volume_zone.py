@@ -20,11 +20,10 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.kube.names import REGION, ZONE
 from kschedx.kube.storage import (
     BETA_REGION,
     BETA_ZONE,
-    REGION,
-    ZONE,
     ZONE_DELIMITER,
     PersistentVolume,
     PersistentVolumeClaim,

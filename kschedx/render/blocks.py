@@ -11,9 +11,9 @@ from kschedx.explain.diagnosis import Diagnosis, Eviction, EvictionVerdict, Excl
 from kschedx.explain.node_groups import Blocker, NodeGroup, only_repeats_cordon
 from kschedx.explain.ranking import deciding_rule
 from kschedx.findings import Finding, InsufficientResource, PluginMessage, TopologySpreadSkew
-from kschedx.findings.topology import HOSTNAME
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Status
+from kschedx.kube.names import HOSTNAME
 from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, fact_lines, fits, line, paragraph, text
 from kschedx.render.wording import Fact, balance, brief_text, count, listed
 from kschedx.render.words import describe

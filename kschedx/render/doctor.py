@@ -391,8 +391,8 @@ def _inventory(inventory: Inventory, width: int, *, wide: bool) -> list[Text]:
     versions += [f"kubelets {' to '.join(kubelets)}"] if inventory.oldest_kubelet else []
     if versions:
         facts.append(Fact(label="versions", items=tuple(versions)))
-    if inventory.taken or inventory.newest:
-        facts.append(Fact(label="taken", items=(inventory.taken or f"{inventory.newest} or later",)))
+    if inventory.time:
+        facts.append(Fact(label="taken", items=(inventory.time,)))
     origin = (inventory.origin,) if inventory.origin and inventory.origin != inventory.source else ()
     files = (count(inventory.files, "file"),) if inventory.files > 1 else ()
     names = ("names are replaced",) if inventory.is_anonymized else ()

@@ -172,36 +172,41 @@ def drains_headline(drained: Sequence[DrainResult]) -> str:
     return f"{sum(result.is_done for result in drained):,} of {count(len(drained), 'node')} can be drained"
 
 
-def drain_facts(drained: DrainResult, story: PendingStory | None = None) -> Iterator[Fact]:
-    """Yield why kubectl or a budget blocks the drain, and which pods fit no other node."""
+def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with_pods: bool = True) -> Iterator[Fact]:
+    """Yield why kubectl or a budget blocks the drain, and which pods fit no other node. Without the names of the pods,
+    other nodes may have the same facts."""
+
+    def about(pods: Sequence[str], phrase: str) -> str:
+        return f"{listed(pods, 3)}: {phrase}" if with_pods else phrase
+
     if drained.is_refused:
         refused: dict[str, list[str]] = {}
         for pod in drained.of(*REFUSES):
             refused.setdefault(pod.message, []).append(pod.pod)
         for phrase, pods in refused.items():
-            yield Fact(label="refused", items=(f"{phrase}: {listed(pods, 3)}",))
+            yield Fact(label="refused", items=(f"{phrase}: {listed(pods, 3)}" if with_pods else phrase,))
         return
     if drained.is_unconfirmed:
         its = [drained_pod.pod for drained_pod in drained.of(*LEAVES)]
-        phrase = f"{listed(its, 3)}: the kubelet of {drained.node} does not answer, so no deletion is confirmed"
-        yield Fact(label="blocked", items=(phrase,))
+        phrase = f"the kubelet of {drained.node} does not answer, so no deletion is confirmed"
+        yield Fact(label="blocked", items=(about(its, phrase),))
         if kept := [drained_pod.pod for drained_pod in drained.of(DrainOutcome.TERMINATING)]:
-            yield Fact(label="", items=(f"{listed(kept, 3)}: recreated only once it is gone",))
+            yield Fact(label="", items=(about(kept, "recreated only once it is gone"),))
     stopped: dict[tuple[DrainOutcome, str], list[str]] = {}
     for pod in drained.of(*STAYS):
         stopped.setdefault((pod.fate, pod.budget), []).append(pod.pod)
     for (fate, budget), pods in stopped.items():
         phrase = _several(budget) if fate is DrainOutcome.BUDGETS else _stopped(budget, drained)
-        yield Fact(label="blocked", items=(f"{listed(pods, 3)}: {phrase}",))
+        yield Fact(label="blocked", items=(about(pods, phrase),))
         if fate is DrainOutcome.BUDGET and (pending := drained.held[budget].pending):
             namespace, _, name = pending[0].partition("/")
             ask = shell_command("kschedx why pod/{} -n {}", name, namespace)
-            yield Fact(label="", items=(f"first let {pending[0]} be scheduled: {ask}",))
+            yield Fact(label="", items=(f"first let {pending[0]} be scheduled: {ask}",), command=ask)
     stranded = [drained_pod.pod for drained_pod in drained.pending]
     if stranded:
         verb = "fits" if len(stranded) == 1 else "fit"
         why = "" if story is None else story_reason(story)
-        yield Fact(label="pending", items=(f"{listed(stranded, 3)}: {verb} no other node{f', {why}' if why else ''}",))
+        yield Fact(label="pending", items=(about(stranded, f"{verb} no other node{f', {why}' if why else ''}"),))
 
 
 def drain_lines(

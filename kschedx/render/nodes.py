@@ -119,31 +119,45 @@ def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, sort
     which they are sorted."""
     view = nodes_view(rows)
     lines = title_lines(view.headline, view.tone, width)
-    shown = rows if wide else rows[:MOST_NODES]
     with short_node_names([row.name for row in rows]):
         for fact in view.facts:
             lines += labelled(fact.label, " · ".join(fact.items), width)
-        lines += [BLANK, *_table(shown, rows, None if wide else width, sort)] if rows else []
-    lines += more(len(rows) - len(shown), "node")
+        table, left = _table(rows, None if wide else width, sort)
+        lines += [BLANK, *table] if rows else []
+    lines += more(left, "node")
     note = names_note([row.name for row in rows])
     return [*lines, BLANK, *labelled("note", note, width)] if note else lines
 
 
-def _table(shown: Sequence[NodeRow], rows: Sequence[NodeRow], width: int | None, sort: str) -> list[Text]:
-    """Return the table; all columns if `width` is None."""
+def _table(rows: Sequence[NodeRow], width: int | None, sort: str) -> tuple[list[Text], int]:
+    """Return the table, and how many nodes it omits. If `width` is None, it has every node and column; else nodes with
+    the same cells share a row if there are too many."""
     kept = _columns(rows, sort)
-    cells = {
-        column.label: [terminal.shown(text) for text in (column.label, *map(column.cell, shown))] for column in kept
-    }
-
-    def needed() -> int:
-        return _GAP + sum(max(map(cell_len, cells[column.label])) + _GAP for column in kept) - _GAP
-
-    while width is not None and needed() > width and any(column.rank for column in kept):
+    cells = {column.label: [terminal.shown(column.cell(row)) for row in rows] for column in kept}
+    names = cells.pop("node")
+    while True:
+        groups = [[at] for at in range(len(rows))]
+        if width is not None and len(rows) > MOST_NODES:
+            alike: dict[tuple[str, ...], list[int]] = {}
+            for at, texts in enumerate(zip(*(cells[column.label] for column in kept[1:]), strict=True)):
+                alike.setdefault(texts, []).append(at)
+            groups = list(alike.values())[:MOST_NODES]
+        are_alike = any(len(group) > 1 for group in groups)
+        shown = [
+            ["node", *(names[group[0]] for group in groups)],
+            *([["nodes", *(f"{len(group):,}" for group in groups)]] if are_alike else []),
+            *([column.label, *(cells[column.label][group[0]] for group in groups)] for column in kept[1:]),
+        ]
+        if width is None or sum(max(map(cell_len, texts)) + _GAP for texts in shown) <= width:
+            break
+        if not any(column.rank for column in kept):
+            break
         kept.remove(max(kept, key=lambda column: column.rank))
-    numbers = frozenset(at for at, column in enumerate(kept) if column.is_number)
-    cell_rows = zip(*(cells[column.label] for column in kept), strict=True)
-    return columns(cell_rows, right=numbers, indent=_GAP, header=True, width=width)
+    numbers = frozenset({1} if are_alike else ()) | {
+        at + are_alike for at, column in enumerate(kept) if column.is_number
+    }
+    table = columns(zip(*shown, strict=True), right=numbers, indent=_GAP, header=True, width=width)
+    return table, len(rows) - sum(map(len, groups))
 
 
 def nodes_view(rows: Sequence[NodeRow]) -> View:
@@ -169,6 +183,7 @@ def nodes_view(rows: Sequence[NodeRow]) -> View:
         list_title="Nodes",
         list_noun="node",
         list_columns=tuple((column.label, column.is_number) for column in kept),
+        identical_rows=True,
     )
 
 

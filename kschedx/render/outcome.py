@@ -14,10 +14,10 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking, indecisive
 from kschedx.explain.root_causes import root_causes
 from kschedx.findings import VolumeNodeAffinityMismatch, VolumeZoneMismatch
-from kschedx.findings.topology import HOSTNAME
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Explanation, Replicas
+from kschedx.kube.names import HOSTNAME
 from kschedx.render.holding import gang_text, holder_text
 from kschedx.render.scores import decision
 from kschedx.render.terminal import fact_lines, paragraph, text, title_lines

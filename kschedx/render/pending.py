@@ -181,7 +181,7 @@ def cause_facts(group: CauseGroup) -> Iterator[Fact]:
     if first.taken is not None:
         yield Fact(label=ALONE, items=(_taken(first.taken),))
     if first.command and cause_tone(group) is not Tone.GOOD:
-        yield Fact(label="more", items=(first.command,))
+        yield Fact(label="more", items=(first.command,), command=first.command)
 
 
 def is_event(answer: PodAnswer) -> bool:

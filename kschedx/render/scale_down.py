@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -36,7 +37,7 @@ from kschedx.render.terminal import (
     wrapped,
 )
 from kschedx.render.terminal import shown as as_shown
-from kschedx.render.view import Fix, Item, Tone, View
+from kschedx.render.view import Fix, Item, Tone, View, identical, shared, title_of
 from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.simulate.compaction import EmptiedTogether
 
@@ -81,7 +82,8 @@ def unremovable_text(found: Removal, reason: Unremovable) -> str:
             assert found.utilization is not None
             flag = "gpu-utilization" if found.utilization.is_gpu else "utilization"
             most = round(100 * found.utilization.threshold)
-            return f"{utilization_text(found.utilization)} is requested, above {most}% (--scale-down-{flag}-threshold)"
+            resource = found.utilization.resource
+            return f"more than {most}% of its {resource} is requested (--scale-down-{flag}-threshold)"
         case Unremovable.BLOCKED_BY_POD:
             blocking = found.of(RemovalFate.BLOCKS)
             if len(blocking) > 1:
@@ -104,11 +106,10 @@ def unremovable_text(found: Removal, reason: Unremovable) -> str:
             assert_never(reason)
 
 
-def removal_label(removal: Removal) -> str:
-    """Return the result in a few words for a row of a table."""
+def removal_label(removal: Removal, *, named: bool) -> str:
+    """Return the result in a few words for a row of a table; `named` with the pod that keeps the node."""
     if removal.is_removable:
-        moving = len(removal.places)
-        return f"removed, {count(moving, 'pod')} {'moves' if moving == 1 else 'move'}" if moving else "removed"
+        return "removed, its pods move" if removal.places else "removed"
     match removal.reasons[0]:
         case Unremovable.NOT_UNDERUTILIZED:
             assert removal.utilization is not None
@@ -118,6 +119,8 @@ def removal_label(removal: Removal) -> str:
             return f"minimum of {removal.group.min_size} in {removal.group.name}"
         case Unremovable.BLOCKED_BY_POD:
             blocking = removal.of(RemovalFate.BLOCKS)
+            if not named:
+                return f"pods cannot be evicted: {'; '.join(dict.fromkeys(map(blocker_text, blocking)))}"
             more = f" and {len(blocking) - 1:,} more" if len(blocking) > 1 else ""
             return f"kept by {blocking[0].pod}{more}: {blocker_text(blocking[0])}"
         case reason:
@@ -213,17 +216,24 @@ def scale_down_screen(
 
 def _details(item: Item, width: int, *, wide: bool) -> list[Text]:
     """Return the lines below the sentence of a node, which is its first fact."""
-    facts = list(item.facts[1:])
+    facts = [*item.facts[1:], *item.own]
     if item.members:
         facts.append(Fact(label="moves", items=item.members if wide else (listed(item.members, NAMES),)))
     return [*fix_lines(item.fixes, "", width), *(row for fact in facts for row in fact_lines(fact, width))]
 
 
 def _table(items: Sequence[Item], width: int, *, wide: bool) -> list[Text]:
-    shown = items if wide else items[:MOST_NODES]
-    cells = [[item.title, *map(str, item.values)] for item in shown]
-    heads = ["node", "requested", "why"] if any(share for _, share, *_ in cells) else ["node", "why"]
-    cells = [[name, share, why] if len(heads) == 3 else [name, why] for name, share, _, why in cells]
+    in_any_group = [replace(item, facts=(), values=(*item.values[:2], "", item.values[3])) for item in items]
+    groups = [[item] for item in items] if wide or len(items) <= MOST_NODES else identical(in_any_group)
+    shown = groups if wide else groups[:MOST_NODES]
+    cells = [
+        [title_of(group), *(str(shared(values)) for values in zip(*(item.values for item in group), strict=True))]
+        for group in shown
+    ]
+    has_shares, moves = any(row[1] for row in cells), any(row[2] for row in cells)
+    kept = [0, *([1] if has_shares else []), *([2] if moves else []), 4]
+    heads = [("node", "requested", "pods moved", "", "why")[at] for at in kept]
+    cells = [[f"{row[at]}%" if at == 1 and row[at] else row[at] for at in kept] for row in cells]
     sizes = [max(cell_len(as_shown(row[at])) for row in [heads, *cells]) for at in range(len(heads) - 1)]
     room = max(width - sum(sizes) - 2 * len(heads), 24)
     rows = [heads]
@@ -231,8 +241,9 @@ def _table(items: Sequence[Item], width: int, *, wide: bool) -> list[Text]:
         first, *more = wrapped(as_shown(why), room)
         rows += [[*row, first], *([*("" for _ in row), phrase] for phrase in more)]
     lines = columns(rows, indent=2, header=True)
-    if len(items) > len(shown):
-        lines.append(text(f"  {count(len(items) - len(shown), 'more node')}: -o wide", DIM))
+    left = len(items) - sum(map(len, shown))
+    if left:
+        lines.append(text(f"  {count(left, 'more node')}: -o wide", DIM))
     return lines
 
 
@@ -342,28 +353,30 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
     return tone, (Fact(label="because", items=(phrase,)), *facts)
 
 
-def removal_facts(found: Removal, *, wide: bool = True) -> Iterator[Fact]:
-    blocking = found.of(RemovalFate.BLOCKS)
-    is_told = len(blocking) == 1 and found.reasons[0] is Unremovable.BLOCKED_BY_POD
+def _blocking_facts(removal: Removal, *, wide: bool, named: bool) -> Iterator[Fact]:
+    """Yield the pods that keep the node, unless its sentence names the only one."""
+    blocking = removal.of(RemovalFate.BLOCKS)
+    is_told = named and len(blocking) == 1 and removal.reasons[0] is Unremovable.BLOCKED_BY_POD
     for number, fate in enumerate(() if is_told else blocking if wide else blocking[:MOST_BLOCKERS]):
-        yield Fact(label="kept by" if number == 0 else "", items=(f"{fate.pod}: {blocker_text(fate)}",))
+        yield Fact(label="" if number else "kept by", items=(f"{fate.pod}: {blocker_text(fate)}",))
     if not wide and len(blocking) > MOST_BLOCKERS:
         yield Fact(label="", items=(f"{count(len(blocking) - MOST_BLOCKERS, 'more pod')}: -o wide",))
-    also = [unremovable_text(found, reason) for reason in found.reasons[1:] if reason is not Unremovable.BLOCKED_BY_POD]
-    for number, phrase in enumerate(also):
-        yield Fact(label="also" if number == 0 else "", items=(phrase,))
-    if found.utilization is not None and Unremovable.NOT_UNDERUTILIZED not in found.reasons:
-        yield Fact(label="requested", items=(utilization_text(found.utilization),))
-    if found.group is not None:
-        group = found.group
-        yield Fact(
-            label="group", items=(f"{group.name}: {count(group.target, 'node')}, {group.min_size} to {group.max_size}",)
-        )
-    staying = found.of(RemovalFate.DAEMON_SET)
+
+
+def _other_facts(removal: Removal) -> Iterator[Fact]:
+    """Yield what else keeps the node, its node group, and what goes with it."""
+    others = [reason for reason in removal.reasons[1:] if reason is not Unremovable.BLOCKED_BY_POD]
+    for number, reason in enumerate(others):
+        yield Fact(label="" if number else "also", items=(unremovable_text(removal, reason),))
+    if removal.group is not None:
+        group = removal.group
+        sizes = f"{count(group.target, 'node')}, {group.min_size} to {group.max_size}"
+        yield Fact(label="group", items=(f"{group.name}: {sizes}",))
+    staying = removal.of(RemovalFate.DAEMON_SET)
     if staying:
         yield Fact(label="removed", items=(f"{count(len(staying), 'pod')} of DaemonSets with the node",))
-    if found.reasons:
-        yield Fact(label="reasons", items=tuple(reason.value for reason in found.reasons))
+    if removal.reasons:
+        yield Fact(label="reasons", items=tuple(reason.value for reason in removal.reasons))
 
 
 def removal_fixes(scale_down: ScaleDown, removal: Removal) -> tuple[Fix, ...]:
@@ -404,8 +417,9 @@ def scale_down_view(
     facts are cut, and fixes are tried only for a single node. `most` is the number of names shown of nodes that can be
     removed together."""
     ordered = sorted(removals, key=lambda removal: (len(removal.reasons), removal.node))
-    mended = scale_down if wide or len(removals) + len(kept) == 1 else None
-    items = [_removal(mended, removal, wide=wide) for removal in ordered]
+    number = len(removals) + len(kept)
+    mended = scale_down if wide or number == 1 else None
+    items = [_removal(mended, removal, wide=wide, named=number <= MOST_NODES) for removal in ordered]
     disrupted = [_disruption(disruption, consolidation) for disruption in kept]
     items += sorted(disrupted, key=lambda item: (Tone.GOOD, Tone.OPEN, Tone.BAD).index(item.tone))
     going = sum(item.tone is Tone.GOOD for item in items)
@@ -426,8 +440,9 @@ def scale_down_view(
         items=tuple(items),
         list_title="Nodes",
         list_noun="node",
-        list_columns=(("requested", False), ("node group", False), ("result", False)),
+        list_columns=(("requested %", True), ("pods moved", True), ("node group", False), ("result", False)),
         notes=tuple(basis),
+        identical_rows=True,
     )
 
 
@@ -435,7 +450,7 @@ def _causes(items: Sequence[Item]) -> tuple[str, ...]:
     """Return why nodes stay, most common cause first. Causes of cluster-autoscaler's nodes have the autoscaler's
     names."""
     counts = Counter(
-        item.kind if item.values[1] != "Karpenter" else str(item.values[2])
+        item.kind if item.values[2] != "Karpenter" else str(item.values[3])
         for item in items
         if item.tone is not Tone.GOOD
     ).most_common()
@@ -444,21 +459,31 @@ def _causes(items: Sequence[Item]) -> tuple[str, ...]:
     return (*causes, *([f"other causes: {count(left, 'node')}"] if left else []))
 
 
-def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool) -> Item:
-    used = (
-        ""
-        if removal.utilization is None
-        else f"{round(100 * removal.utilization.share)}% {removal.utilization.resource}"
-    )
-    phrase = removal_text(removal)
+def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, named: bool) -> Item:
+    """Return the row of a node. If its sentence is not to name pods and numbers, other nodes may have the same."""
+    used = "" if removal.utilization is None else round(100 * removal.utilization.share)
+    label = removal_label(removal, named=named)
+    phrase = removal_text(removal) if named else f"cluster-autoscaler: {label}"
     if not removal.is_removable:
-        phrase = f"cluster-autoscaler keeps it, {unremovable_text(removal, removal.reasons[0])}"
+        why = unremovable_text(removal, removal.reasons[0]) if named else label
+        phrase = f"cluster-autoscaler keeps it, {why}"
+    blocking, others = tuple(_blocking_facts(removal, wide=wide, named=named)), tuple(_other_facts(removal))
+    because = Fact(label="because", items=(phrase,))
+    own: tuple[Fact, ...] = ()
+    if removal.utilization is not None:
+        own = (Fact(label="requested", items=(utilization_text(removal.utilization),)),)
     return Item(
         title=removal.node,
         tone=Tone.GOOD if removal.is_removable else Tone.BAD,
         kind="removed" if removal.is_removable else removal.reasons[0].value,
-        values=(used, "" if removal.group is None else removal.group.name, removal_label(removal)),
-        facts=(Fact(label="because", items=(phrase,)), *removal_facts(removal, wide=wide)),
+        values=(
+            used,
+            len(removal.places) or "",
+            "" if removal.group is None else removal.group.name,
+            label,
+        ),
+        facts=(because, *blocking, *others) if named else (because, *others),
+        own=own if named else (*blocking, *own),
         fixes=() if scale_down is None else removal_fixes(scale_down, removal),
         members=tuple(f"{pod} → {node}" for pod, node in removal.places.items()),
     )
@@ -470,7 +495,7 @@ def _disruption(disruption: NodeDisruption, consolidation: Consolidation | None)
         title=disruption.node,
         tone=tone,
         kind={Tone.GOOD: "removed", Tone.OPEN: "undecided"}.get(tone, "kept"),
-        values=("", "Karpenter", facts[0].items[0].removeprefix("Karpenter keeps it, ")),
+        values=("", "", "Karpenter", facts[0].items[0].removeprefix("Karpenter keeps it, ")),
         facts=facts,
         fixes=(*_guard_fixes(disruption), *(_budget_fix(disruption.pool, place) for place in disruption.blocking)),
     )

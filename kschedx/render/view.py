@@ -6,7 +6,7 @@ escaped here; each renderer makes it harmless before it prints it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import assert_never
 
@@ -93,11 +93,39 @@ class Item(Struct, frozen=True, kw_only=True):
     """The group in which rows are counted and shown: `pending`, `blocked`."""
     values: tuple[str | int, ...] = ()
     facts: tuple[Fact, ...] = ()
+    own: tuple[Fact, ...] = ()
+    """Facts in which identical rows may differ."""
     event: str = ""
     fixes: tuple[Fix, ...] = ()
     no_fix: str = ""
     members: tuple[str, ...] = ()
     """Identical pods or nodes that this row stands for."""
+
+    @property
+    def likeness(self) -> tuple[object, ...]:
+        """Equal for rows that differ only in title, numbers, and members."""
+        texts = (value for value in self.values if isinstance(value, str))
+        fixes = ((fix.text, fix.commands) for fix in self.fixes)
+        return self.tone, self.kind, *texts, self.facts, self.event, *fixes, self.no_fix
+
+
+def identical(items: Sequence[Item]) -> list[list[Item]]:
+    """Return the groups of rows that differ only in title, numbers, and members, in the order of their first rows."""
+    groups: dict[tuple[object, ...], list[Item]] = {}
+    for item in items:
+        groups.setdefault(item.likeness, []).append(item)
+    return list(groups.values())
+
+
+def title_of(items: Sequence[Item]) -> str:
+    """Return `node-1 and 2 more`."""
+    return f"{items[0].title} and {len(items) - 1:,} more" if len(items) > 1 else items[0].title
+
+
+def shared(values: Sequence[str | int]) -> str | int:
+    """Return the value that rows share, or a range of numbers."""
+    numbers = sorted({value for value in values if isinstance(value, int)})
+    return f"{numbers[0]:,} to {numbers[-1]:,}" if len(numbers) > 1 else values[0]
 
 
 class View(Struct, frozen=True, kw_only=True):
@@ -125,4 +153,6 @@ class View(Struct, frozen=True, kw_only=True):
     list_noun: str = "row"
     list_columns: tuple[tuple[str, bool], ...] = ()
     """The label of each of an item's values, and whether it is a number."""
+    identical_rows: bool = False
+    """Whether rows that differ only in title, numbers, and members are one row until each is wanted."""
     notes: tuple[str, ...] = ()

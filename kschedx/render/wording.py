@@ -150,6 +150,8 @@ class Fact(Struct, frozen=True, kw_only=True):
     """`rest[n]` replaces all items after the first n if there is no room for all of them."""
     whole: bool = False
     """Whether it is never shortened, because part of an inequality has no use."""
+    command: str = ""
+    """The command with which the text ends, to be copied."""
 
 
 class Brief(Struct, frozen=True, kw_only=True):

@@ -18,6 +18,8 @@ class ClusterAnswerDocument(Document, frozen=True):
     seconds: float
     summary: str
     errors: str
+    taken: str
+    """When the cluster was read; empty if that is not known."""
     document: Json | None
     """The command's document for this cluster."""
 

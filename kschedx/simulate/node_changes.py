@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.apiserver.validation import validate_written_node
 from kschedx.errors import InputError, Place, nearest
+from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint
 from kschedx.snapshot.snapshot import Snapshot
@@ -17,10 +18,9 @@ from kschedx.snapshot.snapshot import Snapshot
 
 def cordoned(node: Node, *, unschedulable: bool) -> Node:
     """Return the node with spec.unschedulable, and the taint that the node controller sets with it."""
-    key = "node.kubernetes.io/unschedulable"
-    taints = tuple(taint for taint in node.spec.taints if taint.key != key)
+    taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON_TAINT)
     if unschedulable:
-        taints += (Taint(key=key, effect="NoSchedule"),)
+        taints += (Taint(key=CORDON_TAINT, effect="NoSchedule"),)
     return replace(node, spec=replace(node.spec, unschedulable=unschedulable, taints=taints))
 
 

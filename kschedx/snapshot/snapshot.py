@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
+from itertools import chain
 from typing import Self, TypeVar
 
 import msgspec
@@ -19,6 +20,7 @@ from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, of_record
 from kschedx.kube.other_schedulers import SchedulerConfig
 from kschedx.kube.resources import RequestOptions
+from kschedx.kube.scalars import newest
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import PersistentVolumeClaim, bound_claim, provisioned_at_once
 from kschedx.kube.types import (
@@ -316,6 +318,24 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     def __repr__(self) -> str:
         return f"<Snapshot: {self.cluster.count} nodes, {len(self.pods)} pods>"
+
+    @cached_property
+    def taken(self) -> str:
+        """When the cluster was read: as its source says, or `TIME or later` by the newest time in it. Empty if it has
+        no time."""
+        if self.source.taken:
+            return self.source.taken
+        nodes, pods = self.cluster.nodes, self.pods
+        conditions = (condition for node in nodes for condition in node.status.conditions)
+        times = chain(
+            *((condition.last_heartbeat_time, condition.last_transition_time) for condition in conditions),
+            (node.metadata.creation_timestamp for node in nodes),
+            pods.creation_timestamps,
+            pods.start_times,
+            (event.last_seen for events in (self.failed_scheduling, self.pod_warnings) for event in events.values()),
+        )
+        last = newest(times)
+        return f"{last} or later" if last else ""
 
     @cached_property
     def config_maps(self) -> Mapping[str, ConfigMap]:

@@ -391,6 +391,66 @@ def test_the_address_opens_the_same_view_again(page: Page, tmp_path: Path) -> No
     )
 
 
+CHOICES = (
+    ".chips button[aria-pressed=false]:nth-of-type(2)", ".tools button[aria-pressed=false]", ".chip + details summary",
+    ".row.head > :nth-child(2) button", ".row.body:nth-child(2)", "th button", "#screen summary",
+)  # fmt: skip
+"""Everything on a page that a click changes; the last of each kind is clicked."""
+STATE = """JSON.stringify([
+  [...document.querySelectorAll('button, th, [role=columnheader], .row.body')].map((one) => [one.innerText,
+    one.ariaPressed, one.ariaSort, one.ariaSelected]),
+  [...document.querySelectorAll('details')].map((one) => one.open),
+  [...document.querySelectorAll('input')].map((one) => one.value),
+  [...document.querySelectorAll('.story, .count, output')].map((one) => one.innerText)])"""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("why", "fixtures/zone-full/pod.yaml", "-s", "fixtures/zone-full/cluster"),
+        ("why", "fixtures/tie/pod.yaml", "-s", "fixtures/tie/cluster.yaml"),
+        ("why", "--all-pending", "-s", "CLUSTER"),
+        ("why", "--all-pending", "-s", "fixtures/autoscaler-grows/cluster.yaml"),
+        ("simulate", "-s", "CLUSTER"),
+        ("drain", "--each", "-s", "CLUSTER"),
+        ("nodes", "-s", "CLUSTER"),
+        ("survive", "--each", "zone", "-s", "CLUSTER"),
+        ("diff-profiles", "default", "binpack", "--all", "-s", "CLUSTER"),
+        ("doctor", "CLUSTER"),
+    ],
+    ids=" ".join,
+)
+def test_every_state_has_an_address(page: Page, tmp_path: Path, cluster: Path, asked: tuple[str, ...]) -> None:
+    page.resize(1400, 900)
+    path = answered(tmp_path, *(str(cluster) if word == "CLUSTER" else word for word in asked))
+    page.open(path)
+    first = page.run(STATE)
+    for choice in CHOICES:
+        page.run(f"[...document.querySelectorAll({json.dumps(choice)})].at(-1)?.click()")
+        page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.run(
+        "for (const one of document.querySelectorAll('input')) "
+        "{ one.value = one.type === 'range' ? 1 : 'a'; one.dispatchEvent(new Event('input')); }"
+    )
+    page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    state, address = page.run(STATE), str(page.run("location.hash"))
+    assert state != first
+    page.open(path, address=address)
+    assert page.run(STATE) == state
+    assert page.complaints == []
+
+
+def test_identical_nodes_are_one_row_until_each_is_wanted(page: Page, tmp_path: Path, cluster: Path) -> None:
+    page.resize(1400, 900)
+    page.open(answered(tmp_path, "drain", "--each", "-s", str(cluster)))
+    (groups,) = page.text(".count")
+    assert int(groups.split()[0]) < 40
+    sizes = page.text(".row.body > .number:last-child")
+    assert sum(int(size) for size in sizes) == 500
+    page.click(".tools button[aria-pressed]")
+    assert page.text(".count") == ["500 nodes"]
+
+
 PICTURES = {
     "page-nodes-5000": (5_000, ("nodes",)),
     "page-flow-500": (500, ("diff-profiles", "default", "binpack", "--all")),

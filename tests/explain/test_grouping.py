@@ -6,7 +6,7 @@ import pytest
 
 from kschedx.explain.node_groups import account, node_groups
 from kschedx.findings import HostPortConflict, InsufficientResource
-from kschedx.findings.topology import HOSTNAME
+from kschedx.kube.names import HOSTNAME
 from tests.builders import Manifest, at, evaluate, node, pod
 
 ZONE = "topology.kubernetes.io/zone"

@@ -87,7 +87,8 @@ def test_parquet_and_pages(fleet: Path, tmp_path: Path) -> None:
     table = pyarrow.parquet.read_table(path)
     assert table.column("exitCode").to_pylist() == [1, 1, 1]
     assert json.loads(table.column("document")[0].as_py())["kind"] == "Diagnosis"
-    assert "| cluster | answer | exit code |" in ran.out
+    assert "| cluster | answer | taken | exit code |" in ran.out
+    assert f"clusters {str(fleet)[:4]}" in ran.out
     behind = kschedx("fleet", "--snapshots", fleet, "doctor", "--output=markdown").out
     assert untimed(behind) == untimed(ran.out)
 

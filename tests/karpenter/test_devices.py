@@ -10,9 +10,9 @@ import pytest
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenType
 from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 from kschedx.karpenter.growth import grow_by_karpenter
-from kschedx.karpenter.requirements import ZONE
 from kschedx.karpenter.scheduler import Settings
 from kschedx.kube.devices import ResourceSliceSpec
+from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import ResourceList
 from kschedx.snapshot.snapshot import Snapshot
 from tests.karpenter.test_cluster import pod, pool

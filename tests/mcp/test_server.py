@@ -215,7 +215,8 @@ def test_a_long_screen_is_cut_to_whole_lines(detail: Detail) -> None:
     shown = text(result)
     assert shown.startswith("a line of a screen\n")
     assert len(shown) <= BOUNDS[detail].text + 60
-    assert shown.splitlines()[-1].endswith(" more lines; detail: full shows more)")
+    hint = "" if detail is Detail.FULL else "; detail: full shows more"
+    assert shown.splitlines()[-1].endswith(f" more lines{hint})")
     assert len(structured(result)["notes"]) <= BOUNDS[detail].notes + 60
 
 

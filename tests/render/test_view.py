@@ -5,7 +5,7 @@ from __future__ import annotations
 import html as entities
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
@@ -14,14 +14,20 @@ from msgspec.structs import replace
 import kschedx
 from kschedx.cli.app import run
 from kschedx.cli.mcp.server import Detail, _result
-from kschedx.cli.mcp.tools import MOST, bounded, tool
+from kschedx.cli.mcp.tools import detailed, tool
 from kschedx.cli.output import Answer, Report, answer_to
 from kschedx.cli.worker import captured
+from kschedx.explain.setup import Setup
+from kschedx.inquiry.nodes import node_rows
+from kschedx.render.nodes import nodes_lines, nodes_page
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
-from kschedx.render.page.model import Items, Page, PageFix
+from kschedx.render.page.model import Items, Page, PageFix, page_of
 from kschedx.render.page.svg import MOST_FIXES, svg
 from kschedx.render.terminal import short_node_names, shown
+from kschedx.render.view import Item, Tone, View
+from kschedx.render.wording import Fact
+from kschedx.results import Shown
 from tests.command import ROOT
 from tests.golden.stories import STORIES, Story
 
@@ -33,6 +39,12 @@ ASKED = [
     ),
     "drain --each -s fixtures/zone-full/cluster",
     "simulate --drain lab-worker-01 -s fixtures/tie/cluster.yaml",
+    "drain lab-worker-01 lab-worker-02 -s fixtures/tie/cluster.yaml",
+    "deschedule --policy fixtures/descheduler-fight/policy.yaml -s fixtures/zone-full/cluster",
+    "fit fixtures/zone-full/pod.yaml --replicas 3 -s fixtures/zone-full/cluster",
+    "fit fixtures/tie/pod.yaml -s fixtures/tie/cluster.yaml",
+    "simulate --apply fixtures/zone-full/pod.yaml -s fixtures/zone-full/cluster",
+    "simulate --drain node-1 -s fixtures/drain-budget/cluster.yaml",
     "survive --each zone -s fixtures/zone-full/cluster",
     "survive --each node -s fixtures/zone-full/cluster",
     "survive node/node-1 --drain -s fixtures/drain-budget/cluster.yaml",
@@ -73,11 +85,8 @@ def reported(asked: str) -> Report | None:
 
 def told_by_mcp(answer: Answer) -> str:
     """The text of a tool's answer and every text of its document."""
-    found = captured(lambda: answer)
-    assert found.document is not None
-    document, left_out = bounded(found.document, MOST)
-    whole = replace(found, document={"document": document, "leftOut": left_out})
-    result = _result(tool("pod_explain"), whole, Detail.FULL)
+    found = captured(lambda: detailed(answer, Detail.FULL))
+    result = _result(tool("pod_explain"), found, Detail.FULL)
     return " ".join(" ".join([*texts(result.structured_content), *texts(result.model_dump()["content"])]).split())
 
 
@@ -114,7 +123,7 @@ def required(page: Page) -> Iterator[str]:
         fixes += decider.fixes
     for section in page.sections:
         if isinstance(section, Items):
-            for detail in section.details:
+            for _, _, _, detail in section.shown():
                 yield from (*(text for label, text in detail.facts if label in CAUSES), detail.no_fix)
                 fixes += detail.fixes
     for fix in fixes:
@@ -155,10 +164,8 @@ def test_causes_fixes_and_verdicts_are_in_every_form(asked: str, monkeypatch: py
         missing = [(form, one) for form, text in forms.items() for one in told if letters(one) not in text]
         assert not missing
         assert not [one for one in card(page) if one not in pictured(svg(page))]
-        head, mcp = page.head, letters(told_by_mcp(answer))
-        deciders = [text for one in head.deciders for text in (one.sentence, *(fix.title for fix in one.fixes))]
-        of_head = [head.headline, *head.because, head.no_fix, *deciders, *(fix.title for fix in head.fixes)]
-        assert not [one for one in of_head if letters(one) not in mcp]
+        mcp = letters(told_by_mcp(answer))
+        assert not [one for told in required(page) for one in told.split(" · ") if letters(one) not in mcp]
 
 
 def card(page: Page) -> list[str]:
@@ -184,6 +191,78 @@ def test_a_notebook_has_the_card_of_the_command(story: Story, monkeypatch: pytes
         assert not [one for one in card(report.page(True)) if one not in pictured(shown)]
 
 
+TIE, FULL = "fixtures/tie/cluster.yaml", "fixtures/zone-full/cluster"
+WEB = "fixtures/two-more-nodes/cluster.yaml"
+IN_NOTEBOOKS: dict[str, Callable[[], Shown]] = {
+    f"simulate --drain lab-worker-01 -s {TIE}": lambda: kschedx.simulate(
+        kschedx.load(TIE), changes=[{"drain": "lab-worker-01"}]
+    ),
+    f"drain lab-worker-01 lab-worker-02 -s {TIE}": lambda: kschedx.drain(
+        kschedx.load(TIE), "lab-worker-01", "lab-worker-02"
+    ),
+    f"drain --each -s {FULL}": lambda: kschedx.drain(kschedx.load(FULL)),
+    f"fit deploy/web --replicas 12 -n shop -s {WEB}": lambda: kschedx.fit(
+        kschedx.load(WEB), "shop/deploy/web", replicas=12
+    ),
+    f"survive --each zone -s {FULL}": lambda: kschedx.survive(kschedx.load(FULL), each="zone"),
+    f"doctor {FULL}": lambda: kschedx.doctor(FULL),
+}
+
+
+@pytest.mark.parametrize("asked", IN_NOTEBOOKS)
+def test_a_notebook_shows_what_the_command_shows(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    report, result = reported(asked), IN_NOTEBOOKS[asked]()
+    assert report is not None
+    assert report.page is not None
+    with short_node_names(kschedx.load(asked.split()[-1]).cluster.names):
+        told = (one.removeprefix("deploy/web") for one in card(report.page(True)))  # the library names its namespace
+        assert not [one for one in told if one not in pictured(result._repr_html_())]
+
+
+def test_identical_nodes_are_one_row_in_every_form() -> None:
+    nodes = [
+        {"metadata": {"name": f"node-{number}"}, "status": {"allocatable": {"cpu": cpu, "pods": "110"}}}
+        | {"apiVersion": "v1", "kind": "Node"}
+        for number, cpu in enumerate(["4"] * 30 + ["8"] * 3)
+    ]
+    snapshot = kschedx.Snapshot.from_objects(nodes)
+    rows = node_rows(Setup.for_cluster(snapshot).scheduler_on(snapshot).nodes)
+    page = nodes_page(rows, snapshot)
+    [items] = [section for section in page.sections if isinstance(section, Items)]
+    assert len(items.rows) == 33
+    assert [(group.size, len(group.rows)) for group in items.groups] == [(30, 30), (3, 3)]
+    assert sorted(row for group in items.groups for row in group.rows) == list(range(33))
+    for text in (markdown(page), svg(page)):
+        assert "node-0 and 29 more" in text.replace("\\", "")
+        assert "node-1 " not in text
+    screen = "\n".join(line.plain for line in nodes_lines(rows, 80))
+    assert re.search(r"^  node-0 +30  ", screen, re.MULTILINE)
+    assert re.search(r"^  node-30 +3  ", screen, re.MULTILINE)
+    assert len(nodes_lines(rows, 80, wide=True)) > 33
+
+
+def test_numbers_of_identical_rows_are_a_range() -> None:
+    values = [(2, "8 of 10"), (5, "8 of 10"), (3, "9 of 10")]
+    items = tuple(
+        Item(
+            title=f"n{number}", values=value, own=(Fact(label="has", items=(f"{number}",)),), members=(f"pod-{number}",)
+        )
+        for number, value in enumerate(values)
+    )
+    columns = (("pods", True), ("used", False))
+    view = View(
+        command="kschedx", headline="all", tone=Tone.GOOD, items=tuple(items), list_columns=columns, identical_rows=True
+    )
+    [section] = page_of(view, ()).sections
+    assert isinstance(section, Items)
+    shown = [(title, values, detail.members, detail.facts) for _, title, values, detail in section.shown()]
+    assert shown == [
+        ("n0 and 1 more", ("2 to 5", "8 of 10"), ("n0", "n1"), ()),
+        ("n2", (3, "9 of 10"), ("pod-2",), (("has", "2"),)),
+    ]
+
+
 def test_a_fix_of_a_cause_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     folder = "fixtures/label-typo"
@@ -194,6 +273,9 @@ def test_a_fix_of_a_cause_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None
     copied = [fix.copy for detail in causes.details for fix in detail.fixes]
     assert copied
     assert all("kind: Pod" in one for one in copied)
+    commands = [one for detail in causes.details for one in detail.commands]
+    assert all(one.startswith("kschedx why ") for one in commands)
+    assert len(commands) == len(causes.details)
 
 
 def test_a_sample_of_pending_pods_has_one_of_each_cause(monkeypatch: pytest.MonkeyPatch) -> None:

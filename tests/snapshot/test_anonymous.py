@@ -30,7 +30,14 @@ from kschedx.fixes.node_requirements import KEPT as KEPT_TAINTS
 from kschedx.kube import storage, types
 from kschedx.kube import types as pod_volumes
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors
+from kschedx.kube.names import (
+    REGION,
+    ZONE,
+    dns_label_errors,
+    dns_subdomain_errors,
+    label_key_errors,
+    label_value_errors,
+)
 from kschedx.kube.selectors import NODE_OPERATORS, NodeSelectorRequirement
 from kschedx.kube.storage import IN_TREE_PLUGINS, csi_limit_key
 from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
@@ -213,7 +220,7 @@ KNOWN = {
     *STANDARD_RESOURCES,
     *(text for texts in FIELD_VALUES for text in texts),
     *(pod_volumes.FILESYSTEM, storage.READ_WRITE_ONCE_POD, storage.IMMEDIATE, storage.WAIT_FOR_FIRST_CONSUMER),
-    *(storage.ZONE, storage.REGION, storage.BETA_ZONE, storage.BETA_REGION, storage.NO_PROVISIONER),
+    *(ZONE, REGION, storage.BETA_ZONE, storage.BETA_REGION, storage.NO_PROVISIONER),
     *MAKING_PODS,
 }
 

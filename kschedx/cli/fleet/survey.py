@@ -19,7 +19,7 @@ from kschedx.cli.worker import Captured, Worker
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import documents
 from kschedx.progress import Phase, Step, begin, counted
-from kschedx.render.wording import Fact, count
+from kschedx.render.wording import Fact, count, listed
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 LIST = ".list"
 """The suffix of a file with a snapshot's path, or `context:NAME`, on each line."""
 CONTEXT = "context:"
+MOST_CITED = 20
+"""Clusters in the footer of a page; its table has all."""
 _TOLD = 0.2
 """Seconds between updates of the progress."""
 
@@ -125,6 +127,8 @@ class Row(Struct, frozen=True, kw_only=True, rename="camel"):
     summary: str
     """The first line of the screen, or of the error."""
     errors: str = ""
+    taken: str = ""
+    """When the cluster was read; empty if that is not known."""
     document: Mapping[str, object] | None = None
 
     @property
@@ -232,6 +236,7 @@ def _row(workers: _Workers, member: Member, question: Sequence[str], limit: floa
         seconds=round(time.monotonic() - begun, 2),
         summary=_summary(answer),
         errors=answer.errors.strip(),
+        taken=answer.taken,
         document=answer.document,
     )
 
@@ -335,7 +340,7 @@ def page(rows: Sequence[Row]) -> Page:
             title=row.cluster,
             tone=tone_of(row.exit_code),
             kind=kinds.get(ExitCode(row.exit_code), "no answer"),
-            values=(row.summary, row.exit_code, round(row.seconds)),
+            values=(row.summary, row.taken or "unknown", row.exit_code, round(row.seconds)),
             facts=(Fact(label="errors", items=(row.errors,)),) if row.errors else (),
         )
         for row in by_need(rows)
@@ -347,9 +352,14 @@ def page(rows: Sequence[Row]) -> Page:
         items=items,
         list_title="Clusters",
         list_noun="cluster",
-        list_columns=(("answer", False), ("exit code", True), ("seconds", True)),
+        list_columns=(("answer", False), ("taken", False), ("exit code", True), ("seconds", True)),
     )
-    return page_of(view, screen(rows, SCREEN_WIDTH))
+    times = sorted({row.taken for row in rows if row.taken})
+    cited = (
+        ("clusters", listed([row.cluster for row in rows], MOST_CITED)),
+        ("taken", " to ".join(dict.fromkeys((times[0], times[-1]))) if times else "unknown"),
+    )
+    return page_of(view, screen(rows, SCREEN_WIDTH), cited=cited)
 
 
 def write_parquet(rows: Sequence[Row], path: str) -> None:
@@ -365,6 +375,7 @@ def write_parquet(rows: Sequence[Row], path: str) -> None:
         "seconds": [row.seconds for row in rows],
         "summary": [row.summary for row in rows],
         "errors": [row.errors for row in rows],
+        "taken": [row.taken for row in rows],
         "document": [None if row.document is None else msgspec.json.encode(row.document).decode() for row in rows],
     }
     try:

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from kschedx import __version__
 from kschedx.cli.connection import Connection
-from kschedx.cli.mcp.tools import MOST, SUMMARY, TOOLS, Asked, Tool, answer, bounded, size, tool
+from kschedx.cli.mcp.tools import FULL, MOST, SUMMARY, TOOLS, Asked, Tool, answer, bounded, size, tool
 from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question
 from kschedx.cli.worker import Captured, Worker
@@ -111,7 +111,7 @@ class Detail(StrEnum):
 
     SUMMARY = SUMMARY
     NODES = "nodes"
-    FULL = "full"
+    FULL = FULL
 
 
 class _Bounds(Struct, frozen=True):
@@ -263,11 +263,11 @@ def _output(wanted: Tool) -> dict[str, Any]:
 def _result(wanted: Tool, answer: Captured, detail: Detail) -> types.CallToolResult:
     bounds = BOUNDS[detail]
     if answer.exit_code == ExitCode.USAGE or (wanted.document is not None and answer.document is None):
-        return _failed(_cut(answer.errors or answer.screen, bounds.text))
-    screen = _cut(answer.screen, bounds.text)
+        return _failed(_cut(answer.errors or answer.screen, bounds.text, detail))
+    screen = _cut(answer.screen, bounds.text, detail)
     structured: dict[str, Any] = {"screen": screen, "exitCode": int(answer.exit_code)}
     if answer.errors:
-        structured["notes"] = _cut(answer.errors, bounds.notes)
+        structured["notes"] = _cut(answer.errors, bounds.notes, detail)
     if answer.document is not None and wanted.document is not None and detail is not Detail.SUMMARY:
         room = bounds.whole - FRAME - size(screen) - size(structured)
         cut: Any = answer.document
@@ -279,12 +279,13 @@ def _result(wanted: Tool, answer: Captured, detail: Detail) -> types.CallToolRes
     return types.CallToolResult(content=[types.TextContent(text=screen)], structured_content=structured)
 
 
-def _cut(text: str, most: int) -> str:
+def _cut(text: str, most: int, detail: Detail) -> str:
     """Return whole lines up to this many characters, and the number of the lines left out."""
     if len(text) <= most:
         return text
     kept = text[:most].rpartition("\n")[0] or text[:most]
-    return f"{kept}\n({text.count(chr(10), len(kept)):,} more lines; detail: full shows more)\n"
+    hint = "" if detail is Detail.FULL else "; detail: full shows more"
+    return f"{kept}\n({text.count(chr(10), len(kept)):,} more lines{hint})\n"
 
 
 def _failed(text: str) -> types.CallToolResult:

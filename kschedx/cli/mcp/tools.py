@@ -35,6 +35,8 @@ LEAST = 100
 """Bytes of an entry, assumed for a document that is too large."""
 SUMMARY = "summary"
 """The detail without a document."""
+FULL = "full"
+"""The detail with the screen of `-o wide`."""
 MOST = 60_000
 """Bytes of a document in any answer."""
 
@@ -491,17 +493,20 @@ class Asked(Struct, frozen=True):
 
 
 def answer(asked: Asked) -> Answer | int:
-    """Return the answer with a bounded document and what was cut from it; without a document for a summary. Raises
-    `KschedxError`."""
+    """Return the answer with this much detail. Raises `KschedxError`."""
     answers = tool(asked.tool).answer
     assert answers is not None, "the server answers by itself"
     result = answers(asked.question, asked.arguments, asked.folder)
-    if isinstance(result, int):
-        return result
-    report, is_summary = result.report, asked.arguments.get("detail", SUMMARY) == SUMMARY
+    return result if isinstance(result, int) else detailed(result, asked.arguments.get("detail", SUMMARY))
+
+
+def detailed(result: Answer, detail: str) -> Answer:
+    """Return the answer with a bounded document and what was cut from it; without a document for a summary. If it is
+    full, its screen shows everything."""
+    report = result.report
 
     def shown() -> Mapping[str, object]:
-        if is_summary:
+        if detail == SUMMARY:
             return {"document": {}, "leftOut": ()}
         if report.sample is None:
             document, left_out = bounded(report.document(), MOST)
@@ -510,4 +515,7 @@ def answer(asked: Asked) -> Answer | int:
             document, left_out = bounded(part, MOST, (LeftOut(path="/items", kept=0, of=count),))
         return {"document": document, "leftOut": left_out}
 
-    return replace(result, report=replace(result.report, document=shown))
+    is_full = detail == FULL
+    return replace(
+        result, report=replace(report, document=shown, screen=lambda width, _: report.screen(width, is_full))
+    )

@@ -42,6 +42,7 @@ from kschedx.kube.autoscalers import (
     YUNIKORN_QUEUE,
 )
 from kschedx.kube.kinds import KINDS, kind_of
+from kschedx.kube.names import ZONE
 from kschedx.kube.workloads import REVISION
 from kschedx.snapshot import events
 
@@ -88,9 +89,6 @@ def _share(value: object, _: Names) -> object:
     """Keep a number or a percentage."""
     is_share = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}%", value) is not None
     return value if is_share or (isinstance(value, int) and not isinstance(value, bool)) else None
-
-
-_ZONE = "topology.kubernetes.io/zone"
 
 
 def _value_of(label: str) -> Replacement:
@@ -186,11 +184,11 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     (karpenter.DisruptionBudget, "nodes"): _share,
     (karpenter.DisruptionBudget, "duration"): _lasting,
     (karpenter.DisruptionBudget, "schedule"): _schedule,
-    (karpenter.Subnet, "zone"): _value_of(_ZONE),
+    (karpenter.Subnet, "zone"): _value_of(ZONE),
     (karpenter.CapacityReservation, "id"): _value_of(f"{karpenter.AWS}/capacity-reservation-id"),
     (karpenter.CapacityReservation, "reservation_type"): _value_of(f"{karpenter.AWS}/capacity-reservation-type"),
     (karpenter.CapacityReservation, "instance_type"): _value_of("node.kubernetes.io/instance-type"),
-    (karpenter.CapacityReservation, "availability_zone"): _value_of(_ZONE),
+    (karpenter.CapacityReservation, "availability_zone"): _value_of(ZONE),
     # prices are confidential, and decide only the order of instance types
     (karpenter.NodeOverlaySpec, "price"): lambda _value, _names: None,
     (karpenter.NodeOverlaySpec, "price_adjustment"): lambda _value, _names: None,

@@ -10,21 +10,21 @@ from msgspec.structs import replace
 
 from kschedx.explain.cause_kinds import DevicePluginDown
 from kschedx.findings.nodes import CORDON_TAINT
-from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import amount_text, joined, listed, resource_name
 from kschedx.fixes.proposal import ClusterObject, Cost, Ground, Group, Proposal, ResourceAmount, Step
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.storage import CSINode
 from kschedx.kube.types import LOST_TAINTS, Node, Taint
 from kschedx.render.wording import count
+from kschedx.simulate.node_changes import cordoned
 from kschedx.snapshot.columns import ClusterRow
 
 SHOWN_LABELS = 4
 SHUT_DOWN = "node.cloudprovider.kubernetes.io/shutdown"
-ZONE = "topology.kubernetes.io/zone"
 
 
 class NodeStep(Step, frozen=True, kw_only=True):
@@ -56,8 +56,7 @@ class Uncordon(NodeStep, frozen=True, kw_only=True):
         return f"uncordon {self.node}"
 
     def edit(self, node: Node) -> Node:
-        opened = replace(node, spec=replace(node.spec, unschedulable=False))
-        return _without_taints(opened, lambda taint: taint.key == CORDON_TAINT)
+        return cordoned(node, unschedulable=False)
 
     def commands(self) -> tuple[str, ...]:
         return (shell_command("kubectl uncordon {}", self.node),)
@@ -177,7 +176,7 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
     def edit(self, node: Node) -> Node:
         gone = {fault.taint for fault in self.faults}
         if any(taint.key == CORDON_TAINT for taint in gone):
-            node = replace(node, spec=replace(node.spec, unschedulable=False))
+            node = cordoned(node, unschedulable=False)
         return _without_taints(node, lambda taint: taint in gone)
 
     def repairs(self) -> Iterator[tuple[ClusterRow, Taint, str]]:

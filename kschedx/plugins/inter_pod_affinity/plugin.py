@@ -18,7 +18,6 @@ from kschedx.findings import (
     PodAffinityUnsatisfied,
     PodAntiAffinityConflict,
 )
-from kschedx.findings.topology import HOSTNAME
 from kschedx.framework.args import InterPodAffinityArgs
 from kschedx.framework.interface import (
     PRE_FILTER_SKIP,
@@ -37,6 +36,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.status import MAX_NODE_SCORE, SKIP, SUCCESS, Code, Status, Verdicts, error
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import Labels, Pod
 from kschedx.plugins.inter_pod_affinity.terms import (
     NO_LABELS,

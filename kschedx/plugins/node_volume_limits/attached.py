@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
+from kschedx.findings import ClaimNotFound
+from kschedx.framework.status import Code, Status, worded_error
 from kschedx.kube.storage import (
     PREFIX,
     PersistentVolumeClaim,
@@ -20,6 +22,7 @@ from kschedx.kube.storage import (
     translated,
 )
 from kschedx.kube.types import ObjectMeta, PodSpec, Volume
+from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, Memo, cluster_rows, distinct
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
@@ -79,6 +82,15 @@ class VolumeError(Exception):
         """`namespace/name` of a missing claim, else empty."""
         self.volume = volume
         self.ephemeral = ephemeral
+
+    def status(self, release: Release) -> Status:
+        """Return the status that rejects a pod whose own volumes cannot be counted, on every node."""
+        if not self.missing_claim:
+            return worded_error(str(self))
+        missing = ClaimNotFound(claim=self.missing_claim, volume=self.volume, ephemeral=self.ephemeral)
+        unresolvable = release.behaviour.missing_claim_is_unresolvable
+        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.ERROR
+        return Status(code=code, reasons=(str(self),), findings=(missing,))
 
 
 def is_counted(volume: Volume) -> bool:

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedx.findings import AttachedVolume, ClaimNotFound, Finding, PluginMessage, VolumeLimitExceeded
+from kschedx.findings import AttachedVolume, Finding, PluginMessage, VolumeLimitExceeded
 from kschedx.framework.interface import (
     PRE_FILTER_SKIP,
     CycleState,
@@ -80,7 +80,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         try:
             wanted = self._disks(pod.metadata, pod.spec.volumes, is_new=True)
         except VolumeError as wrong:
-            return self._refused(wrong, len(nodes))
+            return Verdicts.everywhere(len(nodes), wrong.status(self.handle.release))
         attaching = ~self._is_migrated[nodes.rows] if wanted else np.zeros(len(nodes), dtype=np.bool_)
         limits = allocatable_limit(nodes, self.limit_key, _NO_LIMIT)
         exceeded = np.zeros(len(nodes), dtype=np.bool_)
@@ -104,16 +104,6 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
     def _may_count(self, volume: Volume) -> bool:
         has_claim = volume.persistent_volume_claim is not None or volume.ephemeral is not None
         return has_claim or self.disk(volume) is not None
-
-    def _refused(self, wrong: VolumeError, count: int) -> Verdicts:
-        """Reject all nodes, because the pod's own volumes cannot be counted."""
-        unresolvable = wrong.missing_claim and self.handle.release.behaviour.missing_claim_is_unresolvable
-        finding: Finding = PluginMessage(text=str(wrong))
-        if wrong.missing_claim:
-            finding = ClaimNotFound(claim=wrong.missing_claim, volume=wrong.volume, ephemeral=wrong.ephemeral)
-        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.ERROR
-        everywhere = np.ones(count, dtype=np.bool_)
-        return Verdicts.first_of((everywhere, code, str(wrong)), explain=lambda _: (finding,))
 
     # --- a pod's volumes
 

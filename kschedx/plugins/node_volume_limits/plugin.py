@@ -11,10 +11,8 @@ from msgspec import Struct
 
 from kschedx.findings import (
     AttachedVolume,
-    ClaimNotFound,
     DriverNotInstalled,
     Finding,
-    PluginMessage,
     VolumeLimitExceeded,
 )
 from kschedx.framework.interface import (
@@ -26,7 +24,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
+from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, worded_error
 from kschedx.kube.storage import CSINode, csi_limit_key
 from kschedx.kube.types import Pod
 from kschedx.plugins.node_volume_limits.attached import (
@@ -204,12 +202,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         try:
             mounted = list(attachable_volumes(pod.metadata, pod.spec.volumes, storage, migrated=migrated, is_new=True))
         except VolumeError as wrong:
-            if not wrong.missing_claim:
-                return _error(str(wrong))
-            missing = ClaimNotFound(claim=wrong.missing_claim, volume=wrong.volume, ephemeral=wrong.ephemeral)
-            unresolvable = self.handle.release.behaviour.missing_claim_is_unresolvable
-            code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.ERROR
-            return Status(code=code, reasons=(str(wrong),), findings=(missing,))
+            return wrong.status(self.handle.release)
         return tuple({volume.name: volume for volume in mounted}.values())
 
     def _attachable(self, pod: Pod, migrated: frozenset[str]) -> tuple[Attachable, ...]:
@@ -252,7 +245,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             counts = self._where_migrated(plugin)[nodes.rows] if plugin else np.ones(len(nodes), dtype=np.bool_)
             for row in each_row(rows_where((nodes.count_where(broken) > 0) & limited & counts)):
                 pod = next(int(pod) for pod in nodes.pods_on(row) if broken[pod])
-                answers.reject(np.arange(len(nodes)) == row, _error(str(errors[pod])))
+                answers.reject(np.arange(len(nodes)) == row, worded_error(str(errors[pod])))
 
     def _reject_excess(
         self, answers: _Answers, limited: BoolArray, volumes: Sequence[Attachable], nodes: NodeTable
@@ -324,10 +317,6 @@ class _Answers:
             reasons=Column(self._case, [status.reasons for status in self._statuses]),
             explain=lambda row: self._explain[int(self._case[row])](row),
         )
-
-
-def _error(text: str) -> Status:
-    return Status(code=Code.ERROR, reasons=(text,), findings=(PluginMessage(text=text),))
 
 
 def _drivers(csi_node: CSINode | None) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, plugin_of
 from kschedx.kube.types import Pod
 from kschedx.plugins.volume_binding.binding import (
@@ -78,7 +79,6 @@ BINDING: StateKey[Binding | None] = StateKey("VolumeBinding", "not found")
 """None for a pod without claims."""
 
 _EVERY_CONFLICT = sum(Conflict)
-_HOSTNAME = "kubernetes.io/hostname"
 
 
 class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
@@ -209,7 +209,7 @@ def _named(volume: PersistentVolume) -> frozenset[str]:
     terms = affinity.node_selector_terms if affinity is not None else ()
     named: frozenset[str] = frozenset()
     for term in terms:
-        hosts = [frozenset(e.values) for e in term.match_expressions if e.key == _HOSTNAME and e.operator == "In"]
+        hosts = [frozenset(e.values) for e in term.match_expressions if e.key == HOSTNAME and e.operator == "In"]
         if hosts:
             named |= frozenset.intersection(*hosts)
     return named

@@ -8,7 +8,6 @@ from typing import assert_never
 
 from kschedx.kube.escaping import visible
 from kschedx.render.page import model
-from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed
 
 MOST_ROWS = 20
@@ -79,21 +78,13 @@ def _fixes(fixes: Iterable[model.PageFix], no_fix: str) -> Iterator[str]:
 def _section(section: model.Section) -> Iterator[str]:
     match section:
         case model.Items():
-            yield f"### {plain(section.title)}"
-            yield ""
-            yield from _items(section)
+            yield from _headed(section.title, _items(section))
         case model.Verdicts():
-            yield "### Verdicts"
-            yield ""
-            yield from _verdicts(section)
+            yield from _headed("Verdicts", _verdicts(section))
         case model.Scores():
-            yield "### Scores"
-            yield ""
-            yield from _scores(section)
+            yield from _headed("Scores", _scores(section))
         case model.Candidates():
-            yield "### Preemption"
-            yield ""
-            rows = [
+            candidates = [
                 (
                     f"**{plain(candidate.node)}**" if candidate.best else plain(candidate.node),
                     str(candidate.violations),
@@ -101,45 +92,46 @@ def _section(section: model.Section) -> Iterator[str]:
                 )
                 for candidate in section.candidates
             ]
-            yield from table(("node", "budget violations", "victims"), rows)
+            yield from _headed("Preemption", table(("node", "budget violations", "victims"), candidates))
         case model.Table():
-            yield f"### {plain(section.title)}"
-            yield ""
             cells = [[plain(visible(str(cell))) for cell in row] for row in section.rows]
-            yield from table([plain(column.label) for column in section.columns], cells, section.left_out)
+            labels = [plain(column.label) for column in section.columns]
+            yield from _headed(section.title, table(labels, cells, section.left_out))
         case model.Usage():
-            yield "### Nodes before and after"
-            yield ""
             amounts = [
                 [plain(node), *map(plain, amounts_of_node)]
                 for node, amounts_of_node in zip(section.nodes, section.told, strict=True)
             ]
-            yield from table(("node", *map(plain, section.resources)), amounts)
+            yield from _headed("Nodes before and after", table(("node", *map(plain, section.resources)), amounts))
         case model.Timeline():
             decisions = (f"- {plain(text)}" for text in section.texts[:MOST_ROWS])
             yield from folded(f"{count(len(section.texts), 'decision')}", decisions)
         case model.HeatMap():
-            yield "### Workloads by failure"
-            yield ""
-            yield from table(("workload", "replicas", *map(plain, section.columns)), list(_heat_rows(section)))
+            columns = ("workload", "replicas", *map(plain, section.columns))
+            yield from _headed("Workloads by failure", table(columns, list(_heat_rows(section))))
         case model.Histogram():
-            yield f"### {plain(section.title)}"
-            yield ""
-            yield from table(("nodes with", *map(plain, section.series)), list(_histogram_rows(section)))
+            rows = table(("nodes with", *map(plain, section.series)), list(_histogram_rows(section)))
+            yield from _headed(section.title, rows)
         case model.Flow():
-            yield f"### {plain(section.title)}"
-            yield ""
-            pools = list(map(plain, section.pools))
-            bands = [(pools[old], pools[new], f"{pods:,}") for old, new, pods in section.moves]
-            yield from table((*map(plain, section.sides), "pods"), bands)
-            if section.in_use:
-                yield ""
-                used = [
-                    (pool, *map(plain, sides)) for pool, sides in zip(pools, section.in_use, strict=True) if any(sides)
-                ]
-                yield from table(("pool", *map(plain, section.sides)), used)
+            yield from _headed(section.title, _flow(section))
         case _:
             assert_never(section)
+
+
+def _headed(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield f"### {plain(title)}"
+    yield ""
+    yield from lines
+
+
+def _flow(section: model.Flow) -> Iterator[str]:
+    pools = list(map(plain, section.pools))
+    moves = [(pools[old], pools[new], f"{pods:,}") for old, new, pods in section.moves]
+    yield from table((*map(plain, section.sides), "pods"), moves)
+    if section.in_use:
+        yield ""
+        used = [(pool, *map(plain, sides)) for pool, sides in zip(pools, section.in_use, strict=True) if any(sides)]
+        yield from table(("pool", *map(plain, section.sides)), used)
 
 
 def _histogram_rows(section: model.Histogram) -> Iterator[list[str]]:
@@ -163,8 +155,7 @@ def _heat_rows(section: model.HeatMap) -> Iterator[list[str]]:
 def _items(section: model.Items) -> Iterator[str]:
     """Yield a row for each item, with its fixes in the last column."""
     rows = []
-    for row, at in zip(section.rows, section.detail_of, strict=True):
-        detail = section.details[at]
+    for tone, title, values, detail in section.shown():
         phrases = (
             [plain(listed(detail.members[:MOST_MEMBERS], MOST_MEMBERS, len(detail.members) + detail.left_out))]
             if detail.members
@@ -174,8 +165,7 @@ def _items(section: model.Items) -> Iterator[str]:
         phrases += [f"**fix** {plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
         phrases += [f"**no fix** {plain(detail.no_fix)}"] if detail.no_fix else []
         phrases += [f"**event** {plain(detail.event)}"] if detail.event else []
-        title = f"{Tone(str(row[0])).mark}{plain(str(row[2]))}"
-        rows.append((title, *(plain(str(cell)) for cell in row[3:]), "<br>".join(phrases)))
+        rows.append((f"{tone.mark}{plain(title)}", *(plain(str(cell)) for cell in values), "<br>".join(phrases)))
     yield from table(
         (section.noun, *(plain(column.label) for column in section.columns), "details"), rows, section.left_out
     )

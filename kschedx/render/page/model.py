@@ -6,7 +6,7 @@ as text, never as markup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from itertools import accumulate
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.render.manifests import to_yaml
-from kschedx.render.view import Decider, Fix, Tone, View
+from kschedx.render.view import Decider, Fix, Item, Tone, View, identical, shared
 from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -188,12 +188,43 @@ class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
     details: tuple[Detail, ...]
     detail_of: tuple[int, ...]
     left_out: int
+    groups: tuple[Group, ...] = ()
+    """The rows, as long as not every row is shown; empty if no rows are identical."""
+
+    def shown(self) -> Iterator[tuple[Tone, str, tuple[str | int, ...], Detail]]:
+        """Yield tone, title, values, and details of each group, or of each row if there are no groups."""
+        for group in self.groups or (
+            Group(rows=(at,), size=1, values=row[3:], detail=detail)
+            for at, (row, detail) in enumerate(zip(self.rows, self.detail_of, strict=True))
+        ):
+            tone, _, title, *_ = self.rows[group.rows[0]]
+            detail = self.details[group.detail]
+            if group.size > 1:
+                names = tuple(str(self.rows[row][2]) for row in group.rows)
+                detail = replace(detail, members=names, left_out=group.size - len(names))
+                title = f"{title} and {group.size - 1:,} more"
+            yield Tone(str(tone)), str(title), group.values, detail
+
+
+class Group(Struct, frozen=True, kw_only=True, array_like=True):
+    """Identical rows."""
+
+    rows: tuple[int, ...]
+    """Indices of the rows on the page."""
+    size: int
+    """Their number, with those that the page has no room for."""
+    values: tuple[str | int, ...]
+    """What all of them have: the same text, or a range of numbers."""
+    detail: int
+    """The index of the details that all of them have. Their members are the titles of the rows."""
 
 
 class Detail(Struct, frozen=True, kw_only=True):
     """The details of an opened row."""
 
     facts: tuple[tuple[str, str], ...] = ()
+    commands: tuple[str, ...] = ()
+    """Commands with which facts end."""
     event: str = ""
     fixes: tuple[PageFix, ...] = ()
     no_fix: str = ""
@@ -230,6 +261,7 @@ class Head(Struct, frozen=True, kw_only=True):
     details: tuple[str, ...]
     because: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
+    commands: tuple[str, ...]
     fixes: tuple[PageFix, ...]
     no_fix: str
     event: str
@@ -264,8 +296,7 @@ def page_of(
     The footer has what a citation needs: the `cited` entries, the snapshot's source, and the version. The command line
     adds the command.
     """
-    source = None if snapshot is None else snapshot.source
-    read = () if source is None else (("cluster", source.text), ("taken", source.taken or "unknown"))
+    read = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.taken or "unknown"))
     footer = (*cited, *read, ("kschedx", version("kschedx")))
     itemses = [_items(view)] if view.items else []
     title = " · ".join(filter(None, (view.subject, view.command)))
@@ -277,6 +308,7 @@ def page_of(
             details=tuple(map(visible, view.details)),
             because=tuple(map(visible, (*view.because, *view.roots))),
             facts=_facts(view.facts),
+            commands=_commands(view.facts),
             fixes=tuple(map(_fix, view.fixes)),
             no_fix=visible(view.no_fix),
             event=visible(view.event),
@@ -291,6 +323,10 @@ def page_of(
 
 def _facts(facts: Iterable[Fact]) -> tuple[tuple[str, str], ...]:
     return tuple((visible(fact.label), visible(" · ".join(fact.items))) for fact in facts)
+
+
+def _commands(facts: Iterable[Fact]) -> tuple[str, ...]:
+    return tuple(visible(fact.command) for fact in facts if fact.command)
 
 
 def _fix(fix: Fix) -> PageFix:
@@ -329,20 +365,26 @@ def _items(view: View) -> Items:
     for item in view.items:
         values = (visible(value) if isinstance(value, str) else value for value in item.values)
         row = (item.tone.value, kinds[item.kind], visible(item.title), *values)
-        detail = Detail(
-            facts=_facts(item.facts),
-            event=visible(item.event),
-            fixes=tuple(map(_fix, item.fixes)),
-            no_fix=visible(item.no_fix),
-            members=tuple(map(visible, item.members[:share])),
-            left_out=max(len(item.members) - share, 0),
-        )
+        detail = _detail(item, (*item.facts, *item.own), item.members[:share])
         without_members = () if detail in details else (detail.facts, detail.event, detail.fixes)
         size += len(msgspec.json.encode((row, without_members)))
         if size > MOST_CHARACTERS and rows:
             break
         rows.append(row)
         detail_of.append(details.setdefault(detail, len(details)))
+    groups: list[Group] = []
+    if view.identical_rows:
+        place = {id(item): at for at, item in enumerate(view.items[: len(rows)])}
+        for items in identical(view.items):
+            shown = tuple(place[id(item)] for item in items if id(item) in place)
+            if not shown:
+                continue
+            at = detail_of[shown[0]]
+            if len(items) > 1:
+                common = _detail(replace(items[0], members=()), items[0].facts, ())
+                at = details.setdefault(common, len(details))
+            columns = zip(*(rows[row][3:] for row in shown), strict=True)
+            groups.append(Group(rows=shown, size=len(items), values=tuple(map(shared, columns)), detail=at))
     return Items(
         title=view.list_title,
         noun=view.list_noun,
@@ -352,6 +394,19 @@ def _items(view: View) -> Items:
         details=tuple(details),
         detail_of=tuple(detail_of),
         left_out=len(view.items) - len(rows),
+        groups=tuple(groups) if any(group.size > 1 for group in groups) else (),
+    )
+
+
+def _detail(item: Item, facts: Sequence[Fact], members: Sequence[str]) -> Detail:
+    return Detail(
+        facts=_facts(facts),
+        commands=_commands(facts),
+        event=visible(item.event),
+        fixes=tuple(map(_fix, item.fixes)),
+        no_fix=visible(item.no_fix),
+        members=tuple(map(visible, members)),
+        left_out=len(item.members) - len(members),
     )
 
 

@@ -58,6 +58,13 @@ function chips(label, key, counts, choose) {
     ? make("div", {class: "chips", role: "group", "aria-label": label}, make("span", {class: "label"}, label), ...buttons) : "";
 }
 
+// Details that are open or not, and stay so in the address.
+function fold(key, label, ...content) {
+  const made = make("details", {}, make("summary", {onclick: () => remember(key, made.open ? "" : "1")}, label), ...content);
+  made.open = address.has(key);
+  return made;
+}
+
 // A button that is pressed or not, and stays so in the address.
 function toggle(label, key, choose) {
   const made = make("button", {type: "button", "aria-pressed": String(address.has(key)), onclick: () => {
@@ -77,7 +84,7 @@ function tally(values) {
 // A sortable, filterable list of rows of which only those in sight are in the page.
 // columns: {label, turned, compare(a, b), cell(row) -> element}; text(row) is what the filter looks into, keep(row) the chips.
 // No text is cut: a few rows are as high as each needs, more are all as high as the highest that was in sight needs.
-// name(row) is what the address keeps of the row that is open, pick(row) the elements of its story; print has all of them.
+// name(row) is what the address keeps of the row that is chosen, pick(row) the elements of its story; print has all of them.
 function grid({label, template, columns, rows, text, pick, noun, name, keep = () => true}) {
   const story = make("aside", {class: "story", "aria-live": "polite", tabindex: "0"}, `Choose a ${noun}.`);
   let ROW = 26;
@@ -155,7 +162,7 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
   }
   function select(row) {
     selected = row;
-    if (name) remember(`${label}.open`, name(row));
+    remember(`${label}.open`, name(row));
     draw();
     if (pick) story.replaceChildren(...pick(row));
   }
@@ -221,9 +228,13 @@ const redraws = [];
 addEventListener("beforeprint", () => {
   printing = true;
   redraws.forEach((draw) => draw());
-  document.querySelectorAll("details").forEach((one) => { one.open = true; });
+  document.querySelectorAll("details:not([open])").forEach((one) => { one.open = one.printed = true; });
 });
-addEventListener("afterprint", () => { printing = false; redraws.forEach((draw) => draw()); });
+addEventListener("afterprint", () => {
+  printing = false;
+  redraws.forEach((draw) => draw());
+  document.querySelectorAll("details").forEach((one) => { if (one.printed) one.open = one.printed = false; });
+});
 
 // node-9 comes before node-10, and 900Mi before 1Gi.
 const order = new Intl.Collator("en", {numeric: true}).compare;
@@ -375,7 +386,7 @@ const DRAW = {
       ...counted.map((at) => ({label: `${data.plugins[at]} × ${data.weights[at]}`, number: true, wide: true, down: true,
         compare: by((node) => value(node, at)), cell: (node) => score(node, at)})),
     ];
-    const table = grid({label: "scores", noun: "node", columns, rows, text: (node) => data.nodes[node],
+    const table = grid({label: "scores", noun: "node", columns, rows, name: (node) => data.nodes[node], text: (node) => data.nodes[node],
       template: `${column_width(18, data.nodes, 40)} 5rem minmax(8.5rem, 16fr) ${counted.map(() => "minmax(8.5rem, 16fr)").join(" ")}`});
     const units = ["raw", "normalized", "weighted"].map((name) => make("button", {type: "button", "aria-pressed": name === unit, onclick: () => {
       unit = name;
@@ -390,6 +401,7 @@ const DRAW = {
     zero.length ? make("span", {}, `0 for all of these nodes: ${zero.join(", ")}`) : "");
     const best = data.best > 1 ? `${plural(data.best, "node")} share the highest total: kube-scheduler picks one at random` : `${data.nodes[0]} has the highest total`;
     section("Scores", make("p", {}, best), lead(data), table.tools, legend, table.frame);
+    table.open();
   },
 
   candidates(data) {
@@ -401,7 +413,14 @@ const DRAW = {
   },
 
   items(data) {
-    const rows = data.rows.map((row, at) => ({row, detail: data.details[data.detail_of[at]]}));
+    const all = data.rows.map((row, at) => ({row, detail: data.details[data.detail_of[at]], size: 1}));
+    // Identical rows are one, which stands for them until every row is wanted.
+    const groups = data.groups.map(([members, size, values, detail]) => size === 1 ? all[members[0]] : {
+      row: [...data.rows[members[0]].slice(0, 2), `${data.rows[members[0]][2]} and ${number(size - 1)} more`, ...values],
+      detail: {...data.details[detail], members: members.map((at) => data.rows[at][2]), left_out: size - members.length},
+      size, members: members.map((at) => all[at])});
+    const each_key = `${data.title.toLowerCase()}.each`;
+    const rows = groups.length && !address.has(each_key) ? groups : all;
     const marks = {good: ["✓", "c-pass"], bad: ["✗", "c-reject"], open: ["?", "c-none"], held: ["‖", "c-none"], plain: ["", ""]};
     const columns = [
       {label: data.noun, compare: by(({row}) => row[2]), cell: ({row}) => make("div", {role: "gridcell", title: row[2]},
@@ -410,8 +429,9 @@ const DRAW = {
         label: column.label, number: column.is_number, down: column.is_number, compare: by(({row}) => column.is_number ? quantity(row[3 + at]) : row[3 + at]),
         cell: ({row}) => cell(typeof row[3 + at] === "number" ? number(row[3 + at]) : row[3 + at], column.is_number ? "number" : ""),
       })),
+      ...(groups.length ? [{label: `${data.noun}s`, number: true, down: true, compare: by(({size}) => size), cell: ({size}) => cell(number(size), "number")}] : []),
     ];
-    const texts = (at) => at === 2 ? data.rows.map((row) => `✓ ${row[2]}`) : [data.columns[at - 3].label, ...data.rows.map((row) => row[at])];
+    const texts = (at) => at === 2 ? [...all, ...groups].map(({row}) => `✓ ${row[2]}`) : [data.columns[at - 3].label, ...data.rows.map((row) => row[at])];
     const width = (at) => column_width(at === 2 ? 24 : 7, texts(at));
     const places = [2, ...data.columns.map((_, at) => 3 + at)];
     const title = data.title.toLowerCase(), key = `${title}.kind`;
@@ -425,8 +445,8 @@ const DRAW = {
     const chosen = (wanted, value) => !address.get(wanted) || address.get(wanted) === value;
     const table = grid({
       label: title, noun: data.noun, columns, rows, pick: tell, name: ({row}) => row[2],
-      keep: ({row}) => chosen(key, data.kinds[row[1]]) && facets.every((facet) => chosen(facet.key, row[facet.at])),
-      template: places.map(width).join(" "),
+      keep: (one) => (one.members || [one]).some(({row}) => chosen(key, data.kinds[row[1]]) && facets.every((facet) => chosen(facet.key, row[facet.at]))),
+      template: places.map(width).join(" ") + (groups.length ? " 4rem" : ""),
       text: ({row, detail}) => [row[0], data.kinds[row[1]], ...row.slice(2), ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
     });
     function values(row, facts) {
@@ -434,8 +454,8 @@ const DRAW = {
       return data.columns.map((column, at) => [column.label, row[3 + at]]).filter(([label, text]) => typeof text === "string" && text && !told.has(label));
     }
     function tell({row, detail}) {
-      return [make("h3", {}, row[2]), ...fix_list(detail.fixes, detail.no_fix),
-        make("dl", {}, ...[...values(row, detail.facts), ...detail.facts].flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, text)])),
+      return [make("h3", {}, row[2]), ...fix_list(title, detail.fixes, detail.no_fix),
+        make("dl", {}, ...[...values(row, detail.facts), ...detail.facts].flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, ...to_copy(text, detail.commands))])),
         ...(detail.event ? [make("p", {class: "label"}, "event"), make("p", {class: "mono"}, detail.event)] : []),
         ...(detail.members.length ? [
           make("p", {class: "label"}, plural(detail.members.length + detail.left_out, "entry").replace("entrys", "entries")),
@@ -444,6 +464,7 @@ const DRAW = {
     }
     const kinds = chips("state", key, tally(data.rows.map((row) => data.kinds[row[1]]).filter(Boolean)), () => table.refresh());
     const more = facets.map((facet) => chips(facet.label, facet.key, facet.counts, () => table.refresh()));
+    if (groups.length) table.tools.prepend(toggle(`every ${data.noun}`, each_key, (on) => table.show(on ? all : groups)));
     const is_wide = places.reduce((sum, at) => sum + letters_of(texts(at)), 0) > WIDEST_BESIDE;
     section(data.title, kinds, ...more, table.tools, make("div", {class: is_wide ? "split stacked" : "split"}, table.frame, table.story), left_out(data.left_out, data.noun));
     table.open(rows[0]);
@@ -493,7 +514,7 @@ const DRAW = {
       })),
     ];
     const worst = (row) => data.states[Math.min(...data.state[row].filter(Boolean))] || "";
-    const table = grid({label: "workloads", noun: "workload", columns, rows,
+    const table = grid({label: "workloads", noun: "workload", columns, rows, name: (row) => data.rows[row],
       template: `${column_width(18, data.rows, 40)} 5rem repeat(${data.columns.length}, minmax(7rem, 12rem))`,
       keep: (row) => !address.get("workloads.state") || worst(row) === address.get("workloads.state"),
       text: (row) => `${data.rows[row]} ${data.columns.map((_, at) => data.states[data.state[row][at]]).join(" ")}`});
@@ -501,6 +522,7 @@ const DRAW = {
     const legend = make("div", {class: "legend"}, ...data.states.filter(Boolean).map((state) =>
       make("span", {}, make("span", {class: `key cell ${kinds[state][0]}`}, kinds[state][1]), state)));
     section("Workloads by failure", states, table.tools, legend, table.frame);
+    table.open();
   },
 
   // Side by side for each resource; a bar is as long as its share of all nodes.
@@ -563,12 +585,12 @@ const DRAW = {
 
   table(data) {
     const label = data.title.toLowerCase(), at_first = Number(address.get(`${label}.sort`) || 0);
-    let shown = data.rows, most = STEP, sorted = {column: Math.abs(at_first) - 1, up: at_first >= 0};
+    let shown = data.rows, most = Number(address.get(`${label}.rows`)) || STEP, sorted = {column: Math.abs(at_first) - 1, up: at_first >= 0};
     const filter = make("input", {type: "search", placeholder: "filter", "aria-label": `filter ${data.title}`,
       oninput: () => { remember(`${label}.q`, filter.value); refresh(); }});
     filter.value = address.get(`${label}.q`) || "";
     const count = make("span", {class: "count", role: "status"});
-    const more = make("button", {type: "button", onclick: () => { most += STEP; draw(); }}, "show more");
+    const more = make("button", {type: "button", onclick: () => { most += STEP; remember(`${label}.rows`, most); draw(); }}, "show more");
     const body = make("tbody");
     const heads = data.columns.map((column, at) => make("th", {scope: "col", class: column.is_number ? "number" : ""},
       make("button", {type: "button", onclick: () => sort(at)}, column.label || "name")));
@@ -586,7 +608,6 @@ const DRAW = {
         shown.sort((a, b) => (sorted.up ? compare(a, b) : compare(b, a)));
         heads.forEach((head, at) => head.setAttribute("aria-sort", at !== sorted.column ? "none" : sorted.up ? "ascending" : "descending"));
       }
-      most = STEP;
       draw();
     }
     function draw() {
@@ -626,6 +647,7 @@ const DRAW = {
     table.tools.prepend(each);
     const legend = make("div", {class: "legend"}, make("span", {}, make("span", {class: "key was"}), "before"), make("span", {}, make("span", {class: "key now"}), "after"));
     section("Nodes before and after", table.tools, legend, table.frame);
+    table.open();
   },
 };
 
@@ -651,30 +673,38 @@ function shape(tag, properties, ...children) {
 }
 
 // Fixes are numbered as on the terminal; each copies its commands or its patch.
-function fix_list(fixes, none) {
-  const made = fixes.map((fix) => {
-    const copy = make("button", {type: "button", class: "chip", onclick: async () => {
-      copy.textContent = (await copied(fix.copy)) ? "copied" : "not copied";
-      setTimeout(() => { copy.textContent = "copy"; }, 1500);
-    }}, "copy");
-    return make("li", {}, fix.title, fix.seen ? make("span", {class: "label"}, ` · ${fix.seen} `) : " ",
-      ...(fix.copy ? [copy, make("details", {}, make("summary", {}, /^kube/m.test(fix.copy) ? "commands" : "changes"), make("pre", {tabindex: "0"}, fix.copy))] : []));
-  });
+function fix_list(place, fixes, none) {
+  const made = fixes.map((fix, at) => make("li", {}, fix.title, fix.seen ? make("span", {class: "label"}, ` · ${fix.seen} `) : " ",
+    ...(fix.copy ? [copy_button(fix.copy), fold(`${place}.fix${at + 1}`, /^kube/m.test(fix.copy) ? "commands" : "changes", make("pre", {tabindex: "0"}, fix.copy))] : [])));
   return [...(made.length ? [make("ol", {class: "fixes"}, ...made)] : []), ...(none ? [make("p", {}, make("b", {}, "no fix "), none)] : [])];
+}
+
+function copy_button(text) {
+  const made = make("button", {type: "button", class: "chip", onclick: async () => {
+    made.textContent = (await copied(text)) ? "copied" : "not copied";
+    setTimeout(() => { made.textContent = "copy"; }, 1500);
+  }}, "copy");
+  return made;
+}
+
+// A text, and a button if it ends with one of these commands.
+function to_copy(text, commands) {
+  const command = commands.find((one) => text.endsWith(one));
+  return command ? [text, " ", copy_button(command)] : [text];
 }
 
 function head(data) {
   const line = (label, ...content) => make("div", {class: "fact"}, make("b", {}, label), make("div", {}, ...content));
   const made = data.details.map((detail) => make("p", {}, detail));
   if (data.because.length) made.push(line("because", make("ul", {}, ...data.because.map((cause) => make("li", {}, cause)))));
-  for (const [label, text] of data.facts) made.push(line(label, text));
-  if (data.fixes.length || data.no_fix) made.push(line("fix", ...fix_list(data.fixes, data.no_fix)));
+  for (const [label, text] of data.facts) made.push(line(label, ...to_copy(text, data.commands)));
+  if (data.fixes.length || data.no_fix) made.push(line("fix", ...fix_list("head", data.fixes, data.no_fix)));
   if (data.event) made.push(line("event", make("span", {class: "mono"}, data.event)));
   for (const one of data.deciders) {
     made.push(line(one.name, make("p", {}, one.sentence),
       ...(one.rows.length ? [make("ul", {}, ...one.rows.map(([text, facts]) => make("li", {}, text,
         ...facts.map(([label, told]) => make("div", {class: "label"}, `${label} ${told}`)))))] : []),
-      ...fix_list(one.fixes, ""), ...(one.event ? [make("p", {class: "mono"}, `event ${one.event}`)] : []),
+      ...fix_list(one.name, one.fixes, ""), ...(one.event ? [make("p", {class: "mono"}, `event ${one.event}`)] : []),
       ...(one.recorded ? [make("p", {class: "label"}, one.recorded)] : []), make("p", {class: "label"}, one.basis.join(" · "))));
   }
   for (const note of data.notes) made.push(line("note", note));
@@ -708,4 +738,6 @@ async function copied(text) {
 
 head(page.head);
 for (const one of page.sections) DRAW[one.kind](one);
-document.getElementById("screen").open = false;
+const screen_text = fold("text", "As text", document.querySelector("#screen pre"));
+document.getElementById("screen").replaceWith(screen_text);
+screen_text.id = "screen";

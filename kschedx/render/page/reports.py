@@ -91,7 +91,7 @@ from kschedx.render.words.comparison import (
     side_texts,
     side_titles,
 )
-from kschedx.simulate.drain import DrainOutcome, DrainResult
+from kschedx.simulate.drain import REFUSES, STAYS, DrainOutcome, DrainResult
 from kschedx.simulate.simulation import NodeUse, Simulation
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -216,7 +216,7 @@ def simulation_page(simulation: Simulation) -> Page:
 
 def result_simulation_page(simulation: Simulation) -> Page:
     """Return the page of a run of changes or of drains."""
-    if not simulation.drained:
+    if simulation.changes or not simulation.drained:
         return simulation_page(simulation)
     return drains_page(simulation, each=len(simulation.drained) == simulation.before.cluster.count > 1)
 
@@ -230,7 +230,7 @@ def drains_view(
     items = []
     for number, drain_result in enumerate(sorted(drained, key=lambda drain: drain.is_done)):
         story = stranded_story(simulation, drain_result) if not each and number < MOST_STORIES else None
-        facts = list(drain_facts(drain_result, story))
+        facts = list(drain_facts(drain_result, story, with_pods=not each))
         if drain_result.is_refused and drain_result.node in then:
             facts.append(Fact(label="forced", items=(verdict(then[drain_result.node]),)))
         items.append(
@@ -242,11 +242,14 @@ def drains_view(
                 facts=tuple(facts),
                 fixes=story_fixes(story),
                 no_fix=story.explanation.no_fix if story is not None and story.mended is None else "",
-                members=tuple(
-                    f"{leaves.pod} → {leaves.node or 'pending'}" for leaves in drain_result.of(DrainOutcome.EVICTED)
+                members=(
+                    *(f"{stays.pod} is not evicted" for stays in drain_result.of(*REFUSES, *STAYS)),
+                    *(f"{leaves.pod} → {leaves.node or 'pending'}" for leaves in drain_result.of(DrainOutcome.EVICTED)),
                 ),
             )
         )
+    causes = Counter(map(_blocked, items))
+    items.sort(key=lambda item: (item.tone is Tone.GOOD, -causes[_blocked(item)]))
     return View(
         command="kschedx drain",
         headline=drains_headline(drained),
@@ -256,7 +259,13 @@ def drains_view(
         list_title="Nodes",
         list_noun="node",
         list_columns=(("pods evicted", True), ("result", False)),
+        identical_rows=each,
     )
+
+
+def _blocked(item: Item) -> tuple[object, ...]:
+    """Return the result and the causes of a drain."""
+    return item.values[1], item.facts
 
 
 def _drain_kind(drained: DrainResult) -> str:
@@ -385,6 +394,7 @@ def fit_view(fit: Fit) -> View:
         list_title="Nodes",
         list_noun="node",
         list_columns=(("more", True), ("cpu", False), ("memory", False), ("pods", False)),
+        identical_rows=True,
     )
 
 
@@ -549,4 +559,5 @@ def doctor_page(diagnosis: Diagnosis) -> Page:
     columns = (Column(label="kind"), Column(label="objects", is_number=True))
     lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)
     sections = (Table(title="Objects", columns=columns, rows=kinds),)
-    return page_of(doctor_view(diagnosis), lines, sections, cited=(("cluster", diagnosis.inventory.source),))
+    cited = (("cluster", diagnosis.inventory.source), ("taken", diagnosis.inventory.time or "unknown"))
+    return page_of(doctor_view(diagnosis), lines, sections, cited=cited)

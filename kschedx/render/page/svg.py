@@ -7,7 +7,6 @@ from html import escape
 
 from kschedx.render.page.model import Items, Page, PageFix, Scores, Verdicts
 from kschedx.render.terminal import wrapped
-from kschedx.render.view import Tone
 from kschedx.render.wording import count
 
 MOST_ROWS = 12
@@ -81,7 +80,7 @@ def _fixes_of_rows(page: Page) -> Iterator[PageFix]:
     """Yield the fixes of an answer's rows, in the order of the rows."""
     for section in page.sections:
         if isinstance(section, Items):
-            yield from (fix for detail in section.detail_of for fix in section.details[detail].fixes)
+            yield from (fix for _, _, _, detail in section.shown() for fix in detail.fixes)
 
 
 def _rows(page: Page) -> Iterator[str]:
@@ -89,9 +88,8 @@ def _rows(page: Page) -> Iterator[str]:
     for section in page.sections:
         match section:
             case Items():
-                for row in section.rows:
-                    cells = "  ".join(str(cell) for cell in row[3:] if cell != "")
-                    yield f"{Tone(str(row[0])).mark}{row[2]}  {cells}"
+                for tone, title, values, _ in section.shown():
+                    yield f"{tone.mark}{title}  {'  '.join(str(cell) for cell in values if cell != '')}"
                 return
             case Verdicts():
                 for members in section.groups:

@@ -29,7 +29,7 @@ from kschedx.findings import (
     VolumeNodeAffinityMismatch,
 )
 from kschedx.findings.nodes import TermMatch
-from kschedx.findings.topology import HOSTNAME
+from kschedx.kube.names import HOSTNAME
 from kschedx.render.wording import balance, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kschedx import findings
 from kschedx.explain.diagnosis import LabelHint, UnwellNodes
-from kschedx.findings.topology import HOSTNAME
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import Node, Taint
 from kschedx.plugins.taint_toleration import untolerated_taint
 from kschedx.render.wording import Brief, Fact, Words, count, in_words, listed

@@ -26,9 +26,10 @@ from kschedx.karpenter.rejections import (
     NotTolerated,
     PortTaken,
 )
-from kschedx.karpenter.requirements import ZONE, LabelRequirement, NothingInCommon, RequirementConflict, UnknownLabel
+from kschedx.karpenter.requirements import LabelRequirement, NothingInCommon, RequirementConflict, UnknownLabel
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
+from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import NodeCondition, Pod
 from kschedx.render.wording import Fact, amount, count, listed
