@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from itertools import takewhile
+from itertools import islice, takewhile
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -519,20 +519,16 @@ class Queue:
     ) -> int:
         """Assign identical pods from this place of the queue on, as long as their nodes are known from earlier pods.
         Returns how many these are: 0 if there are so many that they are one step (`joins`)."""
-        run, row = self._run, waiting[at][1]
-        number = identical.get(row)
+        row, pods = waiting[at][1], self._run.cluster.pods
         self._is_open = self._may_be_undecidable or self._may_be_open(row)
-        if number is None or self._is_open or run.cluster.pods.nominations:
-            return 0
-        if joins and at + MANY_ALIKE < len(waiting) and identical.get(waiting[at + MANY_ALIKE][1]) == number:
+        if row not in identical or self._is_open or pods.nominations or (joins and _are_many(waiting, at, identical)):
             return 0
         ties = list[ClusterRows]()
-        rows, nodes = self._bind_identical(waiting, at, identical, decided - 1, ties)
+        rows, nodes = self._bind_identical(_alike(waiting, at, identical), decided, len(waiting) - at, ties)
         placed, small = rows.tolist(), self._row_type
-        keys = run.cluster.pods.keys(placed)
-        for place, key, best, node in zip(placed, keys, ties, each_cluster_row(nodes), strict=True):
+        for place, key, best, node in zip(placed, pods.keys(placed), ties, each_cluster_row(nodes), strict=True):
             decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
-            self.steps.append(QueueStep(run=run, pod=place, key=key, decision=decision, node=node))
+            self.steps.append(QueueStep(run=self._run, pod=place, key=key, decision=decision, node=node))
         return len(placed)
 
     def _join_identical(
@@ -540,19 +536,16 @@ class Queue:
     ) -> int:
         """Make the next pods in the queue a part of the last step, if many are identical to its pod and placed like it.
         Returns how many these are."""
-        run, step, number = self._run, self.steps[-1], identical.get(self.steps[-1].pod)
-        if number is None or self._is_open or step.decision is None or step.released or run.cluster.pods.nominations:
+        run, step = self._run, self.steps[-1]
+        if self._is_open or step.decision is None or step.released or run.cluster.pods.nominations:
             return 0
-        last = at + MANY_ALIKE - 1
-        if last >= len(waiting) or identical.get(waiting[last][1]) != number:
+        if not _are_many(waiting, at - 1, identical) or run.known_decision(waiting[at][1]) is None:
             return 0
-        if run.known_decision(waiting[at][1]) is None:
-            return 0
+        same = _alike(waiting, at, identical)
         if step.node is not None:
-            rows, nodes = self._bind_identical(waiting, at, identical, decided, None)
+            rows, nodes = self._bind_identical(same, decided, len(waiting) - at, None)
         else:
-            same = takewhile(lambda place: identical.get(place[1]) == number, waiting[at:])
-            rows = np.array([row for _, row in same], dtype=np.int64)
+            rows = np.array([*same], dtype=np.int64)
             nodes = ClusterRows(np.full(len(rows), -1))
         if len(rows):
             signed = np.min_scalar_type(-len(run.cluster.node_names))
@@ -560,30 +553,21 @@ class Queue:
         return len(rows)
 
     def _bind_identical(
-        self,
-        waiting: Sequence[QueuePlace],
-        at: int,
-        identical: Mapping[int, int],
-        decided: int,
-        ties: list[ClusterRows] | None,
+        self, same: Iterator[int], decided: int, left: int, ties: list[ClusterRows] | None
     ) -> tuple[IntArray, ClusterRows]:
-        """Return the identical pods from this place of the queue on that `Run.bind_identical` assigns, and their
-        nodes."""
-        number, left, nodes = identical[waiting[at][1]], decided + len(waiting) - at, cluster_rows([])
-
-        def goes_on(place: int) -> bool:
-            return place < len(waiting) and identical.get(waiting[place][1]) == number
+        """Return the first of some identical pods, which `Run.bind_identical` assigns, and their nodes. `decided` and
+        `left` are the numbers of pods for the progress."""
+        rows, nodes, size = np.zeros(0, dtype=np.int64), cluster_rows([]), FEW_ALIKE
 
         def seen(more: int) -> None:
-            say(Phase.SCHEDULING, decided + len(nodes) + more, left, "pods")
+            say(Phase.SCHEDULING, decided + len(nodes) + more, decided + left, "pods")
 
-        size = FEW_ALIKE
         while size:
-            places = takewhile(goes_on, range(at + len(nodes), at + len(nodes) + size))
-            rows = np.array([waiting[place][1] for place in places], dtype=np.int64)
-            more = self._run.bind_identical(rows, self._pick, ties, seen, ends=len(rows) < size)
-            nodes, size = ClusterRows(np.concatenate([nodes, more])), 2 * size if len(more) == size else 0
-        return np.array([row for _, row in waiting[at : at + len(nodes)]], dtype=np.int64), nodes
+            batch = np.array([*islice(same, size)], dtype=np.int64)
+            more = self._run.bind_identical(batch, self._pick, ties, seen, ends=len(batch) < size)
+            rows, nodes = np.concatenate([rows, batch[: len(more)]]), ClusterRows(np.concatenate([nodes, more]))
+            size = 2 * size if len(more) == size else 0
+        return rows, nodes
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
         """Return the members that stay pending (all if too few fit a node), and the recreated pods as `_decide`
@@ -602,9 +586,7 @@ class Queue:
                 self.steps += [self._undecided(row, str(error)) for row in members]
                 return places, again
             if isinstance(chosen, Decision):
-                self.steps += [
-                    QueueStep(run=self._run, pod=row, key=self._key(row), decision=chosen) for row in members
-                ]
+                self.steps += [self._step(row, chosen) for row in members]
                 return places, again
             self._trial = chosen
             left: list[QueuePlace] = []
@@ -695,6 +677,9 @@ class Queue:
     def _undecided(self, row: int, why: str) -> QueueStep:
         return QueueStep(run=self._run, pod=row, key=self._key(row), decision=None, undecided=why)
 
+    def _step(self, row: int, decision: Decision, node: ClusterRow | None = None) -> QueueStep:
+        return QueueStep(run=self._run, pod=row, key=self._key(row), decision=self._short(decision), node=node)
+
     def _decide(self, row: int, then: int | None = None, *, preempts: bool = True) -> tuple[bool, list[int] | None]:
         """Return whether the pod is placed, and the recreated victims; None if there are no victims and no deallocated
         devices. `then` is the next pod in the queue; `preempts`: the pod may preempt others."""
@@ -709,9 +694,7 @@ class Queue:
                 tried = None if self._trial is None else self._trial.nodes.get(row)
                 node = self._pick(decision.choice) if tried is None else tried
                 self._run.bind(row, node, None if self._is_open else then)
-                self.steps.append(
-                    QueueStep(run=self._run, pod=row, key=self._key(row), decision=self._short(decision), node=node)
-                )
+                self.steps.append(self._step(row, decision, node))
                 return True, again
             filter_result = decision.post_filter if preempts else None
             released = filter_result.released if filter_result is not None else {}
@@ -719,11 +702,7 @@ class Queue:
                 again = again or []
             if filter_result is None or not filter_result.status.is_success or not filter_result.best:
                 self._run.cluster.nominate(row, None)
-                self.steps.append(
-                    QueueStep(
-                        run=self._run, pod=row, key=self._key(row), decision=self._short(decision), released=released
-                    )
-                )
+                self.steps.append(replace(self._step(row, decision), released=released))
                 return False, again
             again = [*(again or ()), *self._preempt(row, decision, filter_result)]
 
@@ -773,13 +752,9 @@ class Queue:
             if nominated == name and priorities[other] < priorities[row]:
                 cluster.nominate(other, None)
         self._run.nominate(row, node)
-        short = self._short(decision)
         self.steps.append(
-            QueueStep(
-                run=self._run,
-                pod=row,
-                key=self._key(row),
-                decision=short,
+            replace(
+                self._step(row, decision),
                 nominated=node,
                 tied=filter_result.best,
                 victims=victims,
@@ -812,6 +787,19 @@ class Queue:
             best = ClusterRows(decision.best.astype(self._row_type))
             self._latest = decision, replace(decision, best=best, post_filter=None)
         return self._latest[1]
+
+
+def _alike(waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> Iterator[int]:
+    """Yield the pod at this place of the queue and those that follow it, as long as they are identical."""
+    number = identical[waiting[at][1]]
+    rows = (waiting[place][1] for place in range(at, len(waiting)))
+    return takewhile(lambda row: identical.get(row) == number, rows)
+
+
+def _are_many(waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> bool:
+    """Return whether so many identical pods follow the one at this place that they are one step."""
+    number, last = identical.get(waiting[at][1]), at + MANY_ALIKE
+    return number is not None and last < len(waiting) and identical.get(waiting[last][1]) == number
 
 
 def _candidate(filter_result: PostFilterResult, node: ClusterRow) -> Candidate:
