@@ -22,7 +22,6 @@ from kschedx.framework.moving import Decision, Run, shares_columns
 from kschedx.framework.moving.pod_groups import Trial, choose_placement, preempt_for_group, shortfall
 from kschedx.framework.replicas import Pick
 from kschedx.framework.scheduler import queue_order
-from kschedx.framework.status import Candidate
 from kschedx.inquiry.pod import decided
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
@@ -648,7 +647,7 @@ class Queue:
         preemption = preempt_for_group(run, group, members, missing, run.profile_of(members[0]), self._pick)
         if not preemption.victims:
             return None
-        keys = tuple(map(self._key, preemption.victims))
+        keys = tuple(run.cluster.pods.keys(preemption.victims))
         again = self._evict(preemption.victims)
         decision = Decision(outcome=Outcome.UNSCHEDULABLE, message=preemption.message)
         for number, step in enumerate(steps):
@@ -675,10 +674,12 @@ class Queue:
         self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
 
     def _undecided(self, row: int, why: str) -> QueueStep:
-        return QueueStep(run=self._run, pod=row, key=self._key(row), decision=None, undecided=why)
+        return QueueStep(run=self._run, pod=row, key=self._run.cluster.pods.key(row), decision=None, undecided=why)
 
     def _step(self, row: int, decision: Decision, node: ClusterRow | None = None) -> QueueStep:
-        return QueueStep(run=self._run, pod=row, key=self._key(row), decision=self._short(decision), node=node)
+        return QueueStep(
+            run=self._run, pod=row, key=self._run.cluster.pods.key(row), decision=self._short(decision), node=node
+        )
 
     def _decide(self, row: int, then: int | None = None, *, preempts: bool = True) -> tuple[bool, list[int] | None]:
         """Return whether the pod is placed, and the recreated victims; None if there are no victims and no deallocated
@@ -705,9 +706,6 @@ class Queue:
                 self.steps.append(replace(self._step(row, decision), released=released))
                 return False, again
             again = [*(again or ()), *self._preempt(row, decision, filter_result)]
-
-    def _key(self, row: int) -> str:
-        return self._run.cluster.pods.key(row)
 
     def _decision(self, row: int) -> Decision:
         """Return the decision about a pod. Raises `UndecidableError` if unknown facts could reject the pod."""
@@ -742,9 +740,9 @@ class Queue:
         """Delete the victims at once; pods of lower priority lose their nomination for the node. Returns the recreated
         victims."""
         node = self._pick(cluster_rows(filter_result.best))
-        victims = _candidate(filter_result, node).victims
-        cluster = self._run.cluster
-        keys = tuple(map(self._key, victims))
+        candidates, cluster = filter_result.candidates, self._run.cluster
+        victims = candidates[bisect_left(candidates, node, key=attrgetter("node"))].victims
+        keys = tuple(cluster.pods.keys(victims))
         again = self._evict(victims)
         priorities = cluster.pods.priorities
         name = cluster.node_names[node]
@@ -800,7 +798,3 @@ def _are_many(waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, in
     """Return whether so many identical pods follow the one at this place that they are one step."""
     number, last = identical.get(waiting[at][1]), at + MANY_ALIKE
     return number is not None and last < len(waiting) and identical.get(waiting[last][1]) == number
-
-
-def _candidate(filter_result: PostFilterResult, node: ClusterRow) -> Candidate:
-    return filter_result.candidates[bisect_left(filter_result.candidates, node, key=attrgetter("node"))]
