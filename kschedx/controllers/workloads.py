@@ -30,6 +30,7 @@ from kschedx.kube.workloads import (
     made_of,
     owned_replica_sets,
     pod_from_workload,
+    qualified_kind,
 )
 from kschedx.snapshot.columns import BoolArray, IntArray, paired, rows_by_group
 from kschedx.snapshot.pods import PodCopies, PodTable
@@ -221,7 +222,7 @@ class Owners:
                     deployment = guess
             if deployment:
                 return Workload("Deployment", namespace, deployment)
-        return Workload(owner.kind, namespace, owner.name)
+        return Workload(qualified_kind({"kind": owner.kind, "apiVersion": owner.api_version}), namespace, owner.name)
 
     def _may_belong_to(self, owner: OwnerReference, workload: Workload) -> bool:
         """Whether pods of this owner may belong to the workload: a Deployment's pods belong to its ReplicaSets."""
@@ -474,7 +475,7 @@ def workload_of(manifest: Manifest) -> Workload:
     metadata = map_at(manifest, "metadata")
     namespace = str(metadata.get("namespace") or "default")
     name = metadata.get("name") or metadata.get("generateName") or ""
-    return Workload(str(manifest.get("kind")), namespace, str(name))
+    return Workload(qualified_kind(manifest), namespace, str(name))
 
 
 def title(manifest: Manifest) -> str:

@@ -25,6 +25,7 @@ from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attached import is_counted, within_every_limit
+from kschedx.plugins.volume_binding.binding import REASON_UNBOUND_IMMEDIATE
 from kschedx.snapshot.pod_groups import find_group, group_name
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
@@ -670,19 +671,18 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         return ("PersistentVolumeClaim", name) if _is_unread(snapshot, "PersistentVolumeClaim", namespace) else None
     bound, named = claim.spec.volume_name, claim.storage_class
     if bound:
+        # an API server stored it, so the cluster has its volume: without it, the claim would be Lost
+        has_volume = claim.status.phase == "Bound" and bool(claim.metadata.creation_timestamp)
+        is_left_out = has_volume and not (storage.volumes or snapshot.source.is_complete("PersistentVolume"))
         is_there = bound in storage.volumes or not _is_unread(snapshot, "PersistentVolume")
-        if (
-            claim.status.phase == "Bound"
-            and claim.metadata.creation_timestamp  # an API server stored it, so the cluster has its volume
-            and not storage.volumes
-            and not snapshot.source.is_complete("PersistentVolume")
-        ):
-            is_there = False  # without its volume it would be Lost
-        return None if is_there else ("PersistentVolume", bound)
+        return None if is_there and not is_left_out else ("PersistentVolume", bound)
     if claim.spec.storage_class_name is None and not named and not claim.metadata.creation_timestamp:
         # it does not exist yet and gets the default class, if there is one
         return ("StorageClass", "") if not storage.classes and _is_unread(snapshot, "StorageClass") else None
     if named and named not in storage.classes:
+        event = recorded(snapshot, pod) if storage.volumes_of(named) else None
+        if event is not None and REASON_UNBOUND_IMMEDIATE in event.message:
+            return None  # whether or not the class exists, a volume has to be bound first
         return ("StorageClass", named) if _is_unread(snapshot, "StorageClass") else None
     makes_none = named and storage.classes[named].provisioner == _NO_PROVISIONER
     return ("PersistentVolume", "") if makes_none and _is_unread(snapshot, "PersistentVolume") else None

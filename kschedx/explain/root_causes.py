@@ -405,6 +405,7 @@ def _why_lost(volume: VolumeCandidate, claim: str) -> str:
         "selector": "is not selected by the claim",
         "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
         "volume-mode": f"has volumeMode {volume.detail}",
+        "not-available": f"is {volume.detail}",
     }
     return why.get(volume.lost, "")
 

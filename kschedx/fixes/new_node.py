@@ -30,6 +30,15 @@ from kschedx.findings import (
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import OF_CONTROL_PLANE, is_of_the_kind, labels_for, required_terms
 from kschedx.fixes.trial import Situation
+from kschedx.kube.autoscalers import (
+    MACHINE,
+    OWNER_NAME,
+    OWNER_NAMESPACE,
+    MachineDeployment,
+    MachineSet,
+    OpenShiftMachineSet,
+    Scalable,
+)
 from kschedx.kube.devices import (
     MAX_DEVICES_OF_CLAIM,
     AllocationMode,
@@ -49,6 +58,7 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
 from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity
+from kschedx.snapshot.snapshot import Snapshot
 
 MOST_KINDS = 6
 MOST_OF_A_KIND = 2 * MAX_DEVICES_OF_CLAIM
@@ -324,7 +334,31 @@ def _one_more(node: Node, situation: Situation) -> s.AddNode:
         spec=replace(node.spec, provider_id="", unschedulable=False, taints=taints),
         status=replace(node.status, conditions=conditions),
     )
-    return s.AddNode(node=new, like=node.name, taken=situation.taken_by_daemons(new))
+    scalable = _scalable(node, situation.snapshot)
+    return s.AddNode(
+        node=new,
+        like=node.name,
+        taken=situation.taken_by_daemons(new),
+        scalable="" if scalable is None else f"{scalable[0]} {scalable[1].key}",
+        replicas=0 if scalable is None else scalable[1].spec.replicas or 0,
+    )
+
+
+def _scalable(node: Node, snapshot: Snapshot) -> tuple[str, Scalable] | None:
+    """Return the MachineSet or MachineDeployment that creates nodes like this one, and its kind."""
+    annotations = node.metadata.annotations
+    namespace, _, machine = annotations.get(MACHINE, "").rpartition("/")
+    of_capi = annotations.get(OWNER_NAMESPACE, ""), annotations.get(OWNER_NAME, "")
+    wanted = (
+        ("MachineSet", OpenShiftMachineSet, (namespace, machine.rpartition("-")[0])),
+        ("MachineDeployment", MachineDeployment, (of_capi[0], of_capi[1].rpartition("-")[0])),
+        ("MachineSet", MachineSet, of_capi),
+    )
+    for kind, record, key in wanted:
+        for item in snapshot.of(record) if all(key) else ():
+            if (item.metadata.namespace, item.metadata.name) == key:
+                return kind, item
+    return None
 
 
 def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:

@@ -37,7 +37,7 @@ from kschedx.fixes.steps.node import NodeFault
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.kueue import ResourceFlavor, Workload
-from kschedx.kube.names import HOSTNAME, ZONE
+from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE, ZONE_LABELS, first_label
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
@@ -193,9 +193,8 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
         if any(r.key == NODE_NAME_FIELD for r in unmatched):
             yield s.DropNodeNames()
         elif unmatched and not kept:
-            known = place.nodes.cluster.label_keys
-            is_absent = any(names_hardware(finding.key) and finding.key not in known for finding in unmatched)
-            price = s.Cost.STOPGAP if is_absent else s.Cost.CONSTRAINT
+            is_offered = all(_is_offered(requirement, cluster) for requirement in unmatched)
+            price = s.Cost.CONSTRAINT if is_offered else s.Cost.STOPGAP
             yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched, price=price)
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r, place)}
     if labels and len(labels) == len(unmatched) and not misspelled:
@@ -206,6 +205,28 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
             is_first=not place.nodes.cluster.label_keys & labels.keys(),
             is_overwritten=bool(place.node.metadata.labels.keys() & labels.keys()),
         )
+
+
+def _is_offered(requirement: RequirementMatch, cluster: ClusterNodes) -> bool:
+    """Whether dropping a requirement is no worse than adding a node that meets it. It is worse if no node that takes
+    pods has the hardware, or the zone, region, or instance type, and the provider could offer it."""
+    key, wanted = requirement.key, requirement.values
+    if names_hardware(key) and key not in cluster.label_keys:
+        return False
+    if key not in (*ZONE_LABELS, *REGION_LABELS, *INSTANCE_TYPE_LABELS) or requirement.operator not in ("In", "="):
+        return True
+    nodes = [node for node in cluster.nodes if not any(taint.key.startswith(KEPT) for taint in node.spec.taints)]
+    known = {value for node in nodes if (value := node.metadata.labels.get(key))}
+    if known & {*wanted}:
+        return True
+    regions = [value for node in nodes if (value := first_label(node.metadata.labels, REGION_LABELS))]
+    if key in ZONE_LABELS and regions:
+        return not any(value.startswith(region) for value in wanted for region in regions)
+    forms = {_NAMES.sub("", value)[:1] for value in known}
+    return not any(_NAMES.sub("", value)[:1] in forms for value in wanted)
+
+
+_NAMES = re.compile(r"[A-Za-z0-9]+")
 
 
 def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:

@@ -27,7 +27,7 @@ from kschedx.fixes.owners import template_owner
 from kschedx.fixes.resource_remedies import larger_node, resource_remedies
 from kschedx.fixes.storage_remedies import claim_remedies, give_up_volume, volume_remedies
 from kschedx.fixes.trial import Candidate
-from kschedx.kube.names import HOSTNAME
+from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import PodAffinityTerm
 from kschedx.kube.typos import meant_by
@@ -44,8 +44,8 @@ def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: C
         after = replace(before, **fields)
         return s.ChangeRule(kind=s.RuleKind.SPREAD, index=index, before=before, after=after, price=price)
 
-    if meant := _meant_topology(key, place):
-        yield changed(s.Cost.TYPO, topology_key=meant)
+    for meant, price in _known_topologies(key, place):
+        yield changed(price, topology_key=meant)
     own = _own_labels(before.label_selector, place)
     if own is not None:
         yield changed(s.Cost.TYPO, label_selector=own)
@@ -81,14 +81,19 @@ def existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: Candida
     yield from delete_all(finding.pods, finding.pod_count, place)
 
 
-def _meant_topology(key: str, place: Candidate) -> str:
-    """Return the label that nodes have and that was meant, if no node has the topology key; otherwise empty."""
+def _known_topologies(key: str, place: Candidate) -> Iterator[tuple[str, s.Cost]]:
+    """Yield a topology key that nodes have, if no node has this one: the key that was meant, or the zone or host."""
     known = place.nodes.cluster.label_keys
     if key in known:
-        return ""
+        return
     if key.rpartition("/")[2].lower() in _EACH_NODE and HOSTNAME in known:
-        return HOSTNAME
-    return meant_key(key, known)
+        yield HOSTNAME, s.Cost.TYPO
+    elif meant := meant_key(key, known):
+        yield meant, s.Cost.TYPO
+    elif len({*place.nodes.cluster.label(ZONE).values} - {None}) > 1:
+        yield ZONE, s.Cost.POD
+    elif HOSTNAME in known:
+        yield HOSTNAME, s.Cost.POD
 
 
 _EACH_NODE = frozenset({"host", "node", "nodename"})
@@ -119,8 +124,8 @@ def _as_meant(
     """Yield terms that were probably meant, with their costs. One has the topology key that nodes have. If a term
     selects no pod, one has the label or namespace of existing pods. If an anti-affinity term selects only other pods,
     one has the pod's own labels."""
-    if meant := _meant_topology(rule.topology_key, place):
-        yield replace(rule, topology_key=meant), s.Cost.TYPO
+    for meant, price in _known_topologies(rule.topology_key, place):
+        yield replace(rule, topology_key=meant), price
     if isinstance(finding, PodAntiAffinityConflict):
         own = _own_labels(rule.label_selector, place) if misses_pod(place.pod, finding.term) else None
         if own is not None:

@@ -22,6 +22,7 @@ from kschedx.kube.autoscalers import (
     HAMI_PHASE,
     HAMI_REGISTER,
     HAMI_SCHEDULER,
+    OF_OBJECTS,
     TASK_GROUP,
     TASK_GROUPS,
     YUNIKORN_APPLICATION,
@@ -450,6 +451,10 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         look_at = shell_command(f"{known.look_at} {{}} -n {{}}", named, group.metadata.namespace)
         least = group.spec.min_member
         return replace(scheduler, look_at=look_at, phase=group.status.phase, min_member=least)
+    if named and known.record is not None:
+        is_object = _mark(pod, OF_OBJECTS) == named
+        look_at = shell_command(f"{known.look_at} {{}} -n {{}}", named, pod.metadata.namespace)
+        return replace(scheduler, look_at=look_at if is_object else "the events of the pod")
     return _with_task_group(snapshot, pod, known, scheduler) if scheduler.application else scheduler
 
 

@@ -108,6 +108,11 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         """Return whether the workload creates no pods, for a reason of its own."""
         return found.workload is not None and workload_lifecycle(self.clusters.before, found.workload) is not None
 
+    def is_held(self, found: Written) -> bool:
+        """Return whether the workload of the cluster creates no pods, or no more, for a reason of its own."""
+        is_stored = found.document is None
+        return bool(found.workload and state_of(self.clusters.before, found.workload, is_stored=is_stored))
+
     def refused(self, found: Written, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
         """Return the answer of `WithoutDecision.refused`. `count` is the number of refused pods, by default all missing
         ones."""

@@ -557,7 +557,14 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         snapshot = with_bound_pods(snapshot, placed)
         pod = snapshot.pods[snapshot.pods.rows[lacking[0]]]
         scheduler = self.scheduler.on(snapshot)
-        owner, fixes = template_owner(snapshot, pod), find_fixes(scheduler, scheduler.schedule(pod, self.cycle.profile))
+        owner, members = template_owner(snapshot, pod), {member.pod for member in gang.waiting}
+        fixes = [
+            fix
+            for fix in find_fixes(scheduler, scheduler.schedule(pod, self.cycle.profile))
+            if not any(
+                change.delete and f"{change.target.namespace}/{change.target.name}" in members for change in fix.changes
+            )
+        ]
         if len(lacking) == 1:
             return tuple(Fix.of(fix, owner, pod) for fix in fixes)
         whole = []

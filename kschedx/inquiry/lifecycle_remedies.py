@@ -86,6 +86,10 @@ _NO_FINALIZERS: Mapping[str, object] = {"metadata": {"finalizers": None}}
 _NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
 
 
+def _repaired(node: str) -> Fix:
+    return Fix.untried(f"repair {node}, or delete the node if its machine is gone")
+
+
 class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     """A pod that is not created or does not reach kube-scheduler, and the fixes for that."""
 
@@ -117,6 +121,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 phrase = f"{reason} {message}"
                 advice = next((advised for words, advised in REJECTIONS if re.search(words, phrase)), "")
                 yield Fix.untried(advice.format(node=listed(nodes, 3))) if advice else None
+            case RolloutStalled(nodes=nodes) if nodes:
+                yield from map(_repaired, nodes)
             case RolloutStalled(seconds=0):
                 yield from self._rolled_back()
             case Suspended(kind=kind, queue=queue, field=field) if not queue:
@@ -149,7 +155,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     def _of_pod(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:
             case OnLostNode(node=node):
-                yield Fix.untried(f"repair {node}, or delete the node if its machine is gone")
+                yield _repaired(node)
             case KeptBySidecar(running=running):
                 native = f"run {running} as an init container with restartPolicy Always"
                 yield Fix.untried(f"{native}: it ends with the Job's other containers")

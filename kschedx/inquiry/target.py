@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -26,12 +27,14 @@ from kschedx.inquiry.manifests import (
     written_from_custom_resource,
 )
 from kschedx.kube import custom_resources, kueue
-from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject
+from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, ScaledObject
 from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.snapshot.edits import with_applied
+from kschedx.snapshot.pod_groups import group_name
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -293,6 +296,29 @@ def _of_custom_resource(snapshot: Snapshot, target: str, namespace: str) -> Pod 
     return pods[(waiting or rows[-1:])[0]] if rows else None
 
 
+def _member_of_group(snapshot: Snapshot, target: str, namespace: str) -> Pod | None:
+    """Return a pod of `podgroup/NAME`: the first pending one, else the last. Raises `InputError` if it has no pods."""
+    *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
+    namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
+    if word not in _words_for("PodGroup"):
+        return None
+    pods = snapshot.pods
+    marked = pods.labels.where(lambda labels: name in _group_marks(labels))
+    marked |= pods.annotations.where(lambda annotations: name in _group_marks(annotations))
+    marked |= pods.specs.where(
+        lambda spec: name in (group_name(spec, of_workloads=False), group_name(spec, of_workloads=True))
+    )
+    rows = np.flatnonzero(marked & pods.namespaces.where(lambda own: own == namespace)).tolist()
+    if not rows:
+        raise InputError(f'no pod of a PodGroup "{name}" in namespace "{namespace}"')
+    waiting = [row for row in rows if row in pods.pending]
+    return pods[(waiting or rows[-1:])[0]]
+
+
+def _group_marks(marks: Mapping[str, str]) -> tuple[str | None, ...]:
+    return tuple(marks.get(key) for key in (POD_GROUP_LABEL, *GROUP_NAMES))
+
+
 def _owners_of(snapshot: Snapshot, namespace: str, owners: Iterable[OwnerReference]) -> Iterator[OwnerReference]:
     for owner in owners:
         raw = snapshot.workloads.get((owner.kind, namespace, owner.name))
@@ -343,6 +369,8 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[P
         return [snapshot.pods[row]]
     if (pod := _of_custom_resource(snapshot, target, namespace)) is not None:
         return [pod]
+    if (member := _member_of_group(snapshot, target, namespace)) is not None:
+        return [member]
     if (held := _held_by_kueue(snapshot, target, namespace)) is not None:
         return [held]
     if custom := [*_stored_custom_resources(snapshot, target, namespace)]:

@@ -147,7 +147,9 @@ def _is_unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -
     """Return whether an API server has stored a workload, and its controller has not yet written its status."""
     metadata, status = map_at(manifest, "metadata"), map_at(manifest, "status")
     is_stored = bool(metadata.get("uid") and metadata.get("creationTimestamp")) and "status" in manifest
-    if not is_stored or any(status.values()) or workload.kind not in SCALED or not wanted_replicas(manifest):
+    if not is_stored or any(status.values()) or map_at(manifest, "spec").get("suspend") is True:
+        return False
+    if workload.kind not in SCALED or not wanted_replicas(manifest):
         return False
     return not _rows(snapshot, workload) and not any(replica_sets_of(snapshot, workload))
 
@@ -333,6 +335,7 @@ def _held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
         return None
     return (
         _stalled_rollout(snapshot, manifest, rows)
+        or _stalled_by_lost_node(snapshot, manifest, rows)
         or _update_held(snapshot, manifest, rows)
         or _not_scaled(snapshot, workload, len(rows))
     )
@@ -413,6 +416,36 @@ def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
     if not (message or unready):
         return replace(state, seconds=seconds) if isinstance(seconds, int) and seconds else None
     return replace(state, pods=tuple(_unready_text(snapshot, pod) for pod in unready))
+
+
+class _DaemonSetStatus(Struct, frozen=True, rename="camel"):
+    desired_number_scheduled: int = 0
+    updated_number_scheduled: int = 0
+
+
+class _DaemonSet(Struct, frozen=True):
+    status: _DaemonSetStatus = _DaemonSetStatus()
+
+
+def _stalled_by_lost_node(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
+    """Return the state of a DaemonSet whose rollout waits for a pod on a lost node, which counts as unavailable."""
+    if manifest.get("kind") != "DaemonSet":
+        return None
+    status, pods = _converted(manifest, _DaemonSet).status, snapshot.pods
+    if status.updated_number_scheduled >= status.desired_number_scheduled:
+        return None
+    lost = [row for row in rows if is_node_lost(snapshot, pods.node_names[row])]
+    if not lost:
+        return None
+    nodes = tuple(dict.fromkeys(pods.node_names[row] for row in lost))
+    return RolloutStalled(
+        subject=workload_of(manifest).reference,
+        message="",
+        pods=tuple(f"{pods.names[row]} on {pods.node_names[row]}, which is unreachable" for row in lost),
+        nodes=nodes,
+        updated=status.updated_number_scheduled,
+        wanted=status.desired_number_scheduled,
+    )
 
 
 def unready_reason(snapshot: Snapshot, pod: Pod) -> str:
@@ -698,6 +731,8 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     else:
         wanted = wanted_replicas(manifest)
     rows, pods = _rows(snapshot, workload), snapshot.pods
+    if _stalled_by_lost_node(snapshot, manifest, rows) is not None:
+        return None
     if workload.kind == "DaemonSet" and (row := _beside_its_predecessor(pods, rows)) is not None:
         return pods[row]
     for row in rows if workload.kind == "Deployment" else ():

@@ -46,6 +46,9 @@ GROUP_NAMES = (
 )
 """The annotations or labels in which Volcano, KAI, and Koordinator name a pod's group, by precedence."""
 
+OF_OBJECTS = tuple(name for name in GROUP_NAMES if name != "gang.scheduling.koordinator.sh/name")
+"""Those that name a PodGroup."""
+
 YUNIKORN_QUEUE, YUNIKORN_APPLICATION = "yunikorn.apache.org/queue", "yunikorn.apache.org/app-id"
 TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"
 """The task group of a pod, and all task groups of its application as JSON."""
@@ -120,7 +123,13 @@ LABELS = f"{_CAPACITY}labels"
 """`key=value,key=value`."""
 TAINTS = f"{_CAPACITY}taints"
 """`key=value:effect,key:effect`."""
-ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS)
+OWNER_KIND, OWNER_NAME = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name"
+OWNER_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"
+MACHINE = "machine.openshift.io/machine"
+"""On OpenShift: namespace and name of the node's Machine, whose name is that of its MachineSet and a suffix."""
+OF_MACHINES = (OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE, MACHINE)
+"""Annotations of nodes."""
+ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS, *OF_MACHINES)
 
 
 class MachineMeta(Struct, frozen=True, kw_only=True):
@@ -138,6 +147,7 @@ class MachineTemplate(Struct, frozen=True, kw_only=True):
 
 
 class ScalableSpec(Struct, frozen=True, kw_only=True):
+    replicas: int | None = None
     template: MachineTemplate = MachineTemplate()
 
 

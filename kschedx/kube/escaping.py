@@ -134,6 +134,15 @@ _SECRET_URL = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]*[@?][^\s"'<>]*"
 _HOST = re.compile(r"(?:\[[^]\s]*\]|[^:\s@]*)(?::\d*)?")
 
 
+def _masked(key: str, equals: str, value: str) -> str:
+    """Return a pair of a query, without its value unless that is a setting of the API."""
+    is_setting = key in _SETTINGS and re.fullmatch(r"[0-9]{1,9}(ms|s|m|h)?|true|false", value)
+    return f"{key}={value if is_setting else MASK}" if equals else MASK
+
+
+_SETTINGS = frozenset({"timeout", "timeoutSeconds", "limit", "watch", "resourceVersion", "allowWatchBookmarks"})
+
+
 class Url:
     """A URL whose text hides possible secrets: user info, and the values of its query and fragment."""
 
@@ -159,7 +168,7 @@ class Url:
         if self.credentials:
             shown = shown.replace("://", f"://{MASK}@", 1) if "://" in shown else f"{MASK}@{shown}"
         pairs = (pair.partition("=") for pair in values.split("&")) if values else ()
-        masked = "&".join(f"{key}={MASK}" if equals else MASK for key, equals, _ in pairs)
+        masked = "&".join(_masked(*pair) for pair in pairs)
         return f"{shown}{query}{masked}{fragment}{MASK if fragment else ''}"
 
     def __repr__(self) -> str:

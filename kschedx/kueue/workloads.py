@@ -226,7 +226,11 @@ class Job:
 
     @property
     def pending_message(self) -> str:
-        """Kueue's message why it has no quota, or an empty string."""
+        """Kueue's message why it has no quota, or that of its open admission checks; otherwise an empty string."""
+        if self.has_quota:
+            open_checks = [check for check in self.checks if check.state != READY]
+            messages = (f"{check.name} is {check.state}" + f": {check.message}".rstrip(": ") for check in open_checks)
+            return f"admission check {'; '.join(messages)}" if open_checks else ""
         stamped = self.conditions.get("QuotaReserved")
         return stamped.message if stamped is not None and stamped.status == "False" else ""
 

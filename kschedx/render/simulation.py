@@ -274,11 +274,15 @@ def _is_short(lifecycle: Lifecycle) -> bool:
 def simulation_headline(simulation: Simulation) -> str:
     """Return how many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
+    disputed = {*simulation.disputed}
+    placed -= len(disputed)
     is_open = not placed and 0 < pending == undecided
     goal = simulation.goal
     parts = [] if goal is None else [goal_text(goal)]
     if goal is not None and not goal.is_reached and not placed and not pending:
         pass  # its pods never enter the queue
+    elif (disputed or _tells_refusal(simulation)) and not placed and not pending:
+        pass  # the states follow
     elif not placed and not pending:
         drained = simulation.drained
         if not all(drain_result.is_done for drain_result in drained):
@@ -293,7 +297,11 @@ def simulation_headline(simulation: Simulation) -> str:
         those = "the pod is" if pending == 1 else f"{count(pending, 'pod')} are"
         parts.append(f"{those} undecided")
     elif not placed:
-        parts.append(f"all {count(pending, 'pod')} stay pending" if pending > 1 else "the pod stays pending")
+        parts.append(
+            f"{'both' if pending == 2 else f'all {pending:,}'} pods stay pending"
+            if pending > 1
+            else "the pod stays pending"
+        )
     else:
         stay = "stays" if pending == 1 else "stay"
         parts.append(f"{placed:,} of {placed + pending:,} pods are scheduled, {pending:,} {stay} pending")
@@ -308,17 +316,22 @@ def simulation_headline(simulation: Simulation) -> str:
         parts.append(f"{count(len(simulation.kueue.pending), 'Workload')} pending in Kueue")
     if simulation.of_others:
         parts.append(f"{count(len(simulation.of_others), 'pod')} for another scheduler")
-    states = Counter(
-        (_noun(state.lifecycle), "with refused pods" if _is_short(state.lifecycle) else state.state.counted)
-        for state in simulation.states
-        if state.lifecycle is not None and not isinstance(state.lifecycle, NoScheduler)
-    )
+    states: Counter[tuple[str, str]] = Counter()
+    for state in simulation.states:
+        if (facts := state.lifecycle) is not None and not isinstance(facts, NoScheduler):
+            counted = "with refused pods" if _is_short(facts) else state.state.counted
+            states[_noun(facts), counted] += len(disputed) if facts.subject in disputed else 1
     parts += [f"{count(number, noun)} {counted}" for (noun, counted), number in states.items()]
     if refused := sum(replicas.number for replicas in simulation.refused.values()):
         parts.append(f"{count(refused, 'replica')} refused by the API server")
     if undecided and not is_open:
         parts.append(f"{undecided:,} undecided")
     return "; ".join(parts)
+
+
+def _tells_refusal(simulation: Simulation) -> bool:
+    """Return whether the headline goes on with pods that are not created."""
+    return not simulation.drained and any(isinstance(state.lifecycle, Refused) for state in simulation.states)
 
 
 def _kueue(kueue: KueueResult, width: int, most: int) -> list[Text]:
@@ -388,7 +401,7 @@ def _states(simulation: Simulation, width: int, most: int) -> list[Text]:
 
 def workload_tone(result: WorkloadResult) -> Tone:
     if not (result.pending or result.refused):
-        return Tone.GOOD
+        return Tone.OPEN if result.undecided else Tone.GOOD
     return Tone.OPEN if not result.refused and len(result.undecided) == len(result.pending) else Tone.BAD
 
 
@@ -411,6 +424,8 @@ def _workload(result: WorkloadResult, mending: SharedFixes, width: int) -> list[
         text = "undecided" if tone is Tone.OPEN else "pending"
         number = text if wanted == 1 else f"{len(result.pending):,} {text}"
         parts.append(f"{number}: {why}" if why else number)
+    elif result.undecided:
+        parts.append("undecided" if wanted == 1 else f"{len(result.undecided):,} undecided")
     if result.to_come:
         parts.append(f"{result.to_come:,} not created before the others are ready")
     if result.refused:

@@ -17,6 +17,7 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
 from kschedx.inquiry.pod_lifecycle import leaving
+from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
 from kschedx.simulate.node_changes import cordoned
@@ -40,6 +41,10 @@ class SimulationOptions(Struct, frozen=True, kw_only=True):
     force: bool = False
     """Whether a drain deletes pods that no controller recreates."""
     delete_emptydir_data: bool = False
+    disable_eviction: bool = False
+    """Whether a drain deletes pods instead of evicting them, so that no budget counts."""
+    pod_selector: Selector | None = None
+    """The pods that a drain evicts; None for all."""
 
 
 class Mark(Struct, frozen=True, kw_only=True):
@@ -305,9 +310,7 @@ class Simulator:
         evictor = Evictor(
             self,
             self.base,
-            force=self.options.force,
-            delete_emptydir_data=self.options.delete_emptydir_data,
-            recreate=self.options.recreate,
+            self.options,
             scenes=self.scenes,
         )
         self.drained += evictor.drain(nodes, comes_back=comes_back)

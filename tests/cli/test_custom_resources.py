@@ -61,7 +61,7 @@ def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]
             "ksvc/llm",
             {**KNATIVE, "status": condition("Ready", "False", "exceeded quota: dev")},
             1,
-            "✗ ml/svc/llm has no pods: its controller reports a problem",
+            "✗ ml/service.serving.knative.dev/llm has no pods: its controller reports a problem",
         ),
         (
             "jobset/llm",
@@ -73,7 +73,7 @@ def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]
             "vcjob/llm",
             {**VOLCANO, "status": {"state": {"phase": "Aborted"}}},
             1,
-            "✗ ml/job/llm has failed: Aborted",
+            "✗ ml/job.batch.volcano.sh/llm has failed: Aborted",
         ),
         ("jobset/llm", {**JOB_SET, "spec": {**at(JOB_SET, "spec"), "suspend": True}}, 1, "✗ 2 pods are suspended"),
     ],
@@ -118,3 +118,18 @@ def test_pods_are_counted_for_the_custom_resource_that_owns_their_replica_sets(t
     blocker = pod("other", on="b", namespace="ml", spec=POD_SPEC)
     ran = asked(tmp_path, "simulate", objects=[*sets, *pods, blocker])
     assert (ran.code, "✗ ml/rollout/web  1 of 2 assigned · 1 pending" in ran.out) == (1, True)
+
+
+def test_a_pod_group_stands_for_its_members(tmp_path: Path) -> None:
+    group: Manifest = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "namespace": "ml"},
+        "spec": {"minMember": 2},
+    }
+    marks: Manifest = {"annotations": {"scheduling.k8s.io/group-name": "gang"}}
+    members = [pod(name, namespace="ml", metadata=marks, schedulerName="volcano") for name in ("a", "b")]
+    for target in ("podgroup/gang", "pg/gang", "podgroups.scheduling.volcano.sh/gang"):
+        ran = asked(tmp_path, "why", target, objects=[group, *members])
+        assert (ran.code, "ml/gang" in ran.out) == (3, True), target
+    assert asked(tmp_path, "why", "podgroup/gone", objects=[group, *members]).code == 2

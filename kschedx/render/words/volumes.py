@@ -41,6 +41,8 @@ def _claim_unbound(finding: findings.ClaimUnbound) -> Words:
             cause = "only an existing volume can be bound to it"
         case "class-missing":
             cause = ""
+        case "static":
+            cause = f"without a StorageClass {claim.storage_class}, only an existing volume of that class can be bound"
         case "prebound":
             cause = f"it names volume {finding.persistent_volume}, whose binding is not complete"
         case _:
