@@ -652,8 +652,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return Explanation(cycle, scheduler, self.first_notes, autoscalers=self.autoscalers)
 
     def records(self) -> list[dict[str, object]]:
-        """Return a row for each node that reached Filter, with its total if the pod fits. Nodes with a total come first,
-        since polars infers a column's type from its first rows."""
+        """Return a row for each node that reached Filter, with its total if the pod fits. Nodes with a total come
+        first, since polars infers a column's type from its first rows."""
         cycle = self.cycle
         if cycle.filter is None or cycle.nodes is None:
             return []
