@@ -112,7 +112,7 @@ def test_many_nodes_are_rows_with_the_causes_counted() -> None:
     found = [replace(kept, node=f"node-{number}") for number in range(40)]
     lines = [line.plain for line in scale_down_screen(None, (), found, width=80)]
     assert lines[1] == "  others    No allowed disruptions due to blocking budget: 40 nodes"
-    assert "  20 more nodes: -o wide" in lines
+    assert "  node-0 and 39 more  No allowed disruptions due to blocking budget" in lines
     assert len(lines) <= 30
 
 
