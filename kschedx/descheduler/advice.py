@@ -13,7 +13,7 @@ from functools import partial
 from msgspec import Struct, field
 
 from kschedx.descheduler.arguments import BALANCE, DEFAULT_EVICTOR
-from kschedx.descheduler.cluster import Cluster, PodFacts, PodIndex, is_node_ready, pods_of
+from kschedx.descheduler.cluster import Cluster, PodFacts, PodIndex, pods_of
 from kschedx.descheduler.descheduling import API, Descheduling, deschedule
 from kschedx.descheduler.policy import API_VERSION, KIND, PREFERRED, REQUIRED
 from kschedx.descheduler.rounds import Fate
@@ -21,6 +21,7 @@ from kschedx.descheduler.run import Loop
 from kschedx.descheduler.utilization import rounded, shares
 from kschedx.explain.setup import Setup
 from kschedx.kube.autoscalers import MIRROR
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document, document
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE
@@ -241,7 +242,7 @@ class _Trials:
 def _is_open(node: Node) -> bool:
     """Return whether a node is ready, not cordoned, and without a taint that rejects pods."""
     keeps = any(taint.effect in DO_NOT_SCHEDULE for taint in node.spec.taints)
-    return is_node_ready(node) and not node.spec.unschedulable and not keeps
+    return reports_ready(node.status.conditions) and not node.spec.unschedulable and not keeps
 
 
 def policy_of(plugin: str, args: Mapping[str, object], limit: int | None = None) -> Written:

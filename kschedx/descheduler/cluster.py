@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.descheduling import NodeMetrics, PodMetrics, PodStatusFacts
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.quantity import ResourceList, Written
@@ -88,7 +89,7 @@ class PodFacts(Struct, frozen=True, kw_only=True, eq=False, gc=False):
 
     @property
     def is_ready(self) -> bool:
-        return any(condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions)
+        return condition_of(self.status.conditions, "Ready", "True") is not None
 
     @property
     def is_daemon(self) -> bool:
@@ -518,13 +519,12 @@ class StaticFit:
         return known[1]
 
 
-def is_node_ready(node: Node) -> bool:
-    """Return whether the condition Ready is True or absent."""
-    return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
-
-
 def nodes_for(cluster: Cluster, selector: Selector) -> tuple[Node, ...]:
-    return tuple(node for node in cluster.nodes if selector.matches(node.metadata.labels) and is_node_ready(node))
+    return tuple(
+        node
+        for node in cluster.nodes
+        if selector.matches(node.metadata.labels) and reports_ready(node.status.conditions)
+    )
 
 
 def by_namespace(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:

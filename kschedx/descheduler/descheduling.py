@@ -75,7 +75,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
                 "plugin": eviction.plugin,
                 "because": eviction.because,
                 "outcome": landings[eviction.pod.key].fate.value if eviction.pod.key in landings else "",
-                "node": landings[eviction.pod.key].node if eviction.pod.key in landings else "",
+                "node": landings[eviction.pod.key].node or "" if eviction.pod.key in landings else "",
                 "message": landings[eviction.pod.key].message if eviction.pod.key in landings else "",
             }
             for eviction in self.loop.evicted

@@ -15,6 +15,7 @@ from kschedx.explain.notes import Note, note, unknown_plugins
 from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.framework.extenders import Trace
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.selectors import NodeSelector, compile_selector
@@ -545,8 +546,9 @@ def _of_platform(cycle: Cycle) -> Iterator[Note]:
 
 def _is_untainted_though_not_ready(node: Node) -> bool:
     """Return whether the node is not ready but lacks the taint for it."""
-    ready = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "True")
-    return ready != "True" and not any(taint.key in _OF_READINESS for taint in node.spec.taints)
+    return not reports_ready(node.status.conditions) and not any(
+        taint.key in _OF_READINESS for taint in node.spec.taints
+    )
 
 
 def _of_extenders(cycle: Cycle) -> Iterator[Note]:

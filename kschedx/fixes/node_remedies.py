@@ -36,6 +36,7 @@ from kschedx.fixes.pod_edits import expressions
 from kschedx.fixes.steps.node import NodeFault
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.autoscalers import NODE_POOL
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import ResourceFlavor, Workload
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE, ZONE_LABELS, first_label
 from kschedx.kube.resources import pod_request
@@ -376,10 +377,7 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
         )
         return
     if all(taint.key == OUT_OF_SERVICE for taint in missing):
-        conditions = place.node.status.conditions
-        if any(
-            (condition.type, condition.status) == ("Ready", "True") for condition in conditions
-        ):  # it was down, and is ready again
+        if condition_of(place.node.status.conditions, "Ready", "True") is not None:  # it was down, and is ready again
             yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_left_over=True)
         return
     requested = pod_request(place.pod.spec, place.pod.status, place.situation.scheduler.nodes.options).amounts

@@ -37,8 +37,8 @@ from kschedx.kube.autoscalers import (
     NodeOverlay,
     NodePool,
     NodeSelectorRequirementWithMinValues,
-    condition,
 )
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import ResourceList
@@ -470,7 +470,7 @@ def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
     }
     for buffer in snapshot.of(CapacityBuffer):
         namespace = buffer.metadata.namespace
-        ready = condition(buffer.status.conditions, "ReadyForProvisioning")
+        ready = condition_of(buffer.status.conditions, "ReadyForProvisioning")
         if ready is None or ready.status != "True":
             continue
         named = buffer.spec.pod_template_ref

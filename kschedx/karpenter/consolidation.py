@@ -36,7 +36,8 @@ from kschedx.karpenter.nodes import StateNode
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.requirements import RESERVED, LabelRequirement, Requirements
 from kschedx.karpenter.scheduler import RoundResult
-from kschedx.kube.autoscalers import BALANCED, CAPACITY_TYPE, NodeClaim, NodePool, condition
+from kschedx.kube.autoscalers import BALANCED, CAPACITY_TYPE, NodeClaim, NodePool
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import INSTANCE_TYPE, ZONE
 from kschedx.kube.scalars import scaled
@@ -255,7 +256,7 @@ class Consolidator:
             self._kept[disruption.node] = blocked
             return None
         pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(state.row).tolist()]
-        drifted = condition(state.claim.status.conditions, "Drifted")
+        drifted = condition_of(state.claim.status.conditions, "Drifted")
         candidate = _Candidate(
             state=state,
             pool=pool,

@@ -25,8 +25,8 @@ from kschedx.kube.autoscalers import (
     DisruptionBudget,
     NodeClaim,
     NodePool,
-    condition,
 )
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.duration import Duration
 from kschedx.kube.names import INSTANCE_TYPE, ZONE
@@ -187,8 +187,8 @@ class _Pools:
             node=name,
             pool=state.pool if state.claim is not None else "",
             obstacles=() if state.claim is None else tuple(self._obstacles(state, pool, pods)),
-            is_consolidatable=_is_true(condition(conditions, "Consolidatable")),
-            is_drifted=_is_true(condition(conditions, "Drifted")),
+            is_consolidatable=condition_of(conditions, "Consolidatable", "True") is not None,
+            is_drifted=condition_of(conditions, "Drifted", "True") is not None,
             is_empty=_is_empty(pods, behaviour),
             balance=self._balance(state) if is_balanced and state.claim and behaviour.moves_are_balanced else None,
             blocking=() if pool is None or state.claim is None else _blocking(pool, self._now),
@@ -275,10 +275,6 @@ def eviction_cost(pod: Pod) -> float:
 
 def _disruption_cost(pods: Iterable[Pod]) -> float:
     return 1.0 + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
-
-
-def _is_true(value: object) -> bool:
-    return getattr(value, "status", "") == "True"
 
 
 def goes_elsewhere(pod: Pod) -> bool:
@@ -397,9 +393,6 @@ def _is_evicted(pod: Pod, now: int) -> bool:
 
 
 def _lets_go(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    is_unready = any(
-        pod_condition.type == "Ready" and pod_condition.status == "False" for pod_condition in pod.status.conditions
-    )
-    if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and is_unready:
-        return True
-    return bool(budget.status.disruptions_allowed)
+    is_unready = condition_of(pod.status.conditions, "Ready", "False") is not None
+    allows_unready = budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and is_unready
+    return allows_unready or bool(budget.status.disruptions_allowed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from kschedx.kube.conditions import Condition
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.types import KubernetesObject
 
@@ -37,11 +38,7 @@ class ContainerFacts(Struct, frozen=True, kw_only=True, gc=False, rename="camel"
     state: ContainerState = ContainerState()
 
 
-class ConditionFacts(Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
+class ConditionFacts(Condition, frozen=True, kw_only=True, gc=False, rename="camel"):
     last_transition_time: str = ""
 
 
