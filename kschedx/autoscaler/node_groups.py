@@ -11,6 +11,7 @@ from msgspec import Struct
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp
 from kschedx.kube.autoscalers import MACHINE, NODE_POOL_ID, OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.quantity import value
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Node, Taint
@@ -390,10 +391,8 @@ class _Judge(Struct, frozen=True, kw_only=True):
     def _readiness(self, node: Node, is_ready: bool) -> Readiness:
         if any(taint.key == TO_BE_DELETED for taint in node.spec.taints):
             return Readiness.DELETED
-        suspended = any(
-            condition.type == _SUSPENDED and condition.status == "True" for condition in node.status.conditions
-        )
-        if self.behaviour.suspended_nodes_count and suspended:
+        suspended = condition_of(node.status.conditions, _SUSPENDED, "True")
+        if self.behaviour.suspended_nodes_count and suspended is not None:
             return Readiness.SUSPENDED
         if is_ready:
             return Readiness.READY

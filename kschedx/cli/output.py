@@ -269,19 +269,21 @@ def _held_back(parts: Iterable[str]) -> Iterator[str]:
 
 def write(report: Report, output: Format | None) -> None:
     """Print a report in the format of -o."""
-    say(Phase.WRITING)
     match output:
         case None | Format.WIDE:
             from kschedx.render import terminal
 
             out = terminal.console()
-            terminal.write(report.screen(out.width, output is Format.WIDE), out)
+            lines = report.screen(out.width, output is Format.WIDE)
+            say(Phase.WRITING)
+            terminal.write(lines, out)
         case Format.YAML if report.yaml is not None:
             typer.echo(report.yaml(), nl=False)
         case Format.JSON | Format.YAML:
             from kschedx.render.manifests import json_parts, yaml_parts
 
             entries = report.document().items() if report.entries is None else report.entries()
+            say(Phase.WRITING)
             for part in _held_back(json_parts(entries) if output is Format.JSON else yaml_parts(entries)):
                 typer.echo(part, nl=False)
             if output is Format.JSON:
@@ -292,7 +294,9 @@ def write(report: Report, output: Format | None) -> None:
         case Format.PATCH:
             typer.echo(_has(report.patch, output)(), nl=False)
         case Format.MARKDOWN | Format.HTML | Format.SVG:
-            typer.echo(_page(_has(report.page, output)(output is Format.HTML), output), nl=False)
+            page = _has(report.page, output)(output is Format.HTML)
+            say(Phase.WRITING)
+            typer.echo(_page(page, output), nl=False)
         case Format.JUNIT:
             from kschedx.render.checks import junit
 

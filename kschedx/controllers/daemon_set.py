@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kschedx.controllers.workloads import Manifest, copy_pod, is_of_daemon_set, title
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import admitted
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import goes_on, made_of, pinned, pinned_to, runs_on
 from kschedx.snapshot.daemon_sets import daemon_pods
@@ -199,7 +200,7 @@ def is_running(pods: PodTable, row: int) -> bool:
     status = pods.statuses[row]
     return (
         bool(pods.node_names[row])
-        and all(condition.status == "True" for condition in status.conditions if condition.type == "Ready")
+        and reports_ready(status.conditions)
         and not any(
             container_status.state is not None and container_status.state.waiting is not None
             for container_status in status.container_statuses

@@ -18,12 +18,14 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import admitted, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec
 from kschedx.kube.workloads import (
     MAKING_PODS,
+    TEMPLATE_HASH,
     claims_for,
     current_replica_set,
     deployment_of,
@@ -136,7 +138,6 @@ def staying_with_nodes(pods: PodTable) -> BoolArray:
 
 Manifest = Mapping[str, object]
 
-TEMPLATE_HASH = "pod-template-hash"
 SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 """The kinds with a number of replicas."""
 MOST_PODS = 1_000_000
@@ -416,13 +417,14 @@ def deletion_order(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) 
 
     def key(row: int) -> tuple[bool, bool, int, int]:
         has_node = bool(pods.node[row] >= 0)
-        return has_node, _is_ready(pods, row), _deletion_cost(pods, row), -here[int(pods.node[row])] if has_node else 0
+        return (
+            has_node,
+            reports_ready(pods.statuses[row].conditions),
+            _deletion_cost(pods, row),
+            -here[int(pods.node[row])] if has_node else 0,
+        )
 
     return sorted(ordered, key=key)
-
-
-def _is_ready(pods: PodTable, row: int) -> bool:
-    return all(condition.status == "True" for condition in pods.statuses[row].conditions if condition.type == "Ready")
 
 
 def _deletion_cost(pods: PodTable, row: int) -> int:

@@ -54,6 +54,7 @@ from kschedx.findings import (
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_REGISTER, HAMI_SCHEDULER, NodePool
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
 from kschedx.kube.names import HOSTNAME, ZONE, is_hugepages
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
@@ -515,16 +516,14 @@ def _unfinished_resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> 
 
 def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending]:
     pods = snapshot.pods
-    pending = pods.statuses.where(
-        lambda status: any(condition.type == RESIZE_PENDING for condition in status.conditions)
-    )
+    pending = pods.statuses.where(lambda status: condition_of(status.conditions, RESIZE_PENDING, "True") is not None)
     if not pending.any():
         return
     for row in np.flatnonzero(pending).tolist():
         pod = pods[row]
         requested, allocated = _requested(pod, resource), allocated_amount(pod, resource)
-        condition = next(condition for condition in pod.status.conditions if condition.type == RESIZE_PENDING)
-        if condition.status == "True" and requested > allocated:
+        condition = condition_of(pod.status.conditions, RESIZE_PENDING, "True")
+        if condition is not None and requested > allocated:
             needs, has = format_quantities((requested, allocated), Unit.of(resource))
             name, node = "CPU" if resource == "cpu" else resource, pods.node_names[row]
             counts = ", which counts," if condition.reason != "Infeasible" else " in vain,"
@@ -756,8 +755,8 @@ def _container_state(pod: Pod) -> str:
             ended = None if status.last_state is None else status.last_state.terminated
             message = (ended.message if ended is not None else "") or waiting.message
             return f"{waiting.reason}: {message}" if message else waiting.reason
-    unready = any(condition.type == "Ready" and condition.status != "True" for condition in pod.status.conditions)
-    return (pod.status.phase or "Pending") if not pod.spec.node_name else "NotReady" if unready else ""
+    ready = reports_ready(pod.status.conditions)
+    return (pod.status.phase or "Pending") if not pod.spec.node_name else "" if ready else "NotReady"
 
 
 _PART_OF_DEVICE = re.compile(r".*/.*(mem|memory|mem-percentage|cores?)")

@@ -17,13 +17,13 @@ from kschedx.fixes.proposal import Proposal, apply_step
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
-from kschedx.kube.types import Node, OwnerReference, Pod, PriorityClass
+from kschedx.kube.conditions import reports_ready
+from kschedx.kube.types import UNREACHABLE, Node, OwnerReference, Pod, PriorityClass
 from kschedx.kube.workloads import pinned_to
 from kschedx.simulate.moves import SYSTEM_CRITICAL, MoveSearch, Place, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot
 
 SYSTEM_NAMESPACE = "kube-system"
-UNREACHABLE = "node.kubernetes.io/unreachable"
 STOPPED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job")
 """Kinds of workloads that create no more pods when they are scaled to 0; a Job, when it is deleted."""
 
@@ -344,8 +344,8 @@ def _is_sibling(row: int, pod: Pod, snapshot: Snapshot) -> bool:
 def _is_available(row: int, snapshot: Snapshot) -> bool:
     """Whether the pod is available, as far as its condition and its node show."""
     pods = snapshot.pods
-    ready = next((condition.status for condition in pods.statuses[row].conditions if condition.type == "Ready"), "True")
-    return ready == "True" and not any(map(taken_away_by, _node_of(row, snapshot).spec.taints))
+    ready = reports_ready(pods.statuses[row].conditions)
+    return ready and not any(map(taken_away_by, _node_of(row, snapshot).spec.taints))
 
 
 def _repairs(row: int, snapshot: Snapshot) -> Iterator[s.RepairNode]:

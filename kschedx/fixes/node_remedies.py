@@ -22,7 +22,6 @@ from kschedx.fixes.eviction import delete_named
 from kschedx.fixes.node_requirements import (
     KEPT,
     NEW_NAMES,
-    NODE_NAME_FIELD,
     OF_CONTROL_PLANE,
     are_all_of_control_plane,
     contradiction,
@@ -36,10 +35,11 @@ from kschedx.fixes.pod_edits import expressions
 from kschedx.fixes.steps.node import NodeFault
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.autoscalers import NODE_POOL
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import ResourceFlavor, Workload
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE, ZONE_LABELS, first_label
 from kschedx.kube.resources import pod_request
-from kschedx.kube.selectors import NodeSelectorRequirement
+from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
 from kschedx.kube.types import OUT_OF_SERVICE, PodSpec, Taint, Toleration
 from kschedx.kube.typos import meant_by
@@ -376,10 +376,7 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
         )
         return
     if all(taint.key == OUT_OF_SERVICE for taint in missing):
-        conditions = place.node.status.conditions
-        if any(
-            (condition.type, condition.status) == ("Ready", "True") for condition in conditions
-        ):  # it was down, and is ready again
+        if condition_of(place.node.status.conditions, "Ready", "True") is not None:  # it was down, and is ready again
             yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_left_over=True)
         return
     requested = pod_request(place.pod.spec, place.pod.status, place.situation.scheduler.nodes.options).amounts

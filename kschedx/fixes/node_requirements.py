@@ -16,13 +16,13 @@ from kschedx.fixes.steps.node import NodeFault
 from kschedx.framework.args import NodeAffinityArgs
 from kschedx.framework.config import Profile
 from kschedx.kube.autoscalers import NODE_POOL, NodePool
-from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.conditions import condition_of
+from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
 from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint
 from kschedx.kube.typos import meant_by
 from kschedx.snapshot.snapshot import Snapshot
 
-NODE_NAME_FIELD = "metadata.name"
 NEW_NAMES = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",
@@ -355,15 +355,8 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
 
 
 def _reported(node: Node, taint: Taint) -> str:
-    condition = CONDITION_OF_TAINT.get(taint.key)
-    return next(
-        (
-            node_condition.message or node_condition.reason
-            for node_condition in node.status.conditions
-            if node_condition.type == condition
-        ),
-        "",
-    )
+    reported = condition_of(node.status.conditions, CONDITION_OF_TAINT.get(taint.key, ""))
+    return "" if reported is None else reported.message or reported.reason
 
 
 def is_of_the_kind(taint: Taint) -> bool:

@@ -23,6 +23,7 @@ from kschedx.holding.model import (
     WorkloadState,
 )
 from kschedx.kube import kueue as api
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import (
     ClusterQueue,
     Cohort,
@@ -324,11 +325,9 @@ def _said(
         ):
             yield Said(type=kind, status=condition.status, reason=condition.reason, message=condition.message)
     for owner in (local, queue):
-        for condition in owner.status.conditions if owner is not None else ():
-            if condition.type == "Active" and condition.status == "False":
-                yield Said(
-                    type=condition.type, status=condition.status, reason=condition.reason, message=condition.message
-                )
+        inactive = condition_of(owner.status.conditions, "Active", "False") if owner is not None else None
+        if inactive is not None:
+            yield Said(type=inactive.type, status=inactive.status, reason=inactive.reason, message=inactive.message)
 
 
 class _Sharing(TypedDict, total=False):

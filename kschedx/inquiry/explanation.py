@@ -652,7 +652,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return Explanation(cycle, scheduler, self.first_notes, autoscalers=self.autoscalers)
 
     def records(self) -> list[dict[str, object]]:
-        """Return a row for each node that reached Filter, with its total if the pod fits."""
+        """Return a row for each node that reached Filter, with its total if the pod fits. Nodes with a total come
+        first, since polars infers a column's type from its first rows."""
         cycle = self.cycle
         if cycle.filter is None or cycle.nodes is None:
             return []
@@ -670,7 +671,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                     "total": totals.get(name),
                 }
             )
-        return all_records
+        return sorted(all_records, key=lambda record: record["total"] is None)
 
     def to_dict(self) -> dict[str, object]:
         """Return the Explanation document as plain dicts, lists, strings, and integers."""

@@ -9,17 +9,17 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, nearest
 from kschedx.kube.autoscalers import CAPACITY_TYPE
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Selector
-from kschedx.kube.types import Labels, Node
+from kschedx.kube.types import LOST_TAINTS, Labels, Node
 from kschedx.snapshot.columns import each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
 
 _CAPACITY_TYPES = (CAPACITY_TYPE, "eks.amazonaws.com/capacityType", "kubernetes.azure.com/scalesetpriority")
 _SPOT = "cloud.google.com/gke-spot"
-_UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 class Use(Struct, frozen=True, kw_only=True):
@@ -120,9 +120,8 @@ def _capacity_type(labels: Labels) -> str:
 def status_of(node: Node) -> str:
     """Return the status as `kubectl get nodes` prints it. A node without conditions, as in handwritten manifests,
     counts as ready."""
-    ready = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "True")
-    tainted = any(taint.key in _UNREADY for taint in node.spec.taints)
-    status = "Ready" if ready == "True" and not tainted else "NotReady"
+    tainted = any(taint.key in LOST_TAINTS for taint in node.spec.taints)
+    status = "Ready" if reports_ready(node.status.conditions) and not tainted else "NotReady"
     return f"{status},SchedulingDisabled" if node.spec.unschedulable else status
 
 

@@ -50,6 +50,7 @@ from kschedx.inquiry.pod_lifecycle import (
 )
 from kschedx.inquiry.target import new_pod
 from kschedx.inquiry.workload_lifecycle import next_rejected, refused, rejected_pods, state_of, unready_reason
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
@@ -330,9 +331,7 @@ def _explained(
     scheduler = scheduler.on(snapshot) if node else scheduler
     cycle = cycle_of(scheduler, pod, profile)
     if node:
-        is_ready = all(
-            condition.status == "True" for condition in subject.pod.status.conditions if condition.type == "Ready"
-        )
+        is_ready = reports_ready(subject.pod.status.conditions)
         why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"
         notes = (on_its_node(cycle, node, why), *notes)
     autoscalers: tuple[NodeAutoscaler, ...] = ()

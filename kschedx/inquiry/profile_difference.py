@@ -74,8 +74,8 @@ class Comparison(SetupComparison, frozen=True, kw_only=True):
                 "effect": difference.effect.value,
                 "before": difference.before.outcome.value,
                 "after": difference.after.outcome.value,
-                "old_node": difference.old_node,
-                "new_node": difference.new_node,
+                "old_node": difference.old_node or "",
+                "new_node": difference.new_node or "",
                 "plugins": ", ".join(difference.causes),
             }
             for difference in self.differences

@@ -36,6 +36,7 @@ from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_fo
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.pod_groups import group_name
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.sources.tree import SUFFIXES
 
 if TYPE_CHECKING:
     from kschedx.controllers.workloads import Workload
@@ -52,13 +53,10 @@ _ALIKE = ("Deployment", "ReplicaSet", "ReplicationController", "Job")
 """Kinds whose pods differ only in their names."""
 
 
-FILE_ENDINGS = (".yaml", ".yml", ".json")
-
-
 def is_file(target: str) -> bool:
     """Return whether the target names manifests: standard input, an existing file, or a name that looks like one.
     `deploy/web` is an object even if there is such a file; `./deploy/web` is a file."""
-    if target == "-" or target.endswith(FILE_ENDINGS):
+    if target == "-" or target.endswith(SUFFIXES):
         return True
     return not is_object(target) and Path(target).exists()
 

@@ -37,18 +37,12 @@ from kschedx.inquiry.pod_lifecycle import (
 )
 from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
+from kschedx.kube.conditions import Condition, condition_of
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.storage import OfStatefulSet
-from kschedx.kube.types import (
-    ControllerCondition,
-    CronJobController,
-    JobController,
-    ObjectMeta,
-    Pod,
-    ReplicasController,
-)
+from kschedx.kube.types import CronJobController, JobController, ObjectMeta, Pod, ReplicasController
 from kschedx.kube.workloads import (
     REVISION_HASH,
     current_replica_set,
@@ -270,7 +264,7 @@ def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
     (pkg/controller/podautoscaler/horizontal.go)."""
     state = ScaledToZero(subject=workload.reference, field="spec.replicas")
     for keda in snapshot.of(ScaledObject):
-        unready = keda.status.condition("Ready", "False")
+        unready = condition_of(keda.status.conditions, "Ready", "False")
         if _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
             why = "no trigger is active, and minReplicaCount is 0"
             if keda.metadata.annotations.get(PAUSED_REPLICAS) == "0":
@@ -370,14 +364,14 @@ def _not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotSca
         if not _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
             continue
         named, most = f"HorizontalPodAutoscaler {hpa.metadata.name}", hpa.spec.max_replicas or 0
-        if (broken := hpa.status.condition("ScalingActive", "False")) is not None:
+        if (broken := condition_of(hpa.status.conditions, "ScalingActive", "False")) is not None:
             return replace(state, autoscaler=named, why=f"does not scale ({broken.reason})", message=broken.message)
-        limited = hpa.status.condition("ScalingLimited", "True")
+        limited = condition_of(hpa.status.conditions, "ScalingLimited", "True")
         if limited is not None and limited.reason == "TooManyReplicas" and replicas >= most:
             why = f"is at maxReplicas {most}"
             return replace(state, autoscaler=named, why=why, message=limited.message, most=most)
     for keda in snapshot.of(ScaledObject):
-        unready = keda.status.condition("Ready", "False")
+        unready = condition_of(keda.status.conditions, "Ready", "False")
         if unready is not None and _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
             named = f"ScaledObject {keda.metadata.name}"
             return replace(state, autoscaler=named, why=f"is not ready ({unready.reason})", message=unready.message)
@@ -389,12 +383,10 @@ def deadline_exceeded(manifest: Manifest) -> str:
     if manifest.get("kind") != "Deployment":
         return ""
     conditions = _converted(manifest, ReplicasController).status.conditions
-    failed_conditions = (
-        condition
-        for condition in conditions
-        if (condition.type, condition.reason) == ("Progressing", "ProgressDeadlineExceeded")
-    )
-    return next((condition.message or condition.reason for condition in failed_conditions), "")
+    failed = condition_of(conditions, "Progressing")
+    if failed is None or failed.reason != "ProgressDeadlineExceeded":
+        return ""
+    return failed.message or failed.reason
 
 
 def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
@@ -450,11 +442,10 @@ def _stalled_by_lost_node(snapshot: Snapshot, manifest: Manifest, rows: Sequence
 
 def unready_reason(snapshot: Snapshot, pod: Pod) -> str:
     """Return why a running pod is not ready; empty if it is ready, or if its status gives no reason."""
-    unready = next(
-        (condition for condition in pod.status.conditions if condition.type == "Ready" and condition.status != "True"),
-        None,
-    )
-    return "" if unready is None else _warning(snapshot, pod) or unready.message or unready.reason
+    ready = condition_of(pod.status.conditions, "Ready")
+    if ready is None or ready.status == "True":
+        return ""
+    return _warning(snapshot, pod) or ready.message or ready.reason
 
 
 def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
@@ -498,11 +489,8 @@ def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[Ob
                 yield metadata, raw
 
 
-def _failure(conditions: Sequence[ControllerCondition]) -> ControllerCondition | None:
-    return next(
-        (condition for condition in conditions if (condition.type, condition.status) == ("ReplicaFailure", "True")),
-        None,
-    )
+def _failure(conditions: Sequence[Condition]) -> Condition | None:
+    return condition_of(conditions, "ReplicaFailure", "True")
 
 
 def refused(
@@ -591,10 +579,8 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
         return replace(ended, subject=workload.reference)
     if not _rows(snapshot, workload):
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
-        failed = [one for one in _conditions(manifest) if (one.type, one.status) == ("ReplicaFailure", "True")]
-        if event is not None or failed:
-            message = event.message if event is not None else failed[0].message
-            return refused(workload.reference, message, is_workload=True)
+        if (failed := event or _failure(_conditions(manifest))) is not None:
+            return refused(workload.reference, failed.message, is_workload=True)
         unmet = (one.message for one in _conditions(manifest) if one.status == "False" and one.message)
         if message := next(unmet, ""):
             return NotObserved(subject=workload.reference, kind=workload.kind, message=message)
@@ -603,7 +589,7 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
     return None
 
 
-def _conditions(manifest: Manifest) -> Sequence[ControllerCondition]:
+def _conditions(manifest: Manifest) -> Sequence[Condition]:
     return _converted({"status": map_at(manifest, "status")}, ReplicasController).status.conditions
 
 
@@ -670,10 +656,9 @@ def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
         for row in rows:
             pod = snapshot.pods[row]
             if row in snapshot.pods.pending:
-                said = next(
-                    (condition.message for condition in pod.status.conditions if condition.type == "PodScheduled"), ""
-                )
-                return StillActive(subject=subject, job=job.name, pod=pod.key, message=said)
+                scheduled = condition_of(pod.status.conditions, "PodScheduled")
+                message = "" if scheduled is None else scheduled.message
+                return StillActive(subject=subject, job=job.name, pod=pod.key, message=message)
             if (state := pod_lifecycle(snapshot, pod)) is not None and not isinstance(state, Finished | Failed):
                 said = headline(state).removeprefix(f"{state.subject} ")
                 return StillActive(subject=subject, job=job.name, pod=pod.key, state=said)

@@ -19,13 +19,7 @@ from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, in_fo
 from kschedx.karpenter.known_types import KnownTypes, known_types
 from kschedx.karpenter.node_claims import PoolTemplate
 from kschedx.karpenter.nodes import ClusterState
-from kschedx.karpenter.pods import (
-    UNSCHEDULABLE,
-    Looked,
-    PodEligibility,
-    look_at,
-    pod_requirements,
-)
+from kschedx.karpenter.pods import Looked, PodEligibility, look_at, pod_requirements
 from kschedx.karpenter.provisioning import Provisioner, SkippedPool
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
 from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, Requirements
@@ -37,8 +31,8 @@ from kschedx.kube.autoscalers import (
     NodeOverlay,
     NodePool,
     NodeSelectorRequirementWithMinValues,
-    condition,
 )
+from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import ResourceList
@@ -470,7 +464,7 @@ def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
     }
     for buffer in snapshot.of(CapacityBuffer):
         namespace = buffer.metadata.namespace
-        ready = condition(buffer.status.conditions, "ReadyForProvisioning")
+        ready = condition_of(buffer.status.conditions, "ReadyForProvisioning")
         if ready is None or ready.status != "True":
             continue
         named = buffer.spec.pod_template_ref

@@ -23,6 +23,7 @@ from kschedx.karpenter.requirements import (
     well_known,
 )
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL
+from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import HOSTNAME, label_key_errors, label_value_errors
 from kschedx.kube.scalars import parse_int64
@@ -474,7 +475,6 @@ def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
 # The pods that Karpenter evaluates, and why it ignores others. Upstream: pkg/utils/pod (IsProvisionable,
 # IsReschedulable), Validate in provisioner.go.
 
-UNSCHEDULABLE = "Unschedulable"
 _BOUNDS = ("Gt", "Lt")
 
 
@@ -502,9 +502,8 @@ class Looked(Struct, frozen=True, kw_only=True):
 def look_at(pod: Pod, storage: Storage, group: str) -> Looked:
     """`group` is the API group of the cluster's node classes."""
     is_written = not pod.status.phase  # from a manifest: no API server has stored it, and no scheduler has seen it
-    if not is_written and not any(
-        condition.type == "PodScheduled" and condition.reason == UNSCHEDULABLE for condition in pod.status.conditions
-    ):
+    scheduled = condition_of(pod.status.conditions, "PodScheduled")
+    if not is_written and (scheduled is None or scheduled.reason != UNSCHEDULABLE):
         return Looked(outcome=PodEligibility.NOT_MARKED)
     if pod.status.nominated_node_name:
         return Looked(outcome=PodEligibility.NOMINATED)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kschedx.kube import descheduling
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
@@ -364,7 +365,7 @@ class NodePool(KubernetesObject, frozen=True, kw_only=True):
     def not_ready(self) -> NodeCondition | None:
         """The condition that prevents Karpenter from using the pool; None if it is ready. A pool without conditions is
         not ready, but a manifest that no API server has stored is assumed to become ready."""
-        ready = condition(self.status.conditions, "Ready")
+        ready = condition_of(self.status.conditions, "Ready")
         is_stored = bool(self.metadata.uid or self.metadata.creation_timestamp or self.status.conditions)
         if (ready is not None and ready.status == "True") or not is_stored:
             return None
@@ -404,8 +405,7 @@ class NodeOverlay(KubernetesObject, frozen=True, kw_only=True):
 
     @property
     def is_ready(self) -> bool:
-        ready = condition(self.status.conditions, "Ready")
-        return ready is not None and ready.status == "True"
+        return condition_of(self.status.conditions, "Ready", "True") is not None
 
 
 class Subnet(Struct, frozen=True, kw_only=True):
@@ -457,10 +457,6 @@ NODE_CLASSES: dict[tuple[str, str], type[NodeClass]] = {
     (AZURE, "AKSNodeClass"): AKSNodeClass,
     (GCP, "GCENodeClass"): GCENodeClass,
 }
-
-
-def condition(conditions: tuple[NodeCondition, ...], name: str) -> NodeCondition | None:
-    return next((node_condition for node_condition in conditions if node_condition.type == name), None)
 
 
 # CapacityBuffers: capacity that an autoscaler keeps free for future pods.

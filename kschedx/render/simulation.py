@@ -25,6 +25,7 @@ from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import SharedFixes
+from kschedx.progress import Phase, counted
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
 from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_fix_lines, story_reason
 from kschedx.render.lifecycle import causes, state_tone
@@ -381,7 +382,9 @@ def shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
 def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: int) -> list[Text]:
     results = shown_workloads(simulation)
     lines = [BLANK] if results else []
-    for result in results[:most]:
+    shown = results[:most]
+    pending = sum(bool(result.pending or result.refused) for result in shown)
+    for result in counted(shown, Phase.TRYING_FIXES, pending, "workloads", lambda it: bool(it.pending or it.refused)):
         lines += _workload(result, mending, width)
     return lines + more(len(results) - most, "workload")
 
@@ -517,7 +520,8 @@ def _pending(
         causes.setdefault(message.partition(" preemption: ")[0], []).append(pod)
     ordered = sorted(causes.values(), key=lambda pods: -len(pods))
     lines = [BLANK] if ordered else []
-    for pods in ordered[:most]:
+    shown = ordered[:most]
+    for pods in counted(shown, Phase.TRYING_FIXES, len(shown), "causes"):
         is_open = pods[0] in simulation.undecided
         pending = f"{count(len(pods), 'pod')} {'undecided' if is_open else 'pending'}: {listed(pods, named)}"
         lines += paragraph(pending, width, first="? " if is_open else "✗ ", style=OPEN if is_open else BAD)

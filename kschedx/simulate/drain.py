@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from kschedx.controllers.disruption_budgets import BudgetStatus, DisruptionBudget, budgets_of, is_ready
 from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
 from kschedx.framework.moving import Run
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import OUT_OF_SERVICE, UNREACHABLE, Node
@@ -326,7 +327,5 @@ class Evictor:
 def _confirms_deletions(node: Node) -> bool:
     """Whether pods of the node are gone once they are deleted: the kubelet responds, or the node is out of service."""
     taints = {taint.key for taint in node.spec.taints}
-    is_unknown = any(
-        condition.type == "Ready" and condition.status == "Unknown" for condition in node.status.conditions
-    )
+    is_unknown = condition_of(node.status.conditions, "Ready", "Unknown") is not None
     return OUT_OF_SERVICE in taints or not (UNREACHABLE in taints or is_unknown)

@@ -620,7 +620,7 @@ class Simulation(Shown):
                     "drained": drain_result.node,
                     "pod": pod.pod,
                     "fate": pod.fate.value,
-                    "node": pod.node,
+                    "node": pod.node or "",
                     "message": pod.message,
                 }
                 for drain_result in self.drained

@@ -10,13 +10,14 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from kschedx.controllers.disruption_budgets import is_ready, is_status_ready
+from kschedx.controllers.disruption_budgets import is_ready
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
 from kschedx.controllers.workloads import Manifest, Workload, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
 from kschedx.inquiry.pod_lifecycle import leaving
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
@@ -163,7 +164,7 @@ class Simulator:
     def available(self) -> BoolArray:
         """Return `is_available` of each pod, `(pod,)`."""
         pods, cluster = self.pods, (self.start if self._run is None else self._run.snapshot).cluster
-        ready = pods.statuses.where(is_status_ready)
+        ready = pods.statuses.where(lambda status: reports_ready(status.conditions))
         ready[[*self.queue.queued, *self.queue.made]] = True
         is_lost = np.array([*(node.is_lost for node in cluster.nodes), True])
         runs: BoolArray = ready & ~is_lost[pods.node] & ~pods.terminating

@@ -46,6 +46,7 @@ from kschedx.cel.values import (
     size,
     type_value,
 )
+from kschedx.kube.duration import Duration as Nanoseconds
 
 # Arithmetic, also on times, and concatenation of strings and lists; a result out of range is a fault. Upstream: the
 # operations of cel-go's common/types, and common/types/overflow.go.
@@ -153,30 +154,15 @@ def negate(_: Budget, value: Value) -> Value:
 # Durations and timestamps. Upstream: cel-go's common/types/duration.go and timestamp.go, Go's time.ParseDuration and
 # RFC 3339.
 
-_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _RFC_3339 = re.compile(r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:[.,](\d+))?(Z|[+-]\d{2}:\d{2})", re.ASCII)
-_LONGEST_NUMBER = 30
-"""Digits beyond which Go cannot represent a duration."""
 
 
 def duration_from_text(text: str) -> Duration | None:
     """Parse a duration, or return None if it is invalid or too long."""
-    sign, rest = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
-    if rest == "0":
-        return Duration(0)
-    total, end = 0, 0
-    while end < len(rest):
-        part = _PART.match(rest, end)
-        if part is None or not (part[1] or part[2]) or len(part[1]) > _LONGEST_NUMBER:
-            return None
-        unit = _UNITS[part[3]]
-        fraction = (part[2] or "")[:_LONGEST_NUMBER]
-        total += int(part[1] or 0) * unit
-        total += int(fraction) * unit // 10 ** len(fraction) if fraction else 0
-        end = part.end()
-    total = -total if sign == "-" else total
-    return Duration(total) if end and -(2**63) <= total < 2**63 else None
+    try:
+        return Duration(Nanoseconds.parse(text))
+    except ValueError:
+        return None
 
 
 def duration_text(duration: Duration) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.errors import ConfigError
+from kschedx.errors import ConfigError, nearest
 from kschedx.framework.args import ARGS_OF_OTHERS, ARGS_TYPES, NodeResourcesFitArgs, PluginArgs
 from kschedx.framework.config.arguments import argument_errors, decode_args
 from kschedx.framework.config.decoding import (
@@ -18,6 +18,7 @@ from kschedx.framework.config.decoding import (
     invalid,
     missing_field_errors,
     refuse,
+    refused,
     required,
     shown,
 )
@@ -310,14 +311,18 @@ def _draft(
     )
 
 
+def _misspelt(place: str, key: object, known: Iterable[str]) -> ConfigError | None:
+    return refused(place, key, known) if nearest(str(key), known) else None
+
+
 def _check_args_of_others(draft: _Draft, others: Set[str], faults: Faults) -> None:
     """Check fields of plugins of another project that kschedx has. It follows one version of each; other versions may
-    have more fields."""
+    have more fields, so an unknown field is an error only if it is near to a known one."""
     for plugin in others & ARGS_OF_OTHERS.keys() - third_party().keys():
         args = draft.args.get(plugin)
         if isinstance(args, Mapping):
             own = {key: value for key, value in args.items() if key not in ("apiVersion", "kind")}
-            decode(own, ARGS_OF_OTHERS[plugin], draft.args_paths[plugin], faults, may_have_others=True)
+            decode(own, ARGS_OF_OTHERS[plugin], draft.args_paths[plugin], faults, _misspelt)
 
 
 def _errors(document: ConfigurationDocument, drafts: list[_Draft], release: Release) -> Iterator[ConfigError]:

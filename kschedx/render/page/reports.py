@@ -16,6 +16,7 @@ from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.profile_difference import SetupComparison
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
+from kschedx.progress import Phase, counted
 from kschedx.render.comparison import comparison_headline, comparison_lines, comparison_tone
 from kschedx.render.doctor import (
     certainty_text,
@@ -68,6 +69,7 @@ from kschedx.render.simulation import (
     fit_lines,
     fit_tone,
     shown_resources,
+    shown_workloads,
     simulation_facts,
     simulation_headline,
     simulation_lines,
@@ -107,11 +109,13 @@ MOST_STORIES = 40
 
 def pending_view(pods: PodAnswers) -> View:
     """Return a view with a row for each cause, largest group first; identical pods share a row."""
+    causes = groups(pods.answers)
+    each = counted(causes, Phase.TRYING_FIXES, len(causes), "causes")
     return View(
         command="kschedx why",
         headline=pending_sentence(pods.answers) if pods.answers else pods.nothing,
         tone=pending_tone(pods.answers),
-        items=tuple(_cause(group, pods.fix_of(group)) for group in groups(pods.answers)),
+        items=tuple(_cause(group, pods.fix_of(group)) for group in each),
         list_title="Causes",
         list_noun="cause",
         list_columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
@@ -156,15 +160,10 @@ def simulation_view(simulation: Simulation) -> View:
     """Return a view with a row for each workload; those with most pending pods come first."""
     shared = SharedFixes(simulation)
     items = list(map(_state_item, simulation.states))
-    for number, result in enumerate(
-        sorted(
-            simulation.workloads,
-            key=lambda workload_result: (
-                -workload_result.refused - len(workload_result.pending),
-                -len(workload_result.evicted),
-            ),
-        )
-    ):
+    results = shown_workloads(simulation)
+    mended = sum(bool(result.pending or result.refused) for result in results[:MOST_STORIES])
+    each = counted(results, Phase.TRYING_FIXES, mended, "workloads", lambda it: bool(it.pending or it.refused))
+    for number, result in enumerate(each):
         story = shared.story(result.pending) if result.pending and number < MOST_STORIES else None
         bad = bool(result.pending or result.refused)
         facts = [Fact(label="because", items=(story_reason(story),))] if story is not None else []
