@@ -67,7 +67,7 @@ def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]
             "jobset/llm",
             {**JOB_SET, "status": condition("Completed", "True", "all jobs have succeeded")},
             0,
-            "‖ 2 pods are finished",
+            "✓ ml/jobset/llm has finished: Completed",
         ),
         (
             "vcjob/llm",
