@@ -394,10 +394,9 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
     if any(is_kept(taint, place.node, place.pod, requested) for taint in open_):
         return
     wrong = _misspelled(missing[0], place) if len(missing) == 1 else None
-    if wrong is not None:
-        yield s.TolerateInstead(wrong=wrong, taint=missing[0])
-    elif len(open_) == len(missing):
-        yield s.Tolerate(taints=missing)
+    formerly = {NEW_NAMES.get(toleration.key) for toleration in place.pod.spec.tolerations}
+    if all(taint in open_ or taint.key in formerly for taint in missing):
+        yield s.Tolerate(taints=missing) if wrong is None else s.TolerateInstead(wrong=wrong, taint=missing[0])
     if nobody_else or not any(taint.key.startswith(KEPT) for taint in missing):
         yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing)
 
@@ -407,7 +406,7 @@ def _misspelled(taint: Taint, place: Candidate) -> Toleration | None:
     node. None if there is none."""
 
     def is_slip(written: str, meant: str) -> bool:
-        return meant in (written, NEW_NAMES.get(written)) or bool(written and meant and meant_by(written, [meant]))
+        return written == meant or bool(written and meant and meant_by(written, [meant]))
 
     nodes = place.situation.scheduler.nodes
     for toleration in place.pod.spec.tolerations:

@@ -686,9 +686,9 @@ def test_a_host_name_with_a_leading_zero_is_the_one_without() -> None:
     assert told(*hosts, pod("me", nodeSelector={HOST: "worker-01"}))[0] == first
 
 
-def test_the_former_name_of_the_control_plane_is_replaced_in_tolerations_too() -> None:
+def test_a_pod_for_the_former_control_plane_tolerates_the_present_one() -> None:
     former, key = "node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"
     here = node("cp", labels={key: ""}, taints=[f"{key}:NoSchedule"])
     tolerations = [{"key": former, "operator": "Exists", "effect": "NoSchedule"}]
     first = told(here, pod("me", nodeSelector={former: ""}, tolerations=tolerations))[0]
-    assert first == f"tolerate {key}:NoSchedule instead of {former}:NoSchedule, select {key}= instead of {former}="
+    assert first == f"tolerate {key}:NoSchedule, select {key}= instead of {former}="
