@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import GRACE_PERIOD
 from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
 from kschedx.autoscaler.flags import ScaleDownFlags
-from kschedx.autoscaler.node_groups import NodeState, cluster_is_healthy, gpu_label
+from kschedx.autoscaler.node_groups import DELETION_CANDIDATE, TO_BE_DELETED, NodeState, cluster_is_healthy, gpu_label
 from kschedx.autoscaler.sandbox import Evacuation, Sandbox
 from kschedx.autoscaler.status import NodeGroupStatus
 from kschedx.errors import InputError, UndecidableError
@@ -476,9 +476,6 @@ def _offered(node: Node, resource: str) -> int:
 # reason; all are reported here, in its order. Upstream: core/scaledown/planner, core/scaledown/eligibility,
 # core/scaledown/unneeded, simulator/cluster.go, processors/nodes.
 
-TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
-CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
-"""The taint of an unneeded node; its value is the time in seconds since 1970."""
 DELETION_TAKES = 10 * 60 * SECOND
 """After this time, a node that is marked for deletion is evaluated again."""
 
@@ -670,7 +667,7 @@ class ScaleDown:
         return since is not None and self._now - since < DELETION_TAKES
 
     def _unneeded_for(self, node: Node) -> Duration | None:
-        since = _marked(node, CANDIDATE)
+        since = _marked(node, DELETION_CANDIDATE)
         return None if since is None else Duration(max(self._now - since, 0))
 
     def _minimum(self, node: Node) -> tuple[str, int, int] | None:

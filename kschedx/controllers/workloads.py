@@ -25,6 +25,7 @@ from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimSta
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec
 from kschedx.kube.workloads import (
     MAKING_PODS,
+    TEMPLATE_HASH,
     claims_for,
     current_replica_set,
     deployment_of,
@@ -137,7 +138,6 @@ def staying_with_nodes(pods: PodTable) -> BoolArray:
 
 Manifest = Mapping[str, object]
 
-TEMPLATE_HASH = "pod-template-hash"
 SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 """The kinds with a number of replicas."""
 MOST_PODS = 1_000_000

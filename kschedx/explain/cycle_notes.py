@@ -21,7 +21,7 @@ from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.selectors import NodeSelector, compile_selector
 from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to, own_claims
 from kschedx.kube.tolerations import NO_EXECUTE, untolerated
-from kschedx.kube.types import Namespace, Node, Pod
+from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod
 from kschedx.kube.typos import unlikely_quantities
 from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.releases import Release
@@ -377,7 +377,6 @@ def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
 
 MIN_FEASIBLE_NODES = 100
 """kube-scheduler evaluates all nodes of a smaller cluster."""
-_OF_READINESS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 MIN_PERCENTAGE = 5
 
 
@@ -546,9 +545,7 @@ def _of_platform(cycle: Cycle) -> Iterator[Note]:
 
 def _is_untainted_though_not_ready(node: Node) -> bool:
     """Return whether the node is not ready but lacks the taint for it."""
-    return not reports_ready(node.status.conditions) and not any(
-        taint.key in _OF_READINESS for taint in node.spec.taints
-    )
+    return not reports_ready(node.status.conditions) and not any(taint.key in LOST_TAINTS for taint in node.spec.taints)
 
 
 def _of_extenders(cycle: Cycle) -> Iterator[Note]:

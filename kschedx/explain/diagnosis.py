@@ -13,13 +13,14 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.explain.node_groups import NODE_NAME_FIELD, NodeAccount, NodeGroup, account, node_groups
+from kschedx.explain.node_groups import NodeAccount, NodeGroup, account, node_groups
 from kschedx.findings import Finding, InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
 from kschedx.findings.nodes import FAULTS
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Code, Status
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import RequestPart, request_parts
+from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.kube.types import Node
 from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow
 from kschedx.snapshot.nodes import ClusterNodes

@@ -18,13 +18,12 @@ from kschedx.fixes.trial import Candidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.types import Node, OwnerReference, Pod, PriorityClass
+from kschedx.kube.types import UNREACHABLE, Node, OwnerReference, Pod, PriorityClass
 from kschedx.kube.workloads import pinned_to
 from kschedx.simulate.moves import SYSTEM_CRITICAL, MoveSearch, Place, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot
 
 SYSTEM_NAMESPACE = "kube-system"
-UNREACHABLE = "node.kubernetes.io/unreachable"
 STOPPED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job")
 """Kinds of workloads that create no more pods when they are scaled to 0; a Job, when it is deleted."""
 

@@ -22,7 +22,6 @@ from kschedx.fixes.eviction import delete_named
 from kschedx.fixes.node_requirements import (
     KEPT,
     NEW_NAMES,
-    NODE_NAME_FIELD,
     OF_CONTROL_PLANE,
     are_all_of_control_plane,
     contradiction,
@@ -40,7 +39,7 @@ from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import ResourceFlavor, Workload
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE, ZONE_LABELS, first_label
 from kschedx.kube.resources import pod_request
-from kschedx.kube.selectors import NodeSelectorRequirement
+from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
 from kschedx.kube.types import OUT_OF_SERVICE, PodSpec, Taint, Toleration
 from kschedx.kube.typos import meant_by

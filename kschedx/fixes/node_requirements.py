@@ -17,13 +17,12 @@ from kschedx.framework.args import NodeAffinityArgs
 from kschedx.framework.config import Profile
 from kschedx.kube.autoscalers import NODE_POOL, NodePool
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
 from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint
 from kschedx.kube.typos import meant_by
 from kschedx.snapshot.snapshot import Snapshot
 
-NODE_NAME_FIELD = "metadata.name"
 NEW_NAMES = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",

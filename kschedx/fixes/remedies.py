@@ -8,7 +8,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx import findings as f
-from kschedx.controllers.workloads import TEMPLATE_HASH
 from kschedx.explain.root_causes import misses_pod
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
@@ -31,6 +30,7 @@ from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import PodAffinityTerm
 from kschedx.kube.typos import meant_by
+from kschedx.kube.workloads import TEMPLATE_HASH
 
 
 def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: Candidate) -> Iterator[s.Step]:

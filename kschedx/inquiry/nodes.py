@@ -14,13 +14,12 @@ from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Selector
-from kschedx.kube.types import Labels, Node
+from kschedx.kube.types import LOST_TAINTS, Labels, Node
 from kschedx.snapshot.columns import each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
 
 _CAPACITY_TYPES = (CAPACITY_TYPE, "eks.amazonaws.com/capacityType", "kubernetes.azure.com/scalesetpriority")
 _SPOT = "cloud.google.com/gke-spot"
-_UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 class Use(Struct, frozen=True, kw_only=True):
@@ -121,7 +120,7 @@ def _capacity_type(labels: Labels) -> str:
 def status_of(node: Node) -> str:
     """Return the status as `kubectl get nodes` prints it. A node without conditions, as in handwritten manifests,
     counts as ready."""
-    tainted = any(taint.key in _UNREADY for taint in node.spec.taints)
+    tainted = any(taint.key in LOST_TAINTS for taint in node.spec.taints)
     status = "Ready" if reports_ready(node.status.conditions) and not tainted else "NotReady"
     return f"{status},SchedulingDisabled" if node.spec.unschedulable else status
 

@@ -19,13 +19,7 @@ from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, in_fo
 from kschedx.karpenter.known_types import KnownTypes, known_types
 from kschedx.karpenter.node_claims import PoolTemplate
 from kschedx.karpenter.nodes import ClusterState
-from kschedx.karpenter.pods import (
-    UNSCHEDULABLE,
-    Looked,
-    PodEligibility,
-    look_at,
-    pod_requirements,
-)
+from kschedx.karpenter.pods import Looked, PodEligibility, look_at, pod_requirements
 from kschedx.karpenter.provisioning import Provisioner, SkippedPool
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
 from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, Requirements
@@ -38,7 +32,7 @@ from kschedx.kube.autoscalers import (
     NodePool,
     NodeSelectorRequirementWithMinValues,
 )
-from kschedx.kube.conditions import condition_of
+from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import ResourceList

@@ -28,6 +28,7 @@ from kschedx.karpenter.disruption import (
     goes_elsewhere,
     is_active,
     is_invalid,
+    price_fractions,
 )
 from kschedx.karpenter.instance_types import InstanceType, min_values_unmet, too_few_text
 from kschedx.karpenter.node_claims import NewNodeClaim
@@ -492,36 +493,34 @@ class Consolidator:
 
     # --- Balanced
 
-    def _scored(self, command: Command, nodes: Sequence[_Candidate]) -> Command:
-        savings = command.savings
+    def _scored(self, command: Command, nodes: Sequence[_Candidate]) -> Command | str:
+        """Return the command with its scores, or why they are not known."""
         pools = {node.pool.name for node in nodes if node.pool.spec.disruption.consolidation_policy == BALANCED}
-        if savings is None or not pools:
-            return command
         scores = []
         for name in sorted(pools):
             its = [node for node in nodes if node.pool.name == name]
-            share = sum(candidate.price or 0.0 for candidate in its) / command.price if command.price else 1.0
-            total_cost, total_disruption = self._totals(name)
-            if total_cost <= 0:
-                continue
+            mates = [state for state in self._states.values() if state.pool == name]
+            fractions = price_fractions(mates, self._prices)
+            if not fractions or (command.savings is None and command.replacements):
+                return PRICES_UNKNOWN
+            saved = 1.0 if command.savings is None or not command.price else command.savings / command.price
             scores.append(
                 Score(
                     pool=name,
-                    savings=savings * share / total_cost,
-                    disruption=sum(candidate.disruption_cost for candidate in its) / total_disruption,
+                    savings=saved * sum(fractions[candidate.name] for candidate in its),
+                    disruption=sum(candidate.disruption_cost for candidate in its) / self._total_disruption(mates),
                 )
             )
         return replace(command, scores=tuple(scores))
 
-    def _totals(self, pool: str) -> tuple[float, float]:
-        """Return a pool's cost per hour and the cost of disrupting all of it."""
-        cost = sum(self._prices[name] or 0.0 for name, node in self._states.items() if node.pool == pool)
-        disruption = 0.0
-        for state in self._states.values():
-            if state.pool == pool and state.row >= 0:
+    def _total_disruption(self, mates: Iterable[StateNode]) -> float:
+        """Return the cost of disrupting all nodes of a pool."""
+        total = 0.0
+        for state in mates:
+            if state.row >= 0:
                 pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(state.row).tolist()]
-                disruption += NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
-        return cost, disruption
+                total += NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
+        return total
 
     @staticmethod
     def _is_approved(command: Command) -> bool:

@@ -23,7 +23,7 @@ from kschedx.karpenter.requirements import (
     well_known,
 )
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL
-from kschedx.kube.conditions import condition_of
+from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import HOSTNAME, label_key_errors, label_value_errors
 from kschedx.kube.scalars import parse_int64
@@ -475,7 +475,6 @@ def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
 # The pods that Karpenter evaluates, and why it ignores others. Upstream: pkg/utils/pod (IsProvisionable,
 # IsReschedulable), Validate in provisioner.go.
 
-UNSCHEDULABLE = "Unschedulable"
 _BOUNDS = ("Gt", "Lt")
 
 

@@ -34,12 +34,11 @@ from kschedx.kube.types import Pod
 from kschedx.plugins.default_preemption import NEVER, VICTIMS_TERMINATING, Preemptor
 from kschedx.snapshot.columns import ClusterRow, TableRow, each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.pods import NATIVE, PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 # ElasticQuotas and their usage (elasticquota.go).
 
-NATIVE = ("cpu", "memory", "ephemeral-storage")
 PODS = "pods"
 
 OPTIONS = RequestOptions(

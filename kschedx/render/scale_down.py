@@ -334,7 +334,8 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
     if obstacles == [NOT_TRIED]:
         phrase = "Karpenter may consolidate it; not tried with so many nodes: name the node"
     elif is_open:
-        phrase = "Karpenter may replace it with a cheaper node; not decided without prices (--instance-types FILE)"
+        how = "replace it with a cheaper node" if disruption.balance is None else "consolidate it"
+        phrase = f"Karpenter may {how}; not decided without prices (--instance-types FILE)"
     elif obstacles:
         phrase = f"Karpenter keeps it, {obstacles[0]}"
         facts = [

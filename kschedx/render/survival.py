@@ -265,6 +265,10 @@ def _eviction_facts(result: FailureResult) -> Iterator[Fact]:
     if times:
         spans = " to ".join(dict.fromkeys((duration(min(times)), duration(max(times)))))
         yield Fact(label="", items=(f"pods are deleted {spans} after the outage",))
+    kept = sum(len(eviction.pods) for eviction in result.evictions if eviction.taint_after is None)
+    if kept:
+        text = f"{count(kept, 'pod is', 'pods are')} recreated only once the Node objects are deleted"
+        yield Fact(label="", items=(text,))
     for_ever = [
         pod for eviction in result.evictions if eviction.taint_after is not None
         for pod, time in eviction.pods.items() if time is None

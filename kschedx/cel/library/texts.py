@@ -26,6 +26,7 @@ from kschedx.cel.values import (
     type_value,
 )
 from kschedx.kube.field_errors import quoted
+from kschedx.kube.quantity import GO_SPACE
 
 # `format()`: the clauses of a string and their values, at run time and in the checker. Decimal numbers have English
 # formatting, with commas and `×10`; inside lists and maps they have CEL's. Upstream: cel-go's ext/formatting.go;
@@ -295,7 +296,6 @@ def _refused(verb: str, expr: Expr) -> Expr | None:
 
 # The string library. Upstream: cel-go's ext/strings.go, version 2.
 
-_BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _TO_UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 
@@ -366,7 +366,7 @@ def _substring(budget: Budget, text: str, start: int, end: int | None = None) ->
 
 def _trim(budget: Budget, text: str) -> Value:
     text_built(budget, len(text))
-    return text.strip(_BLANKS)
+    return text.strip(GO_SPACE)
 
 
 _ESCAPED = {ord(letter): f"\\{name}" for letter, name in zip('\a\b\f\n\r\t\v\\"', 'abfnrtv\\"', strict=True)}

@@ -9,8 +9,7 @@ framework/preemption/podgrouppreemption.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +21,7 @@ from kschedx.framework.interface import PlacementScorePlugin
 from kschedx.framework.moving.equivalence import EquivalenceKey
 from kschedx.framework.moving.run import Run
 from kschedx.framework.preemption import budget_selector, covers
+from kschedx.framework.replicas import Pick
 from kschedx.framework.schedule import Decision
 from kschedx.framework.status import MAX_NODE_SCORE
 from kschedx.kube.types import PodGroup
@@ -35,9 +35,6 @@ NO_PLACEMENT = "no feasible placements found"
 MOST_DECISIONS = 100_000
 """The maximum number of members times victims, or times placements, to try for a group: kube-scheduler tries them one
 by one, too."""
-
-Pick: TypeAlias = Callable[[ClusterRows], ClusterRow]
-"""Picks one of several equally good nodes."""
 
 
 class Placement(Struct, frozen=True, kw_only=True):

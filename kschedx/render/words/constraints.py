@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from kschedx import findings
 from kschedx.explain.diagnosis import LabelHint, UnwellNodes
 from kschedx.kube.names import HOSTNAME
+from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.kube.types import Node, Taint
 from kschedx.plugins.taint_toleration import untolerated_taint
 from kschedx.render.wording import Brief, Fact, Words, count, in_words, listed
 
-NODE_NAME_FIELD = "metadata.name"
 SHOWN_TERMS = 3
 SHOWN_TERM_VALUES = 4
 
