@@ -19,7 +19,7 @@ from kschedx.fixes.stalled_drain import (
 )
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.kube.documents import Document
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
 from kschedx.render.terminal import BLANK, DIM, SEPARATOR, line, more, paragraph, title_lines
@@ -199,8 +199,7 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         phrase = _several(budget) if fate is DrainOutcome.BUDGETS else _stopped(budget, drained)
         yield Fact(label="blocked", items=(about(pods, phrase),))
         if fate is DrainOutcome.BUDGET and (pending := drained.held[budget].pending):
-            namespace, _, name = pending[0].partition("/")
-            ask = shell_command("kschedx why pod/{} -n {}", name, namespace)
+            ask = why_command(pending[0])
             yield Fact(label="", items=(f"first let {pending[0]} be scheduled: {ask}",), command=ask)
     stranded = [drained_pod.pod for drained_pod in drained.pending]
     if stranded:

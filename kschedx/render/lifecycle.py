@@ -10,7 +10,7 @@ from kschedx.explain.events import extender_failure
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import why_command
 from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
@@ -319,8 +319,7 @@ def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
     if isinstance(lifecycle, NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
     if isinstance(lifecycle, StillActive) and lifecycle.pod:
-        namespace, _, name = lifecycle.pod.partition("/")
-        return (f"about that pod: {shell_command('kschedx why pod/{} -n {}', name, namespace)}",)
+        return (f"about that pod: {why_command(lifecycle.pod)}",)
     if isinstance(lifecycle, WaitingForKubelet):
         return ("kube-scheduler does not decide this; -o wide shows where it would assign the pod now",)
     if isinstance(lifecycle, Contradicted):
