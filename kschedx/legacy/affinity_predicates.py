@@ -23,7 +23,6 @@ from kschedx.plugins.inter_pod_affinity.terms import (
     DomainSums,
     ExistingTerms,
     PodTerms,
-    present,
 )
 from kschedx.snapshot.columns import BoolArray, ClusterRows, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable, PodRows
@@ -230,7 +229,7 @@ def _lacks_affinity(now: _State, pod: Pod, nodes: NodeTable) -> BoolArray:
         return np.zeros(len(nodes), dtype=np.bool_)
     satisfied = np.ones(len(nodes), dtype=np.bool_)
     for key, sums in now.affinity.sums.items():
-        satisfied &= present(nodes.label(key)) & (sums[nodes.rows] > 0)
+        satisfied &= nodes.label(key).present & (sums[nodes.rows] > 0)
     if all(term.matches(pod, NO_LABELS) for term in terms):
         satisfied |= now.affinity.everywhere[nodes.rows] == 0
     return ~satisfied

@@ -46,7 +46,6 @@ from kschedx.plugins.inter_pod_affinity.terms import (
     PodTerms,
     SatisfiesAll,
     added_by,
-    present,
     weighted_groups,
     weighted_matches,
 )
@@ -139,7 +138,7 @@ class FilterState(Struct, frozen=True, kw_only=True):
         lacks_label = np.zeros(len(nodes), dtype=np.bool_)
         finds_nobody = np.zeros(len(nodes), dtype=np.bool_)
         for key, sums in self.affinity.sums.items():
-            lacks_label |= ~present(nodes.label(key))
+            lacks_label |= ~nodes.label(key).present
             finds_nobody |= sums[nodes.rows] <= 0
         if self.matches_itself:
             finds_nobody &= self.affinity.everywhere[nodes.rows] != 0
@@ -462,7 +461,7 @@ class _Neighbours:
         if self._key != HOSTNAME:
             return codes
         held: IntArray = (np.diff(self._start) > 0).astype(np.int64)
-        return held[codes] * 2 + present(self._label)
+        return held[codes] * 2 + self._label.present
 
     def domain(self, node: ClusterRow) -> str | None:
         return self._label[node]
