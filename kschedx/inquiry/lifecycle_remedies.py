@@ -16,7 +16,7 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workloads import SCALED, workload_of
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
-from kschedx.explain.subject import Subject
+from kschedx.explain.subject import Subject, stored
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.changes import pointer
 from kschedx.fixes.dead_end import gate_of_controller
@@ -74,6 +74,8 @@ from kschedx.render.wording import listed
 Manifest = Mapping[str, object]
 
 MOST_FIXES = 3
+MOST_OF_ANOTHER = 2
+"""Fixes of the pending pod for which another waits."""
 _ATTACHED = re.compile(r"Multi-Attach error|already (exclusively )?attached|already used by pod")
 _NO_REQUEST = re.compile(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
 _NO_METRICS = re.compile(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
@@ -207,11 +209,13 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 return
 
     def _started_other(self, key: str) -> Iterator[Fix | None]:
-        """Yield fixes for another pod, which a kubelet does not run."""
+        """Yield fixes for another pod, which a kubelet does not run or which fits no node."""
         row = self.snapshot.pods.rows.get(key)
         state = None if row is None else pod_lifecycle(self.snapshot, self.snapshot.pods[row])
         if row is not None and isinstance(state, WaitingForKubelet):
             yield from replace(self, pod=self.snapshot.pods[row])._starting(state)
+        elif row is not None and row in self.snapshot.pods.pending and state is None:
+            yield from self.explain(stored(self.snapshot, key), self.setup).fixes[:MOST_OF_ANOTHER]
 
     # --- states of the workload
 

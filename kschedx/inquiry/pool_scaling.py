@@ -58,7 +58,9 @@ MOST_TRIALS = 8
 MOST_REMEDIES = 3
 MOST_TYPES = 4
 """Instance types for which a limit is raised, smallest first."""
-_NO_CAPACITY = re.compile(r"insufficient ?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE)
+_NO_CAPACITY = re.compile(
+    r"insufficient ?(instance ?)?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE
+)
 
 
 class _Trial(Struct, frozen=True, kw_only=True):

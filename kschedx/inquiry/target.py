@@ -136,6 +136,8 @@ def _named(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | Wr
         row = snapshot.pods.rows.get(f"{namespace}/{name}")
         if row is None:
             row = _only_one_of(snapshot, name, namespace)
+        if row is None and (not_created := _of_stateful_set(snapshot, name, namespace)) is not None:
+            return not_created
         if row is None:
             raise InputError(
                 f'no pod "{name}" in namespace "{namespace}"', hint=_nearest_pod(snapshot, name, namespace)
@@ -155,6 +157,13 @@ def _named(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | Wr
         )
     workload: Manifest = msgspec.json.decode(manifest)
     return written_from(snapshot, workload)
+
+
+def _of_stateful_set(snapshot: Snapshot, name: str, namespace: str) -> Written | None:
+    """Return the StatefulSet of a pod that it has not created yet, by the name of the pod."""
+    owner, dash, ordinal = name.rpartition("-")
+    raw = snapshot.workloads.get(("StatefulSet", namespace, owner)) if dash and ordinal.isdecimal() else None
+    return None if raw is None else written_from(snapshot, msgspec.json.decode(raw))
 
 
 def _only_one_of(snapshot: Snapshot, name: str, namespace: str) -> int | None:
@@ -376,6 +385,9 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[P
     if (scaled := _scaled_by(snapshot, target, namespace)) is not None:
         return [scaled]
     is_namespace = space in snapshot.namespaces or space in snapshot.pods.namespaces.values
+    not_created = _of_stateful_set(snapshot, *((name, space) if slash else (target, namespace)))
+    if not_created is not None:
+        return [not_created]
     if target.count("/") == 1 and not is_namespace and not Path(space).exists():
         hint = nearest(space.lower(), SHORT_NAMES)
         raise InputError(f'no kind "{space}", and no pod "{name}" in namespace "{space}"', hint=hint)

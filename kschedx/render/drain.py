@@ -292,7 +292,7 @@ def _by_cause(bad: Sequence[DrainResult], width: int) -> list[Text]:
     """Return a line for each cause that nodes share, most common first."""
     causes: dict[str, list[str]] = {}
     for result in bad:
-        causes.setdefault(_shared(result), []).append(result.node)
+        causes.setdefault(shared_cause(result), []).append(result.node)
     ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
     lines: list[Text] = []
     for cause, names in ordered[:MOST_CAUSES]:
@@ -302,7 +302,7 @@ def _by_cause(bad: Sequence[DrainResult], width: int) -> list[Text]:
     return lines
 
 
-def _shared(result: DrainResult) -> str:
+def shared_cause(result: DrainResult) -> str:
     """Return the cause in words that other nodes may share."""
     if result.is_refused:
         fate = result.of(*REFUSES)[0].fate

@@ -32,6 +32,7 @@ from kschedx.render.drain import (
     drain_facts,
     drain_fix,
     drains_headline,
+    shared_cause,
     stranded_story,
     verdict,
 )
@@ -237,7 +238,11 @@ def drains_view(
                 title=drain_result.node,
                 tone=Tone.GOOD if drain_result.is_done else Tone.BAD,
                 kind=_drain_kind(drain_result),
-                values=(len(drain_result.of(DrainOutcome.EVICTED)), verdict(drain_result)),
+                values=(
+                    len(drain_result.of(DrainOutcome.EVICTED)),
+                    "" if drain_result.is_done else shared_cause(drain_result),
+                    verdict(drain_result),
+                ),
                 facts=tuple(facts),
                 fixes=story_fixes(story),
                 no_fix=story.explanation.no_fix if story is not None and story.mended is None else "",
@@ -257,14 +262,14 @@ def drains_view(
         items=tuple(items),
         list_title="Nodes",
         list_noun="node",
-        list_columns=(("pods evicted", True), ("result", False)),
+        list_columns=(("pods evicted", True), ("cause", False), ("result", False)),
         identical_rows=each,
     )
 
 
 def _blocked(item: Item) -> tuple[object, ...]:
     """Return the result and the causes of a drain."""
-    return item.values[1], item.facts
+    return *item.values[1:], item.facts
 
 
 def _drain_kind(drained: DrainResult) -> str:
