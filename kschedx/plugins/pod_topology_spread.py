@@ -255,7 +255,7 @@ class ConstraintRules:
         return counted
 
 
-def where_labelled(constraints: Iterable[Constraint], nodes: NodeTable) -> BoolArray:
+def _where_labelled(constraints: Iterable[Constraint], nodes: NodeTable) -> BoolArray:
     """(node,) whether a node has the topology label of every constraint."""
     labelled = np.ones(len(nodes), dtype=np.bool_)
     for constraint in constraints:
@@ -427,12 +427,12 @@ class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
         return tuple(sorted(domains, key=lambda domain: (-domain.matching, domain.domain))[:SHOWN_DOMAINS])
 
 
-def spreads_of(
+def _spreads_of(
     constraints: tuple[Constraint, ...], rules: ConstraintRules, pod: Pod, nodes: NodeTable
 ) -> tuple[Spread, ...]:
     """How the pods are spread for each constraint; `nodes` are all nodes of the cluster."""
     pods = rules.matching_pods(pod, nodes)
-    labelled = where_labelled(constraints, nodes)
+    labelled = _where_labelled(constraints, nodes)
     return tuple(
         Spread.of(constraint, pod, pods, labelled & rules.counted(constraint, pod, nodes), nodes)
         for constraint in constraints
@@ -508,7 +508,7 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
         pods = rules.matching_pods(pod, everything)
         complete = np.ones(len(everything), dtype=np.bool_)
         if rules.requires_all_topologies(pod):
-            complete = where_labelled(constraints, everything)
+            complete = _where_labelled(constraints, everything)
         candidate = np.zeros(len(everything), dtype=np.bool_)
         candidate[feasible.rows] = True
         scored = candidate & complete
@@ -686,7 +686,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         except InputError as wrong:
             text = self.handle.release.messages.hard_constraints_unreadable
             return PreFilterResult(status=error(text.format(error=wrong)))
-        state[HARD] = spreads_of(constraints, self._rules, pod, nodes) if constraints else ()
+        state[HARD] = _spreads_of(constraints, self._rules, pod, nodes) if constraints else ()
         return PreFilterResult() if constraints else PRE_FILTER_SKIP
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:

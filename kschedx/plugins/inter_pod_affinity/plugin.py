@@ -176,7 +176,7 @@ SCORES: StateKey[IntArray] = StateKey("PreScoreInterPodAffinity", 'failed to rea
 """(node,) raw scores of all nodes of the cluster."""
 
 
-def has_preferred_terms(pod: Pod) -> bool:
+def _has_preferred_terms(pod: Pod) -> bool:
     affinity = pod.spec.affinity
     return affinity is not None and any(
         rules is not None and rules.preferred_during_scheduling_ignored_during_execution
@@ -199,7 +199,7 @@ def raw_scores(
     """
     weights = _Weights.of(pod, terms, existing, namespaces, hard_pod_affinity_weight)
     # a pod with preferred terms makes upstream read all nodes
-    listed = None if has_preferred_terms(pod) else existing.listed(nodes.pods, is_repelling=False)
+    listed = None if _has_preferred_terms(pod) else existing.listed(nodes.pods, is_repelling=False)
     scores = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
     for tallies in weights.worth:
         for sums in DomainSums.of(nodes, tallies, listed).sums.values():
@@ -552,7 +552,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return None
         namespaces = self.handle.snapshot.namespaces
         weights = _Weights.of(pod, terms, self._existing, namespaces, args.hard_pod_affinity_weight)
-        if args.ignore_preferred_terms_of_existing_pods and not has_preferred_terms(pod):
+        if args.ignore_preferred_terms_of_existing_pods and not _has_preferred_terms(pod):
             return FollowedAffinity(counts, None, weights, row, nodes)
         if not scores.any() and any(any(added_by(nodes.pods, row, item).values()) for item in weights.met()):
             return None  # PreScore may have skipped the pod and would no longer do so
@@ -595,7 +595,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         state[SCORES] = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
-        if self._args.ignore_preferred_terms_of_existing_pods and not has_preferred_terms(pod):
+        if self._args.ignore_preferred_terms_of_existing_pods and not _has_preferred_terms(pod):
             return SKIP
         namespaces = self.handle.snapshot.namespaces
         try:
