@@ -108,7 +108,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
         facts=tuple(holding_facts(explanation.holding, explanation.cycle)) if is_queued else (),
         fixes=fix_views(explanation) if with_fixes else (),
         event=_event(lifecycle),
-        notes=(*texts, *lifecycle_notes(lifecycle)),
+        notes=(*texts, *_lifecycle_notes(lifecycle)),
     )
 
 
@@ -314,7 +314,7 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
             yield f"{pod.owner} creates the pod again once it is gone"
 
 
-def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
+def _lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
     """Return how to find out more."""
     if isinstance(lifecycle, NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)

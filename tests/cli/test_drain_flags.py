@@ -90,7 +90,7 @@ def test_nodes_are_selected_by_labels(tmp_path: Path) -> None:
 
 def test_the_command_about_a_pending_pod_asks_the_same_cluster(tmp_path: Path) -> None:
     labels = {"app": "web"}
-    owner: dict[str, object] = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}
     metadata: dict[str, object] = {"namespace": "shop", "labels": labels, "ownerReferences": [owner]}
     running = changed(POD, "metadata", {**metadata, "name": "web-0"})
     running = changed(running, "status", {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
