@@ -133,7 +133,7 @@ class Fates:
         annotation."""
         pods, spec = self._pods, self._pods.specs[row]
         written = pods.annotations[row]
-        owner = controller_of(pods.owners[row])
+        owner = _controller_of(pods.owners[row])
         safe = "true" if is_safe else written.get(SAFE_TO_EVICT, "")
         if MIRROR in written or self.is_long_terminating(row):
             return self._fate(row, RemovalFate.SKIPPED)
@@ -178,7 +178,7 @@ class Fates:
         budgets: tuple[str, ...] = (),
         replicas: int | None = None,
     ) -> PodFate:
-        owner = controller_of(self._pods.owners[row])
+        owner = _controller_of(self._pods.owners[row])
         return PodFate(
             row=row,
             pod=self._pods.key(row),
@@ -193,7 +193,7 @@ class Fates:
     # --- conditions of the rules
 
     def is_of_daemon_set(self, row: int) -> bool:
-        owner = controller_of(self._pods.owners[row])
+        owner = _controller_of(self._pods.owners[row])
         is_owned = owner is not None and owner.kind == "DaemonSet"
         return is_owned or self._pods.annotations[row].get(DAEMON_SET_POD) == "true"
 
@@ -247,7 +247,7 @@ class Fates:
         return bool(created) and nanoseconds(created or "") + int(self._flags.system_pod_timeout) < self._now
 
 
-def controller_of(owners: Sequence[OwnerReference]) -> OwnerReference | None:
+def _controller_of(owners: Sequence[OwnerReference]) -> OwnerReference | None:
     return next((owner for owner in owners if owner.controller), None)
 
 
@@ -286,12 +286,12 @@ class DeviceUse(Struct, frozen=True, kw_only=True):
     share: float
 
 
-def has_devices(node: str, devices: Devices) -> bool:
+def _has_devices(node: str, devices: Devices) -> bool:
     """Return whether the node has node-local devices; devices that several nodes reach do not count."""
     return any(resource_slice.spec.node_name == node for resource_slice in devices.slices)
 
 
-def device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse | None:
+def _device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse | None:
     """`pods` are the pods on the node, as `namespace/name`. None if a pool is incomplete, so that it cannot be
     counted."""
     taken: dict[DevicePool, set[str]] = defaultdict(set)
@@ -413,8 +413,8 @@ class UtilizationRule(Struct, frozen=True, kw_only=True):
             utilization = _used(node, resource, requests, threshold, is_gpu=True)
             idle = Utilization(resource=resource, requested=0, offered=0, threshold=threshold, is_gpu=True)
             return utilization or idle  # missing GPUs do not keep the node
-        if self.devices is not None and has_devices(node.name, self.devices):
-            use = device_use(node.name, {self.pods.key(row) for row in rows}, self.devices)
+        if self.devices is not None and _has_devices(node.name, self.devices):
+            use = _device_use(node.name, {self.pods.key(row) for row in rows}, self.devices)
             if use is None:
                 return None
             return Utilization(

@@ -58,7 +58,7 @@ _ADMIN_ACCESS = f"adminAccess: admin access to devices requires the `{ADMIN_ACCE
 """AuthorizedForAdmin (pkg/registry/resource/utils.go); in 1.33, the label is in the domain resource.k8s.io."""
 
 
-def device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[Note]:
+def _device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[Note]:
     """Yield nothing for a pod without device claims."""
     if not pod.spec.resource_claims:
         return
@@ -235,7 +235,7 @@ def _capacities(snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim]) -> 
                 )
 
 
-def extender_notes(cycle: Cycle) -> Iterator[Note]:
+def _extender_notes(cycle: Cycle) -> Iterator[Note]:
     yield from _not_asked(cycle)
     trace = cycle.extenders
     if trace is not None and trace.called:
@@ -392,7 +392,7 @@ def nodes_to_find(percentage: int | None, count: int) -> int:
 def notes(cycle: Cycle) -> tuple[Note, ...]:
     """Return the notes, the most important first."""
     return (
-        *device_notes(cycle.snapshot, cycle.pod, cycle.release),
+        *_device_notes(cycle.snapshot, cycle.pod, cycle.release),
         *_of_scheduler(cycle),
         *_of_recorded_event(cycle),
         *_of_cluster(cycle.snapshot),
@@ -550,4 +550,4 @@ def _is_untainted_though_not_ready(node: Node) -> bool:
 
 def _of_extenders(cycle: Cycle) -> Iterator[Note]:
     if cycle.extenders is not None:
-        yield from extender_notes(cycle)
+        yield from _extender_notes(cycle)

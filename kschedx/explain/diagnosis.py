@@ -233,7 +233,7 @@ def _holder(cycle: Cycle, pod: int, amount: int) -> Holder:
     return Holder(pod=pods.key(pod), priority=int(pods.priorities[pod]), amount=amount)
 
 
-def candidate_on(cycle: Cycle, node: ClusterRow) -> Candidate | None:
+def _candidate_on(cycle: Cycle, node: ClusterRow) -> Candidate | None:
     """Return the preemption candidate of a node, given as a row of the whole cluster."""
     candidates = cycle.post_filter.candidates if cycle.post_filter else ()
     return next((candidate for candidate in candidates if candidate.node == node), None)
@@ -248,7 +248,7 @@ def eviction(cycle: Cycle, account: NodeAccount) -> Eviction:
     """Return whether evicting pods from a node would make it feasible, according to preemption's dry run."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
-    candidate = candidate_on(cycle, nodes.cluster_row(account.row))
+    candidate = _candidate_on(cycle, nodes.cluster_row(account.row))
     rows = nodes.pods_on(account.row)
     lower = int(np.count_nonzero(nodes.pods.priorities[rows] < cycle.pod.priority))
     if candidate is not None:

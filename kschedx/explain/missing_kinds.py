@@ -423,7 +423,7 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     }
     if not unread:
         return cycle
-    command = completing(snapshot, tuple(unread))
+    command = _completing(snapshot, tuple(unread))
     unevaluated = tuple(
         Unevaluated(
             kind=UnevaluatedKind.OBJECTS,
@@ -460,7 +460,7 @@ def may_be_open(snapshot: Snapshot, pod: Pod) -> bool:
     return (has_claims and any(_is_unread(snapshot, kind) for kind in _OPTIMISTIC)) or depends_on_unread(snapshot, pod)
 
 
-def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
+def _completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
     """Return a command for a file that completes the dump; if the dump is partial, for the whole cluster."""
     if any(_lacking(snapshot.source, kind) for kind in kinds):
         return "kschedx snapshot -o cluster.json"

@@ -351,7 +351,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             for shortage in shortages:
                 if shortage.stage == "none":
                     yield from unpublished(cycle.snapshot, shortage.device_class)
-                yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
+                yield from (_incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
                 yield from _taint_rules(cycle.snapshot, shortage)
         case DeviceClaimNotCreated():
             yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
@@ -637,7 +637,7 @@ def _taint_rules(snapshot: Snapshot, shortage: DeviceShortage) -> Iterator[RootC
             yield RootCause(text=f"DeviceTaintRule {rule.metadata.name} sets the taint {rule.spec.taint} on devices")
 
 
-def incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
+def _incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
     """Return the cause for a pool, `driver/pool`, without all ResourceSlices of its newest generation."""
     driver, _, name = pool.partition("/")
     pools = [

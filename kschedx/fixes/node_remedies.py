@@ -76,7 +76,7 @@ def is_of_provider(key: str) -> bool:
     return bool(slash) and any(f".{domain}".endswith(f".{provider_domain}") for provider_domain in DOMAINS_OF_FACTS)
 
 
-def states_fact(key: str, snapshot: Snapshot) -> bool:
+def _states_fact(key: str, snapshot: Snapshot) -> bool:
     """Whether a label states what a node is, rather than what an administrator uses it for."""
     domain, slash, name = key.rpartition("/")
     if key in OF_CONTROL_PLANE or key == NODE_NAME_FIELD:
@@ -245,7 +245,7 @@ def _may_label(requirement: RequirementMatch, place: Candidate) -> bool:
     key = requirement.key
     if NODE_POOL in place.node.metadata.labels:
         return False
-    if requirement.operator not in ("In", "=", "Exists") or states_fact(key, place.snapshot):
+    if requirement.operator not in ("In", "=", "Exists") or _states_fact(key, place.snapshot):
         return False
     return key not in place.node.metadata.labels or not is_selected(key, place.snapshot, place.pod.key)
 

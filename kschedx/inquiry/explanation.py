@@ -444,16 +444,15 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.explain.diagnosis import Diagnosis
         from kschedx.explain.root_causes import root_causes
         from kschedx.inquiry.fix import Fix, admin_access
-        from kschedx.kube.escaping import shell_command
+        from kschedx.kube.escaping import shell_command, why_command
         from kschedx.render.wording import listed
 
         pod = self.cycle.pod.metadata
         for cause in root_causes(Diagnosis(self.cycle)):
             match cause:
                 case MatchingPodPending():
-                    namespace, _, name = cause.pod.partition("/")
-                    command = shell_command("kschedx why pod/{} -n {}", name, namespace)
-                    yield Fix.untried(f"make room for {cause.pod} first, which this pod follows", commands=(command,))
+                    title = f"make room for {cause.pod} first, which this pod follows"
+                    yield Fix.untried(title, commands=(why_command(cause.pod),))
                 case SelectorOfNamespace(namespace=namespace, annotation=annotation):
                     emptied = f"kubectl annotate namespace {{}} {annotation}= --overwrite"
                     commands = [shell_command(emptied, namespace)]

@@ -32,7 +32,7 @@ from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, merged_fi
 from kschedx.inquiry.workload_lifecycle import replica_sets_of
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.documents import Target
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -193,9 +193,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case WaitingForKubelet():
                 yield from self._starting(lifecycle)
             case ComponentDown(component=component, pods=pods, is_pending=True):
-                namespace, _, name = pods[0].partition("/")
-                command = shell_command("kschedx why pod/{} -n {}", name, namespace)
-                yield Fix.untried(f"make room for {pods[0]} first: {component} has no node", commands=(command,))
+                title = f"make room for {pods[0]} first: {component} has no node"
+                yield Fix.untried(title, commands=(why_command(pods[0]),))
             case Contradicted(message=message):
                 failed = extender_failure(message)
                 yield None if failed is None else Fix.untried(failed.advice)

@@ -94,7 +94,7 @@ def node_rows(table: NodeTable, labels: Selector | None = None, price_of: PriceO
         rows.append(
             NodeRow(
                 name=node.name,
-                status=status_of(node),
+                status=_status_of(node),
                 zone=zone,
                 pool=first_label(of_node, POOL_LABELS),
                 type=type_,
@@ -117,7 +117,7 @@ def _capacity_type(labels: Labels) -> str:
     return first_label(labels, _CAPACITY_TYPES).lower().replace("_", "-").replace("regular", "on-demand")
 
 
-def status_of(node: Node) -> str:
+def _status_of(node: Node) -> str:
     """Return the status as `kubectl get nodes` prints it. A node without conditions, as in handwritten manifests,
     counts as ready."""
     tainted = any(taint.key in LOST_TAINTS for taint in node.spec.taints)

@@ -57,14 +57,14 @@ _PRICE = re.compile(r"[0-9]+(\.[0-9]+)?")
 _ADJUSTMENT = re.compile(r"[+-][0-9]*\.?[0-9]+%?")
 
 
-def check_pool(pool: NodePool) -> None:
+def _check_pool(pool: NodePool) -> None:
     """Raises `InputError` with the place of the error."""
     about = Place(object=f"NodePool {pool.name}")
     _check_amounts(pool.spec.limits, "spec.limits", about)
     _check_requirements(pool.spec.template.spec.requirements, "spec.template.spec.requirements", about)
 
 
-def check_overlay(overlay: NodeOverlay) -> None:
+def _check_overlay(overlay: NodeOverlay) -> None:
     """Raises `InputError` with the place of the error."""
     about, spec = Place(object=f"NodeOverlay {overlay.name}"), overlay.spec
     _check_amounts(spec.capacity, "spec.capacity", about)
@@ -218,9 +218,9 @@ class Karpenter:
         """Return None for a cluster without NodePools. Raises `InputError` for an invalid one."""
         pools = snapshot.of(NodePool)
         for pool in pools:
-            check_pool(pool)
+            _check_pool(pool)
         for overlay in in_force(snapshot.of(NodeOverlay)):
-            check_overlay(overlay)
+            _check_overlay(overlay)
         return cls(snapshot, options) if pools else None
 
     @cached_property

@@ -18,13 +18,14 @@ from kschedx.kube.storage import BETA_REGION, BETA_ZONE
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import AVOID_PODS, Pod, Taint, Toleration
 from kschedx.legacy.affinity_predicates import controller_selectors, service_selectors, services_of
-from kschedx.legacy.interface import MAX_PRIORITY, Context, Priority, scaled
+from kschedx.legacy.interface import MAX_PRIORITY, Context, Priority
 from kschedx.legacy.node_predicates import tolerates_by_key
 from kschedx.legacy.stored import incoming_limits, scored_request
 from kschedx.plugins.image_locality import MAX_CONTAINER_THRESHOLD, MIN_THRESHOLD, normalized_image_name
 from kschedx.plugins.inter_pod_affinity.plugin import raw_scores
 from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms, PodTerms
 from kschedx.plugins.resource_allocation import amounts, truncated
+from kschedx.plugins.score_functions import default_normalize
 from kschedx.plugins.selector_spread import ZONE_WEIGHTING
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.node_selection import preferred_weights
@@ -111,7 +112,7 @@ class NodeAffinityPriority(Priority):
         return preferred_weights(compile_preferred_terms(terms), nodes)
 
     def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        return scaled(scores)
+        return default_normalize(scores, most=MAX_PRIORITY)
 
 
 class EarlyNodeAffinityPriority(NodeAffinityPriority):
@@ -140,7 +141,7 @@ class TaintTolerationPriority(Priority):
         return tolerates(toleration, taint, comparison=False)
 
     def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        return scaled(scores, reverse=True)
+        return default_normalize(scores, reverse=True, most=MAX_PRIORITY)
 
 
 class EarlyTaintTolerationPriority(TaintTolerationPriority):

@@ -308,7 +308,7 @@ def _char_at(_: Budget, text: str, index: int) -> Value:
     return text[index : index + 1] if 0 <= index <= len(text) else _out_of_range(index)
 
 
-def index_of(_: Budget, text: str, part: str, offset: int = 0) -> Value:
+def _index_of(_: Budget, text: str, part: str, offset: int = 0) -> Value:
     if not part:
         return offset
     if offset < 0:
@@ -316,7 +316,7 @@ def index_of(_: Budget, text: str, part: str, offset: int = 0) -> Value:
     return text.find(part, offset)
 
 
-def last_index_of(_: Budget, text: str, part: str, offset: int | None = None) -> Value:
+def _last_index_of(_: Budget, text: str, part: str, offset: int | None = None) -> Value:
     if not part:
         return len(text) if offset is None else offset
     if offset is None:
@@ -397,13 +397,13 @@ TEXT_FUNCTIONS = (
     single("charAt", "string_char_at_int", (_S, _I), _S, _char_at),
     several(
         "indexOf",
-        overload("string_index_of_string", (_S, _S), _I, index_of),
-        overload("string_index_of_string_int", (_S, _S, _I), _I, index_of),
+        overload("string_index_of_string", (_S, _S), _I, _index_of),
+        overload("string_index_of_string_int", (_S, _S, _I), _I, _index_of),
     ),
     several(
         "lastIndexOf",
-        overload("string_last_index_of_string", (_S, _S), _I, last_index_of),
-        overload("string_last_index_of_string_int", (_S, _S, _I), _I, last_index_of),
+        overload("string_last_index_of_string", (_S, _S), _I, _last_index_of),
+        overload("string_last_index_of_string_int", (_S, _S, _I), _I, _last_index_of),
     ),
     single("lowerAscii", "string_lower_ascii", (_S,), _S, _translated(_TO_LOWER)),
     single("upperAscii", "string_upper_ascii", (_S,), _S, _translated(_TO_UPPER)),

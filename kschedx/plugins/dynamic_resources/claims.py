@@ -150,7 +150,7 @@ def _is_controlled_by(claim: ResourceClaim, owner: ObjectMeta) -> bool:
     return controller is not None and controller.uid == owner.uid
 
 
-def is_reserved(claim: ResourceClaim, pod: Pod, *, of_groups: bool) -> bool:
+def _is_reserved(claim: ResourceClaim, pod: Pod, *, of_groups: bool) -> bool:
     """Return whether the claim is reserved for the pod, or for its group if groups may reserve claims."""
     group = group_name(pod) if of_groups else None
     for consumer in claim.status.reserved_for:
@@ -231,7 +231,7 @@ def unreserved_by_group(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
             raise GroupError(f"could not find ResourceClaim {quoted(key)}")
         if is_generated and not _is_controlled_by(claim, group.metadata):
             continue
-        if claim.status.allocation is not None and is_reserved(claim, pod, of_groups=True):
+        if claim.status.allocation is not None and _is_reserved(claim, pod, of_groups=True):
             left = tuple(
                 consumer_reference
                 for consumer_reference in claim.status.reserved_for
