@@ -348,12 +348,18 @@ _INPUTS: ContextVar[Sequence[Path]] = ContextVar("inputs", default=())
 def cited_inputs(names: Iterable[str]) -> Iterator[None]:
     """Print the digest of these files and folders in the footer of pages within this context; other names are
     ignored."""
-    there = (name for name in dict.fromkeys(names) if os.path.isfile(name) or os.path.isdir(name))  # noqa: PTH112, PTH113 - any text
-    token = _INPUTS.set(tuple(map(Path, there)))
+    token = _INPUTS.set([path for path in map(Path, dict.fromkeys(names)) if _exists(path)])
     try:
         yield
     finally:
         _INPUTS.reset(token)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_file() or path.is_dir()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def input_digest(inputs: Iterable[Path]) -> str:

@@ -284,7 +284,11 @@ def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterato
     if key in MADE_FOR and (same := _SAME.get(written.lower(), written.lower())) in values - {written}:
         yield key, (same,)
     if key == HOSTNAME:
-        hosts = [value for value in values if value.startswith(f"{written}.") or written.startswith(f"{value}.")]
+        hosts = [
+            value
+            for value in values
+            if value.startswith(f"{written}.") or written.startswith(f"{value}.") or _plain(value) == _plain(written)
+        ]
         yield from ((key, (host,)) for host in hosts if len(hosts) == 1)
     if key == ZONE:
         zones = [value for value in values if value.endswith(f"-{written}")]
@@ -292,6 +296,11 @@ def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterato
     several = tuple(item for item in _LISTED.split(written) if item)
     if requirement.operator == "In" and len(several) > 1 and values.intersection(several):
         yield key, several
+
+
+def _plain(host: str) -> str:
+    """Return a host name without separators and leading zeros: `worker1` for `worker-01`."""
+    return re.sub(r"(?<![0-9])0+(?=[0-9])", "", re.sub(r"[-_.]", "", host.lower()))
 
 
 def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -385,7 +394,8 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
     if any(is_kept(taint, place.node, place.pod, requested) for taint in open_):
         return
     wrong = _misspelled(missing[0], place) if len(missing) == 1 else None
-    if len(open_) == len(missing):
+    formerly = {NEW_NAMES.get(toleration.key) for toleration in place.pod.spec.tolerations}
+    if all(taint in open_ or taint.key in formerly for taint in missing):
         yield s.Tolerate(taints=missing) if wrong is None else s.TolerateInstead(wrong=wrong, taint=missing[0])
     if nobody_else or not any(taint.key.startswith(KEPT) for taint in missing):
         yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing)

@@ -340,7 +340,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             last = state.pods[-1:]
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
             of_pods = tuple(map(self._logs, last))
-            again = f"delete Job {self._maker_name} and create it again: a Job that has failed creates no pods"
+            kind = str((self.maker or {}).get("kind") or "Job")
+            again = f"delete {kind} {self._maker_name} and create it again: a {kind} that has failed creates no pods"
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
             yield Fix.untried(advice.format(node=state.node))
@@ -386,7 +387,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _starting(self, state: WaitingForKubelet) -> Iterator[Fix | None]:
         """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
-        phrase, name = state.message or state.event, self.pod.metadata.name
+        phrase, name = f"{state.message} {state.event}".strip(), self.pod.metadata.name
         start = f"{phrase} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else phrase
         image = next(
             (container.image for container in self.pod.spec.containers if container.name == state.container), ""
