@@ -13,7 +13,7 @@ from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.sandbox import Sandbox
 from kschedx.autoscaler.templates import has_daemon_set_annotation
 from kschedx.kube.autoscalers import SCALE_UP_DELAY
-from kschedx.kube.conditions import condition_of
+from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.duration import Duration
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.scalars import nanoseconds
@@ -120,8 +120,6 @@ class Remembered:
 ALL_NEW = Duration.seconds(2)
 ALL_NEW_WITH_GPU = Duration.seconds(30)
 """The minimum age of the oldest pod."""
-
-UNSCHEDULABLE = "Unschedulable"
 
 
 class PodOutcome(StrEnum):

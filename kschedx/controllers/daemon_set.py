@@ -87,11 +87,11 @@ def pods_for(
     applied = made_of(manifest)
     subject = admitted(snapshot, applied.pod, setup, title=title(manifest), made=applied.others, maker=manifest)
     others = {node.name for node in snapshot.cluster.nodes if not is_wanted(node.name)}
-    cluster, pods = pinned_for(subject.snapshot, setup, subject.pod, others)
+    cluster, pods = _pinned_for(subject.snapshot, setup, subject.pod, others)
     return (cluster, pods) if pods else (snapshot, [])
 
 
-def pinned_for(snapshot: Snapshot, setup: Setup, like: Pod, others: Collection[str]) -> tuple[Snapshot, list[Pod]]:
+def _pinned_for(snapshot: Snapshot, setup: Setup, like: Pod, others: Collection[str]) -> tuple[Snapshot, list[Pod]]:
     """Return the cluster with the pods' own claims, and a pending pod for every node that the template of `like`
     allows, except `others`."""
     comparison = compares_taints(setup)

@@ -95,7 +95,7 @@ class NodeZones:
         for node in nodes:
             if EXCLUDED in node.metadata.labels:
                 continue
-            zone = self._zones[node.name] = zone_of(node)
+            zone = self._zones[node.name] = _zone_of(node)
             self._sizes[zone] += 1
             if not is_ready(node):
                 self._unready.add(node.name)
@@ -123,7 +123,7 @@ class NodeZones:
         )
 
 
-def zone_of(node: Node) -> tuple[str, str]:
+def _zone_of(node: Node) -> tuple[str, str]:
     """Return region and zone; the controller counts nodes by both."""
     return first_label(node.metadata.labels, REGION_LABELS), first_label(node.metadata.labels, ZONE_LABELS)
 

@@ -25,6 +25,7 @@ from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimSta
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec
 from kschedx.kube.workloads import (
     MAKING_PODS,
+    TEMPLATE_HASH,
     claims_for,
     current_replica_set,
     deployment_of,
@@ -41,7 +42,7 @@ from kschedx.snapshot.storage import StorageChange
 # A pod's own claims: of generic ephemeral volumes, and of devices by a template.
 
 
-def with_own_claims(snapshot: Snapshot, like: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
+def _with_own_claims(snapshot: Snapshot, like: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
     """Return the cluster with the claims of a new copy of the pod `like`, and the new pod, whose status names them."""
     claims: dict[str, PersistentVolumeClaim] = {}
     for volume in pod.spec.volumes:
@@ -137,7 +138,6 @@ def staying_with_nodes(pods: PodTable) -> BoolArray:
 
 Manifest = Mapping[str, object]
 
-TEMPLATE_HASH = "pod-template-hash"
 SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 """The kinds with a number of replicas."""
 MOST_PODS = 1_000_000
@@ -354,7 +354,7 @@ def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, Sequen
         return snapshot, copies
     pods: list[Pod] = []
     for another in copies:
-        snapshot, its_own = with_own_claims(snapshot, pod, another)
+        snapshot, its_own = _with_own_claims(snapshot, pod, another)
         pods.append(its_own)
     return snapshot, pods
 

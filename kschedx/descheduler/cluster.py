@@ -16,7 +16,7 @@ from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.descheduling import NodeMetrics, PodMetrics, PodStatusFacts
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.quantity import ResourceList, Written
-from kschedx.kube.resources import Exact, RequestOptions, exact_request, nano_units
+from kschedx.kube.resources import SPEC_ALONE, Exact, exact_request, nano_units
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import RequiredNodeAffinity, Selector, compile_selector, required_node_affinity
 from kschedx.kube.storage import PersistentVolumeClaim
@@ -33,7 +33,6 @@ from kschedx.kube.types import (
 )
 from kschedx.snapshot.snapshot import ManifestHead, ManifestName, Snapshot
 
-AS_THE_DESCHEDULER = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
 FINISHED = ("Succeeded", "Failed")
 NANO, MILLI = 10**9, 10**6
 """Nano-units in a unit and in a thousandth."""
@@ -304,7 +303,7 @@ class Cluster:
     def request(self, pod: PodFacts) -> Exact:
         known_request = self._requests.get(pod.template)
         if known_request is None:
-            known_request = self._requests[pod.template] = exact_request(pod.spec, PodStatus(), AS_THE_DESCHEDULER)
+            known_request = self._requests[pod.template] = exact_request(pod.spec, PodStatus(), SPEC_ALONE)
         return known_request
 
     def budgets(self, pod: PodFacts) -> list[str]:

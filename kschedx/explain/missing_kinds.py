@@ -22,7 +22,7 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import PersistentVolumeClaim, claim_name
+from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attached import is_counted, within_every_limit
 from kschedx.plugins.volume_binding.binding import REASON_UNBOUND_IMMEDIATE
@@ -396,7 +396,6 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
 # a pod has its claims, so a dump without any claims lacks them. What is left out here can only reject nodes, so
 # rejections are valid without it.
 
-_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _OPTIMISTIC = ("CSINode", "CSIStorageCapacity", "DeviceTaintRule")
 """Kinds whose absence only hides rejections; pods do not refer to their objects."""
 _IN_EVERY_CLUSTER = ("CSINode",)
@@ -424,7 +423,7 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     }
     if not unread:
         return cycle
-    command = completing(snapshot, tuple(unread))
+    command = _completing(snapshot, tuple(unread))
     unevaluated = tuple(
         Unevaluated(
             kind=UnevaluatedKind.OBJECTS,
@@ -461,7 +460,7 @@ def may_be_open(snapshot: Snapshot, pod: Pod) -> bool:
     return (has_claims and any(_is_unread(snapshot, kind) for kind in _OPTIMISTIC)) or depends_on_unread(snapshot, pod)
 
 
-def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
+def _completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
     """Return a command for a file that completes the dump; if the dump is partial, for the whole cluster."""
     if any(_lacking(snapshot.source, kind) for kind in kinds):
         return "kschedx snapshot -o cluster.json"
@@ -684,7 +683,7 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         if event is not None and REASON_UNBOUND_IMMEDIATE in event.message:
             return None  # whether or not the class exists, a volume has to be bound first
         return ("StorageClass", named) if _is_unread(snapshot, "StorageClass") else None
-    makes_none = named and storage.classes[named].provisioner == _NO_PROVISIONER
+    makes_none = named and storage.classes[named].provisioner == NO_PROVISIONER
     return ("PersistentVolume", "") if makes_none and _is_unread(snapshot, "PersistentVolume") else None
 
 

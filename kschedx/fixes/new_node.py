@@ -78,7 +78,7 @@ class DeviceKind:
         return repr((self.driver, self.device))
 
 
-def needs_devices(situation: Situation) -> bool:
+def _needs_devices(situation: Situation) -> bool:
     """Whether the pod has claims, or requests extended resources that devices provide."""
     lacking = (finding for group in situation.groups for finding in group.exemplar.findings)
     return bool(situation.pod.spec.resource_claims) or any(
@@ -86,7 +86,7 @@ def needs_devices(situation: Situation) -> bool:
     )
 
 
-def device_kinds(situation: Situation) -> tuple[DeviceKind, ...]:
+def _device_kinds(situation: Situation) -> tuple[DeviceKind, ...]:
     """Return the cluster's kinds of devices, without their nodes, taints, consumed counters, and binding conditions."""
     kinds = {kind.key: kind for kind in _known(situation)}
     return tuple(kinds.values())[:MOST_KINDS]
@@ -110,7 +110,7 @@ def _known(situation: Situation) -> Iterator[DeviceKind]:
             yield DeviceKind(resource_slice.spec.driver, plain)
 
 
-def wanted_devices(situation: Situation) -> int:
+def _wanted_devices(situation: Situation) -> int:
     """Return the most devices that the pod's claims request; a request for all matching devices counts as one."""
     total = sum(_count(request) for claim in _claims(situation) for request in claim.spec.devices.requests)
     return max(1, min(total, MOST_OF_A_KIND))
@@ -379,7 +379,7 @@ def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
     """Yield candidates: copies of existing nodes first, then the plainest nodes."""
     pod = situation.pod
     keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_all(situation)}))
-    special = _with_devices(situation, keys) if needs_devices(situation) else islice(_copies(situation), MOST_COPIES)
+    special = _with_devices(situation, keys) if _needs_devices(situation) else islice(_copies(situation), MOST_COPIES)
     yield from (step for step in chain(special, _plain(situation, keys)) if situation.leaves_ports(step.node))
 
 
@@ -404,8 +404,8 @@ def _copies(situation: Situation) -> Iterator[s.AddNode]:
 def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
     """Yield nodes with enough devices of every kind, or with those that claims describe; `fewer_devices` removes those
     that are not needed."""
-    kinds = device_kinds(situation)
-    count = min(wanted_devices(situation), MOST_OF_A_SLICE // max(len(kinds), 1))
+    kinds = _device_kinds(situation)
+    count = min(_wanted_devices(situation), MOST_OF_A_SLICE // max(len(kinds), 1))
     described = described_devices(situation)
     for kinds_and_counts in (dict.fromkeys(kinds, count), described):
         for step in islice(_plain(situation, keys), 3) if kinds_and_counts else ():

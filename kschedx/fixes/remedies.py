@@ -8,7 +8,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx import findings as f
-from kschedx.controllers.workloads import TEMPLATE_HASH
 from kschedx.explain.root_causes import misses_pod
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
@@ -31,9 +30,10 @@ from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import PodAffinityTerm
 from kschedx.kube.typos import meant_by
+from kschedx.kube.workloads import TEMPLATE_HASH
 
 
-def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: Candidate) -> Iterator[s.Step]:
+def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: Candidate) -> Iterator[s.Step]:
     index, key = finding.constraint, finding.topology_key
     constraints = place.pod.spec.topology_spread_constraints
     if index >= len(constraints) or constraints[index].topology_key != key:
@@ -63,7 +63,7 @@ def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: C
     yield changed(when_unsatisfiable="ScheduleAnyway", min_domains=None)
 
 
-def own_rule_remedies(finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, place: Candidate) -> Iterator[s.Step]:
+def _own_rule_remedies(finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, place: Candidate) -> Iterator[s.Step]:
     anti = isinstance(finding, PodAntiAffinityConflict)
     rule = edit.required_term(place.pod, finding.term, anti=anti)
     if rule is not None:
@@ -77,7 +77,7 @@ def own_rule_remedies(finding: PodAffinityUnsatisfied | PodAntiAffinityConflict,
         yield from delete_all(finding.pods, finding.pod_count, place)
 
 
-def existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: Candidate) -> Iterator[s.Step]:
+def _existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: Candidate) -> Iterator[s.Step]:
     yield from delete_all(finding.pods, finding.pod_count, place)
 
 
@@ -202,11 +202,11 @@ def _for_one(finding: f.Finding, place: Candidate) -> Iterator[s.Step]:
         case f.HostPortConflict():
             yield from host_port_remedies(finding, place)
         case f.TopologySpreadSkew() | f.TopologyLabelMissing():
-            yield from spread_remedies(finding, place)
+            yield from _spread_remedies(finding, place)
         case f.PodAffinityUnsatisfied() | f.PodAntiAffinityConflict():
-            yield from own_rule_remedies(finding, place)
+            yield from _own_rule_remedies(finding, place)
         case f.ExistingAntiAffinityConflict():
-            yield from existing_rule_remedies(finding, place)
+            yield from _existing_rule_remedies(finding, place)
         case f.ClaimInUse() | f.DiskConflict():
             yield from stop_holder(finding.holder, place)
         case (

@@ -70,7 +70,7 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
     if claim is None:
         return
     if isinstance(finding, NoMatchingVolume):
-        yield from released_volumes(claim, place.snapshot)
+        yield from _released_volumes(claim, place.snapshot)
         yield from _bound_claims(claim, place)
         yield from _like_a_volume(claim, place, at_once=False)
     if isinstance(finding, ProvisioningTopologyMismatch):
@@ -141,7 +141,7 @@ def _fewer_volumes(finding: VolumeLimitExceeded, place: Candidate) -> Iterator[s
 # --- volumes that would fit
 
 
-def free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentVolume | None:
+def _free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentVolume | None:
     """Return the volume that the volume controller would bind to the claim: one that names it, or the smallest that
     fits."""
     try:
@@ -151,7 +151,7 @@ def free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentV
     return next(iter((*search.prebound.values(), *search.fitting)), None)
 
 
-def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
+def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
     """Yield volumes that were bound to deleted claims and fit this claim."""
     storage = snapshot.storage
     for volume in storage.volumes_of(claim.storage_class):
@@ -412,7 +412,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
     storage = snapshot.storage
     named = storage.volumes.get(claim.spec.volume_name)
     usable = named is not None and (named.spec.claim_ref is None or is_bound_to(named, claim))
-    volume = named if usable else None if claim.spec.volume_name else free_volume(claim, snapshot)
+    volume = named if usable else None if claim.spec.volume_name else _free_volume(claim, snapshot)
     if volume is not None:
         title = f"bind claim {claim.key} to volume {volume.name}"
         yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(bound_claim(claim, volume.name),))
@@ -430,7 +430,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
             else:
                 yield step
     if not claim.spec.volume_name and volume is None:
-        for released_volume in released_volumes(claim, snapshot):
+        for released_volume in _released_volumes(claim, snapshot):
             yield replace(released_volume, claim=bound_claim(claim, released_volume.volume.name))
     if volume is None and not claim.spec.volume_name:
         yield from _like_a_volume(claim, place, at_once=True)

@@ -298,15 +298,18 @@ def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[Count
     zone = first_label(template.metadata.labels, ZONE_LABELS)
     others = _zones_beside(run.cluster.snapshot.cluster.nodes, template) if zone else ()
     added, each = [(zone, index[template.name])], len(run.cluster.pods.on_node(index[template.name]))
-    size = before = 0
+    before, size = 0, -(-len(left) // max(each, 1))
     while left and each and len(left) != before:
-        before, size = len(left), 1 if others and size else -(-len(left) // each)
+        before = len(left)
         for place in (zone, *others):
             labels = {key: place if key in ZONE_LABELS else value for key, value in offered.metadata.labels.items()}
             node = replace(offered, metadata=replace(offered.metadata, labels=labels))
-            some = islice(names, size if place == zone else min(len(left), 1))
-            added += [(place, run.cluster.add_node(another_like(node, name))) for name in some]
-            left = list(left_over(run, left))
+            helped = 1
+            while left and helped:
+                added += [(place, run.cluster.add_node(another_like(node, name))) for name in islice(names, size)]
+                still = list(left_over(run, left))
+                helped, left = len(left) - len(still), still
+                size = -(-len(left) // each) if helped >= size or not others else 1
     return Counter(place for place, row in added if len(run.cluster.pods.on_node(row))), left
 
 

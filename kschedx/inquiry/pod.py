@@ -132,7 +132,7 @@ def explain(
     """
     is_anothers = is_of_another(subject, setup)
     unknown = None if is_anothers else no_scheduler(subject.snapshot, subject.pod, setup)
-    if (is_anothers or unknown is not None) and (down := other_scheduler_down(subject.snapshot, subject.pod)):
+    if (is_anothers or unknown is not None) and (down := _other_scheduler_down(subject.snapshot, subject.pod)):
         return unscheduled(subject, setup, down, _remedies(subject, setup, down))
     if is_anothers:
         return _of_another(subject, setup)
@@ -385,7 +385,7 @@ def _of_another(subject: Subject, setup: Setup) -> Explanation:
 # Signs that another component decides, or that the decision is not carried out.
 
 
-def other_scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
+def _other_scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
     """Return the pod's scheduler if it is down and has reported nothing about the pod; None for kube-scheduler."""
     name = pod.spec.scheduler_name
     if pod.spec.node_name or pod.status.conditions or name == DEFAULT_SCHEDULER:

@@ -24,7 +24,7 @@ from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.decoding import map_at
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
-from kschedx.kube.types import ContainerStatus, JobController, Namespace, Pod, Taint
+from kschedx.kube.types import UNREACHABLE, ContainerStatus, JobController, Namespace, Pod, Taint
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
@@ -67,7 +67,6 @@ _CONFIGURATION_REASONS = frozenset(
     }
 )
 """Upstream: pkg/kubelet/kuberuntime/kuberuntime_container.go."""
-_UNREACHABLE = "node.kubernetes.io/unreachable"
 JOB_FAILURES = ("FailureTarget", "Failed")
 JOB_ENDS = ("SuccessCriteriaMet", "Complete", *JOB_FAILURES)
 """The condition types of an ended Job. A Job has the first condition of each outcome until its last pods are gone."""
@@ -193,8 +192,8 @@ def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
         return None
     node = snapshot.cluster.nodes[row]
     ready = condition_of(node.status.conditions, "Ready")
-    taint = Taint(key=_UNREACHABLE, effect=NO_EXECUTE)
-    if (ready is None or ready.status != "Unknown") and all(taint.key != _UNREACHABLE for taint in node.spec.taints):
+    taint = Taint(key=UNREACHABLE, effect=NO_EXECUTE)
+    if (ready is None or ready.status != "Unknown") and all(taint.key != UNREACHABLE for taint in node.spec.taints):
         return None
     tolerated = [toleration for toleration in pod.spec.tolerations if tolerates(toleration, taint, comparison=False)]
     limits = [toleration.toleration_seconds for toleration in tolerated]

@@ -596,13 +596,16 @@ def _conditions(manifest: Manifest) -> Sequence[Condition]:
 _PHASES = (("phase",), ("state", "phase"), ("applicationState", "state"), ("jobStatus",))
 """Where the status of batch work has its phase: Workflow, Volcano's Job, SparkApplication, RayJob."""
 _SUCCEEDED = frozenset({"completed", "complete", "succeeded"})
-_FAILED = frozenset({"failed", "error", "aborted", "terminated"})
+_FAILED = frozenset({"failed", "error", "aborted", "terminated", "submission_failed"})
 
 
 def _ended(manifest: Manifest) -> Finished | Failed | None:
     """Return how the work of a custom resource has ended, without its name; None if it has not."""
     status = map_at(manifest, "status")
-    phases = [(str(map_at(status, *path[:-1]).get(path[-1]) or ""), "") for path in _PHASES]
+    parts = [(map_at(status, *path[:-1]), path[-1]) for path in _PHASES]
+    phases = [
+        (str(part.get(key) or ""), str(part.get("errorMessage") or part.get("message") or "")) for part, key in parts
+    ]
     phases += [(one.type, one.message or one.reason) for one in _conditions(manifest) if one.status == "True"]
     for phase, message in phases:
         if phase.lower() in _SUCCEEDED:

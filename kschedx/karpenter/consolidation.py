@@ -469,7 +469,7 @@ class Consolidator:
         prices = [
             price
             for instance_type in cheaper
-            if (price := launch_price(instance_type, claim, requirements)) is not None
+            if (price := _launch_price(instance_type, claim, requirements)) is not None
         ]
         command = replace(
             command, replacements=1, types=tuple(instance_type.name for instance_type in cheaper), new_price=min(prices)
@@ -479,7 +479,7 @@ class Consolidator:
     @staticmethod
     def _cheaper(claim: NewNodeClaim, requirements: Requirements, price: float) -> list[InstanceType]:
         """Return the types whose most expensive possible offering costs less than `price`, cheapest first."""
-        priced = [(launch_price(instance_type, claim, requirements), instance_type) for instance_type in claim.types]
+        priced = [(_launch_price(instance_type, claim, requirements), instance_type) for instance_type in claim.types]
         known = [(its, instance_type) for its, instance_type in priced if its is not None and its < price]
         return [instance_type for _, instance_type in sorted(known, key=lambda it: (it[0], it[1].name))]
 
@@ -527,7 +527,7 @@ class Consolidator:
         return all(score.is_approved for score in command.scores)
 
 
-def launch_price(one: InstanceType, claim: NewNodeClaim, asked: Requirements) -> float | None:
+def _launch_price(one: InstanceType, claim: NewNodeClaim, asked: Requirements) -> float | None:
     """WorstLaunchPrice: the most expensive offering of the capacity type to launch; None if no price is known."""
     allowed = claim.template.allowed
     for capacity_type in (RESERVED, SPOT, ON_DEMAND):

@@ -12,7 +12,7 @@ from kschedx.kube.autoscalers import INITIALIZED, NODE_POOL, REGISTERED, NodeCla
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE
 from kschedx.kube.quantity import ResourceList
-from kschedx.kube.resources import RequestOptions, nano_units
+from kschedx.kube.resources import nano_units
 from kschedx.kube.tolerations import tolerates
 from kschedx.kube.types import Labels, Node, OwnerReference, Pod, Taint, Toleration
 from kschedx.snapshot.columns import ClusterRow
@@ -117,9 +117,6 @@ class PortUsage:
 
 
 # Existing and launching nodes as Karpenter sees them. Upstream: controllers/state (StateNode, Cluster), utils/pod.
-
-OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
-"""How Karpenter counts requests."""
 
 
 class StateNode(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,8 @@ class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
     message: str = ""
 
 
+UNSCHEDULABLE = "Unschedulable"
+"""The reason of a pod's condition PodScheduled after kube-scheduler found no node."""
 _C = TypeVar("_C", bound=Condition)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from shlex import join, quote
 from urllib.parse import unquote
@@ -102,6 +104,26 @@ def shell_command(template: str, *data: str | Path | Mapping[str, object] | Sequ
     if unusable is not None:
         return shell_comment(f'no command: "{unusable}" is not a name that Kubernetes accepts')
     return template.format(*(quote(_written(item)) for item in data))
+
+
+_CLUSTER: ContextVar[tuple[str, ...]] = ContextVar("cluster", default=())
+
+
+@contextmanager
+def asking_about(options: Iterable[str]) -> Iterator[None]:
+    """Name the cluster with these options in every command of kschedx within this context."""
+    token = _CLUSTER.set(tuple(options))
+    try:
+        yield
+    finally:
+        _CLUSTER.reset(token)
+
+
+def why_command(pod: str) -> str:
+    """Return the command that explains a pod (`namespace/name`) of the cluster in question."""
+    namespace, _, name = pod.partition("/")
+    command, options = shell_command("kschedx why pod/{} -n {}", name, namespace), _CLUSTER.get()
+    return f"{command} {join(options)}" if options and not command.startswith("#") else command
 
 
 def typed_command(words: Iterable[str]) -> str:

@@ -252,7 +252,7 @@ class Workload(KubernetesObject, frozen=True, kw_only=True):
     def queued_since(self) -> str:
         """The time that orders Workloads of equal priority: the creation, or the last eviction."""
         evicted = self.condition("Evicted")
-        if evicted is not None and evicted.status == "True" and evicted.reason in _PUT_BACK:
+        if evicted is not None and evicted.status == "True" and evicted.reason in TIMED_EVICTIONS:
             return evicted.last_transition_time or ""
         return self.metadata.creation_timestamp or ""
 
@@ -262,7 +262,8 @@ class Workload(KubernetesObject, frozen=True, kw_only=True):
         return self.spec.active is not False and not self.has("QuotaReserved") and not self.has("Finished")
 
 
-_PUT_BACK = ("PodsReadyTimeout", "AdmissionCheck")
+TIMED_EVICTIONS = ("PodsReadyTimeout", "AdmissionCheck")
+"""Reasons of evictions after which a Workload may have a backoff."""
 
 
 class FairSharing(Struct, frozen=True, kw_only=True):

@@ -119,6 +119,10 @@ class RequestPart(Struct, frozen=True, kw_only=True):
         return f"init {self.container}" if self.kind is PartKind.INIT else self.container
 
 
+SPEC_ALONE = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
+"""How the autoscalers, the descheduler, Kueue, and dynamic resources count a pod's requests."""
+
+
 def pod_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> PodRequest:
     """Return the request of a pod. Raises InputError with the field's path for an invalid quantity.
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.kube.kueue import (
+    TIMED_EVICTIONS,
     Admission,
     AdmissionCheckState,
     ClusterQueue,
@@ -32,8 +33,6 @@ ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 
 _MOST_CONDITION_TEXT = 32 * 1024
 
-TIMED_EVICTIONS = ("PodsReadyTimeout", "AdmissionCheck")
-"""Reasons of evictions after which a Workload may have a backoff."""
 READY, PENDING, RETRY, REJECTED = "Ready", "Pending", "Retry", "Rejected"
 """States of an admission check."""
 

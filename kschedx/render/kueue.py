@@ -18,7 +18,7 @@ SHOWN = 5
 """Pending Workloads of a queue without `-o wide`."""
 
 
-def overview_view(overview: Overview) -> View:
+def _overview_view(overview: Overview) -> View:
     """Return a view with a row for each pending Workload."""
     cohorts = f" in {count(len(overview.cohorts), 'cohort')}" if overview.cohorts else ""
     pending = f"{count(overview.waiting, 'Workload')} pending"
@@ -51,11 +51,11 @@ def overview_page(overview: Overview) -> Page:
     rows += [(f"cohort {cohort.name}", *_cells(row)) for cohort in overview.cohorts for row in cohort.rows]
     columns = tuple(Column(label=label) for label in ("queue", *_HEADS))
     quota = Table(title="Quota", columns=columns, rows=tuple(rows))
-    return page_of(overview_view(overview), overview_lines(overview, SCREEN_WIDTH), (quota,), overview.snapshot)
+    return page_of(_overview_view(overview), overview_lines(overview, SCREEN_WIDTH), (quota,), overview.snapshot)
 
 
 def overview_lines(overview: Overview, width: int, *, wide: bool = False) -> list[Text]:
-    view = overview_view(overview)
+    view = _overview_view(overview)
     lines = title_lines(view.headline, view.tone, width)
     for queue in overview.queues:
         lines += [BLANK, *_queue(queue, width, wide=wide)]

@@ -427,8 +427,6 @@ def _workload(result: WorkloadResult, mending: SharedFixes, width: int) -> list[
         text = "undecided" if tone is Tone.OPEN else "pending"
         number = text if wanted == 1 else f"{len(result.pending):,} {text}"
         parts.append(f"{number}: {why}" if why else number)
-    elif result.undecided:
-        parts.append("undecided" if wanted == 1 else f"{len(result.undecided):,} undecided")
     if result.to_come:
         parts.append(f"{result.to_come:,} not created before the others are ready")
     if result.refused:

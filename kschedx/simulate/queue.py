@@ -89,7 +89,7 @@ class QueuedGang(Struct, frozen=True):
         return text.format(minimum=self.min_count, scheduled=scheduled, remaining=remaining)
 
 
-def gang_of(run: Run, row: int) -> QueuedGang | None:
+def _gang_of(run: Run, row: int) -> QueuedGang | None:
     """Return the gang with which a pod is scheduled; None if it has none, or if its pods are scheduled one by one."""
     pods, namespace = run.cluster.pods, run.cluster.pods.namespaces[row]
     if run.snapshot.pod_groups:
@@ -394,7 +394,7 @@ class Queue:
         own = self._own_place(pods[row], since)
         if not self._run.snapshot.pod_groups or not self._run.scheduler.release.behaviour.groups_are_queued:
             return own, row
-        gang = gang_of(self._run, row)
+        gang = _gang_of(self._run, row)
         group = None if gang is None else gang.group(self._run)
         if gang is None or group is None:
             return own, row
@@ -471,7 +471,7 @@ class Queue:
             while at < len(waiting):
                 place, at = waiting[at], at + 1
                 say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting) - at, "pods")
-                gang = gang_of(self._run, place[1])
+                gang = _gang_of(self._run, place[1])
                 if gang is None and (known := self._place_known(waiting, at - 1, identical, decided, joins=joins)):
                     at, decided, moved = at + known - 1, decided + known - 1, True
                     continue
@@ -485,7 +485,7 @@ class Queue:
                 else:
                     its, others = [place], list[QueuePlace]()
                     for other in waiting[at:]:
-                        (its if gang_of(self._run, other[1]) == gang else others).append(other)
+                        (its if _gang_of(self._run, other[1]) == gang else others).append(other)
                     waiting, at = others, 0
                     left, again = self._decide_together(gang, its)
                     placed = len(left) < len(its)

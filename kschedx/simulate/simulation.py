@@ -597,7 +597,7 @@ class Simulation(Shown):
     def _explained(self, scheduler: Scheduler, pod: str) -> Explanation:
         target = scheduler.snapshot.pods[scheduler.snapshot.pods.rows[pod]]
         cycle = cycle_of(scheduler, target, self.setup.profile_of(target))
-        return Explanation(cycle, scheduler, self.setup.notes, setup=self.setup, is_tried_alone=True)
+        return Explanation(cycle, scheduler, self.setup.notes, setup=self.setup)
 
     @cached_property
     def _then(self) -> Scheduler:

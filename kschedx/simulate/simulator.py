@@ -88,7 +88,7 @@ class Simulator:
         )
         self._run = self._queue.scheduler_run
         self._by_name: tuple[Run, Pick] | None = None
-        self._lots = None if options.seed is None else pick_by_lot(options.seed)
+        self._lots = None if options.seed is None else _pick_by_lot(options.seed)
         self.manager = Manager(self, setup, known=known, held=held)
         self.drained: list[DrainResult] = []
         self.scenes: dict[str, Snapshot] = {}
@@ -119,7 +119,7 @@ class Simulator:
         if self._lots is not None:
             return self._lots(rows)
         if self._by_name is None or self._by_name[0] is not self.run:
-            self._by_name = self.run, pick_by_name(self.run)
+            self._by_name = self.run, _pick_by_name(self.run)
         return self._by_name[1](rows)
 
     # --- the current cluster
@@ -336,7 +336,7 @@ def run_on(snapshot: Snapshot, setup: Setup) -> Run:
     return Run(setup.scheduler_on(snapshot), profile)
 
 
-def pick_by_name(run: Run) -> Pick:
+def _pick_by_name(run: Run) -> Pick:
     """Return a function that picks the first name in alphabetical order."""
     names: tuple[str, ...] = ()
     ranks: IntArray = np.zeros(0, dtype=np.int64)
@@ -351,7 +351,7 @@ def pick_by_name(run: Run) -> Pick:
     return pick
 
 
-def pick_by_lot(seed: int) -> Pick:
+def _pick_by_lot(seed: int) -> Pick:
     """Return a function that picks at random as kube-scheduler does, but with the same result every time."""
     dice = random.Random(seed)
     return lambda rows: ClusterRow(int(rows[dice.randrange(len(rows))]))

@@ -67,7 +67,7 @@ def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]
             "jobset/llm",
             {**JOB_SET, "status": condition("Completed", "True", "all jobs have succeeded")},
             0,
-            "‖ 2 pods are finished",
+            "✓ ml/jobset/llm has finished: Completed",
         ),
         (
             "vcjob/llm",
@@ -133,3 +133,12 @@ def test_a_pod_group_stands_for_its_members(tmp_path: Path) -> None:
         ran = asked(tmp_path, "why", target, objects=[group, *members])
         assert (ran.code, "ml/gang" in ran.out) == (3, True), target
     assert asked(tmp_path, "why", "podgroup/gone", objects=[group, *members]).code == 2
+
+
+def test_every_pending_pod_of_a_running_custom_resource_counts(tmp_path: Path) -> None:
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "llm", "uid": "1", "controller": True}
+    owned: Manifest = {"ownerReferences": [owner]}
+    runs = pod("llm-head", namespace="ml", on="a", metadata=owned, spec=POD_SPEC)
+    waiting = [pod(f"llm-w-{number}", namespace="ml", metadata=owned, spec=POD_SPEC) for number in range(3)]
+    ran = asked(tmp_path, "why", "raycluster/llm", objects=[runs, *waiting])
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 3 pods: 1 can be scheduled, 2 unschedulable")

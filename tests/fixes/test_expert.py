@@ -678,3 +678,17 @@ def test_the_machine_set_of_a_full_node_is_scaled() -> None:
 def test_bytes_are_lowered_to_what_people_type() -> None:
     large = node("n", allocatable={"cpu": "4", "memory": "32396108Ki", "pods": "10"})
     assert "lower requests.memory of container main from 50Gi to 30Gi" in told(large, wanting(memory="50Gi"))
+
+
+def test_a_host_name_with_a_leading_zero_is_the_one_without() -> None:
+    hosts = [node(name, labels={HOST: name}) for name in ("worker-1", "worker-2")]
+    first = f"select {HOST}=worker-1 instead of {HOST}=worker-01"
+    assert told(*hosts, pod("me", nodeSelector={HOST: "worker-01"}))[0] == first
+
+
+def test_a_pod_for_the_former_control_plane_tolerates_the_present_one() -> None:
+    former, key = "node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"
+    here = node("cp", labels={key: ""}, taints=[f"{key}:NoSchedule"])
+    tolerations = [{"key": former, "operator": "Exists", "effect": "NoSchedule"}]
+    first = told(here, pod("me", nodeSelector={former: ""}, tolerations=tolerations))[0]
+    assert first == f"tolerate {key}:NoSchedule, select {key}= instead of {former}="
