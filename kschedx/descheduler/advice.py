@@ -142,11 +142,8 @@ def advise(
     if best is not None and not is_large:
         wanted = best.measure if target is None or not _meets(goal, best.measure, target) else target
         steps = best.evictions.bit_length()  # of a bisection
-        limited = list(counted(trials.limited(best, wanted), Phase.TUNING, steps, "limits"))
-        tried += limited
-        best = min(
-            (best, *(trial for trial in limited if _serves(goal, trial, wanted))), key=lambda trial: trial.evictions
-        )
+        tried += counted(trials.limited(best, wanted), Phase.TUNING, steps, "limits")
+        best = _best(goal, tried, before, target)
     return Advice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=best)
 
 

@@ -50,6 +50,8 @@ FEW_TIES = 16
 """If fewer nodes share the highest total, nodes with the next lower totals are evaluated ahead as well."""
 FEW_MOVES = 500
 """Up to this number of moves, sorting their nodes costs less than counting over all nodes."""
+FEW_CHANGES = 10
+"""If more than this fraction of the nodes has changed, a decision from the start costs less."""
 EACH = 1_000
 """The number of replicas between two updates of the progress."""
 _ERROR = Code.ERROR  # looking up an enum member is slow
@@ -178,13 +180,14 @@ class Standing:
                 self.fixed.append(_Normalized(column.plugin, column.weight, raw, raw))
 
     def catch_up(self, steps: Steps) -> None:
-        """Include the moves since the last update. Raises `NotFollowedError` if a plugin fails on a changed node, or if
-        more than nodes and pods has changed."""
+        """Include the moves since the last update. Raises `NotFollowedError` if a plugin fails on a changed node, if
+        many nodes have changed, or more than nodes and pods."""
         if self.seen == len(steps):
             return
         _, nodes, signs = steps.since(self.seen)
         if not signs.all():
-            if nodes.max() >= len(self.sum):
+            is_many = np.count_nonzero(signs == 0) > len(self.sum) // FEW_CHANGES
+            if is_many or nodes.max() >= len(self.sum):
                 raise NotFollowedError
             self._read_nodes(ClusterRows(distinct(nodes[signs == 0])))
         moved = ClusterRows(np.bincount(nodes).nonzero()[0] if len(nodes) > FEW_MOVES else distinct(nodes))

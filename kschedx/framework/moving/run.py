@@ -29,7 +29,7 @@ from kschedx.snapshot.snapshot import Snapshot
 MOST_ROWS = 600_000
 """The maximum number of rows of all equivalence classes together, with a row for each node. The least recently used
 class is dropped first."""
-MOST_STANDING_ROWS = 1_500_000
+MOST_STANDING_ROWS = 1_000_000
 """The same for the results that classes share."""
 
 

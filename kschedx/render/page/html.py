@@ -49,7 +49,7 @@ def html(page: Page) -> str:
     style, script = _asset("page.css"), _asset("page.js")
     data = _embedded(page)
     digest = sha256(data.encode()).hexdigest()[:16]
-    cited = (*page.footer, ("digest", digest))
+    cited = (*page.footer, ("page sha256", digest))
     footer = "".join(f"<span><b>{escape(label)}</b> {escape(phrase)}</span>" for label, phrase in cited)
     return _PAGE.format(
         policy=_POLICY.format(style=_hash(style), script=_hash(script)),
