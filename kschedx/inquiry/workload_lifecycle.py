@@ -141,6 +141,7 @@ def _is_unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -
     """Return whether an API server has stored a workload, and its controller has not yet written its status."""
     metadata, status = map_at(manifest, "metadata"), map_at(manifest, "status")
     is_stored = bool(metadata.get("uid") and metadata.get("creationTimestamp")) and "status" in manifest
+    is_stored &= (workload.kind, workload.namespace, workload.name) in snapshot.workloads  # not only in a file
     if not is_stored or any(status.values()) or map_at(manifest, "spec").get("suspend") is True:
         return False
     if workload.kind not in SCALED or not wanted_replicas(manifest):
