@@ -180,7 +180,9 @@ def _like_a_volume(claim: PersistentVolumeClaim, place: Candidate, *, at_once: b
     found: list[s.RecreateClaim] = []
     for volume in storage.volumes.values() if is_static else storage.volumes_of(claim.storage_class):
         modes, spec, differs = volume.spec.access_modes, claim.spec, list[str]()
-        if modes and not {*spec.access_modes} <= {*modes}:
+        if not {*spec.access_modes} <= {*modes}:
+            if not modes:
+                continue  # an invalid volume, which the API server would refuse
             spec = replace(spec, access_modes=tuple(mode for mode in spec.access_modes if mode in modes) or modes[:1])
             differs.append(joined(spec.access_modes))
         if volume.size_in_bytes < claim.size_in_bytes <= volume.size_in_bytes * LEAST_CLAIM_SHARE:
