@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from typing import assert_never
 
 import numpy as np
 from msgspec import Struct, field
@@ -300,9 +302,8 @@ class _Moves(Struct, frozen=True):
 
 
 class _Added(Struct, frozen=True):
-    """The number of pods before others were added."""
-
     count: int
+    """The number of pods before others were added."""
 
 
 class _Contents(Struct, frozen=True):
@@ -320,8 +321,8 @@ class _Tables(Struct, frozen=True):
     """What suffices to undo the change without these tables; None for a change of nodes."""
 
 
-_MOST_TABLES = 4
-"""The changes whose tables are kept; older ones are rebuilt when they are undone."""
+_MOST_TABLES, _KEPT_TABLES = 12, 4
+"""When more changes keep their tables, only the last ones still do, and the others are rebuilt when they are undone."""
 
 
 class _Replaced(Struct, frozen=True):
@@ -586,12 +587,16 @@ class MovingCluster:
         """Remember the tables before a change. Of many changes in a row only the last ones keep theirs."""
         self._with_tables.append(len(self._undo))
         self._undo.append(_Tables(self.snapshot, self.pods, change))
-        while len(self._with_tables) > _MOST_TABLES:
+        if len(self._with_tables) <= _MOST_TABLES:
+            return
+        while len(self._with_tables) > _KEPT_TABLES:
             oldest = self._undo[self._with_tables[0]]
             assert isinstance(oldest, _Tables), "positions of tables"
             if oldest.change is None:
-                break
+                return
             self._undo[self._with_tables.pop(0)] = oldest.change
+        if len(self.pods) > 5_000:
+            gc.collect()  # frameworks of earlier tables and their plugins refer to each other
 
     def _learn_name(self, name: str) -> None:
         if name not in self._code_of_name:
@@ -632,33 +637,31 @@ class MovingCluster:
                 continue
             move = self._undo.pop()
             self._undone += 1
-            if isinstance(move, _Tables):
-                self._with_tables.pop()
-                self.snapshot, self.pods = move.snapshot, move.pods
-                count = len(self.pods)
-                continue
-            if isinstance(move, _Contents):
-                self.snapshot = replace(self.snapshot, **move.before)
-                continue
-            if isinstance(move, _Added):
-                count = move.count
-                continue
-            if isinstance(move, _Replaced):
-                self._put(move.row, move.node)
-                continue
-            if isinstance(move, _Stored):
-                self._put_storage(move.before)
-                continue
-            if isinstance(move, _Claimed):
-                self._put_device_claims(move.before)
-                continue
-            if isinstance(move, _Deleted):
-                self.pods.phases.put(move.pod, move.phase)
-                self.pods.node_names.codes[move.pod] = move.node_name_code
-                self.deleted.discard(move.pod)
-                continue
-            assert isinstance(move, _Nominated), "moves of pods are undone together"
-            self._set_nominated(move.pod, move.node)
+            match move:
+                case _Tables():
+                    self._with_tables.pop()
+                    self.snapshot, self.pods = move.snapshot, move.pods
+                    count = len(self.pods)
+                case _Contents():
+                    self.snapshot = replace(self.snapshot, **move.before)
+                case _Added():
+                    count = move.count
+                case _Replaced():
+                    self._put(move.row, move.node)
+                case _Stored():
+                    self._put_storage(move.before)
+                case _Claimed():
+                    self._put_device_claims(move.before)
+                case _Deleted():
+                    self.pods.phases.put(move.pod, move.phase)
+                    self.pods.node_names.codes[move.pod] = move.node_name_code
+                    self.deleted.discard(move.pod)
+                case _Nominated():
+                    self._set_nominated(move.pod, move.node)
+                case Move() | _Moves():
+                    raise AssertionError("moves of pods are undone together")
+                case _:
+                    assert_never(move)
         if count < len(self.pods):
             self._forget_pods_from(count)
 
