@@ -11,7 +11,7 @@ from msgspec import Struct
 _LINE_END = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
-def one_line(text: str) -> str:
+def _one_line(text: str) -> str:
     """Return the text with its line ends escaped as `\\n`."""
     return _LINE_END.sub(lambda match: ascii(match[0])[1:-1], text)
 
@@ -20,7 +20,7 @@ class KschedxError(Exception):
     """The base of all exceptions that kschedx raises on purpose; `str()` is one line that a user can act on."""
 
     def __str__(self) -> str:
-        return one_line(super().__str__())
+        return _one_line(super().__str__())
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class InputError(KschedxError):
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.message}" if str(self.place) else self.message
-        return one_line(f"{text} ({self.hint})" if self.hint else text)
+        return _one_line(f"{text} ({self.hint})" if self.hint else text)
 
 
 class ConfigError(InputError):
@@ -99,7 +99,7 @@ class SeveralConfigError(ConfigError):
         return type(self)([error.at(place) for error in self.errors])
 
     def __str__(self) -> str:
-        return one_line(self.message)
+        return _one_line(self.message)
 
 
 class NotAdmittedError(InputError):

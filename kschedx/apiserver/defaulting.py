@@ -63,13 +63,13 @@ def default_pod(pod: Pod) -> Pod:
     path for an invalid quantity."""
     spec = merge_label_keys(default_pod_spec(pod.spec), pod.metadata.labels)
     status = default_pod_status(pod.status)
-    metadata = default_namespace_of(pod.metadata)
+    metadata = _default_namespace_of(pod.metadata)
     if spec is pod.spec and status is pod.status and metadata is pod.metadata:
         return pod
     return Pod(metadata=metadata, spec=spec, status=status)
 
 
-def default_namespace_of(metadata: ObjectMeta) -> ObjectMeta:
+def _default_namespace_of(metadata: ObjectMeta) -> ObjectMeta:
     """Return the metadata of a namespaced object; the namespace is "default" if it has none, as with kubectl."""
     return metadata if metadata.namespace else replace(metadata, namespace=DEFAULT_NAMESPACE)
 

@@ -152,7 +152,7 @@ _LOCAL = "localhost/"
 # --- baseline
 
 
-def app_armor(pod: Judged, _: Edition) -> Violation | None:
+def _app_armor(pod: Judged, _: Edition) -> Violation | None:
     types, setters = _forbidden_types(pod, lambda context: context.app_armor_profile)
     annotations = sorted(
         f"{key}={quoted(value)}"
@@ -170,7 +170,7 @@ def app_armor(pod: Judged, _: Edition) -> Violation | None:
     )
 
 
-def baseline_capabilities(pod: Judged, _: Edition) -> Violation | None:
+def _baseline_capabilities(pod: Judged, _: Edition) -> Violation | None:
     bad, forbidden = _adding(pod, ALLOWED_CAPABILITIES)
     if not bad:
         return None
@@ -178,13 +178,13 @@ def baseline_capabilities(pod: Judged, _: Edition) -> Violation | None:
     return Violation(reason="non-default capabilities", detail=detail)
 
 
-def host_namespaces(pod: Judged, _: Edition) -> Violation | None:
+def _host_namespaces(pod: Judged, _: Edition) -> Violation | None:
     shared = {"hostNetwork": pod.host_network, "hostPID": pod.host_pid, "hostIPC": pod.host_ipc}
     texts = [f"{name}=true" for name, is_shared in shared.items() if is_shared]
     return Violation(reason="host namespaces", detail=", ".join(texts)) if texts else None
 
 
-def host_path_volumes(pod: Judged, _: Edition) -> Violation | None:
+def _host_path_volumes(pod: Judged, _: Edition) -> Violation | None:
     names = [_name(volume) for volume in pod.volumes if volume.get("hostPath") is not None]
     if not names:
         return None
@@ -200,7 +200,7 @@ def host_ports(pod: Judged, _: Edition) -> Violation | None:
     return Violation(reason="hostPort", detail=detail)
 
 
-def hosts_of_probes(pod: Judged, _: Edition) -> Violation | None:
+def _hosts_of_probes(pod: Judged, _: Edition) -> Violation | None:
     bad = sorted({container.name for container in pod.containers if container.hosts})
     hosts = sorted({host for container in pod.containers for host in container.hosts})
     if not bad:
@@ -214,7 +214,7 @@ def privileged(pod: Judged, _: Edition) -> Violation | None:
     return _must_not("privileged", [_containers(bad)] if bad else [], "set securityContext.privileged=true")
 
 
-def baseline_proc_mount(pod: Judged, edition: Edition) -> Violation | None:
+def _baseline_proc_mount(pod: Judged, edition: Edition) -> Violation | None:
     return None if edition.lets_pass(pod) else proc_mount(pod, edition)
 
 
@@ -229,7 +229,7 @@ def proc_mount(pod: Judged, _: Edition) -> Violation | None:
     )
 
 
-def se_linux(pod: Judged, edition: Edition) -> Violation | None:
+def _se_linux(pod: Judged, edition: Edition) -> Violation | None:
     def is_bad(options: SELinuxOptions | None) -> bool:
         return options is not None and bool(
             _is_new(_SE_LINUX_TYPES, options.type, edition) or options.user or options.role
@@ -248,7 +248,7 @@ def se_linux(pod: Judged, edition: Edition) -> Violation | None:
     return Violation(reason="seLinuxOptions", detail=detail)
 
 
-def baseline_seccomp(pod: Judged, edition: Edition) -> Violation | None:
+def _baseline_seccomp(pod: Judged, edition: Edition) -> Violation | None:
     if edition.minor < 19:
         return _seccomp_annotations(pod)
     return _bad_seccomp(pod)
@@ -259,7 +259,7 @@ def sysctls(pod: Judged, edition: Edition) -> Violation | None:
     return Violation(reason="forbidden sysctls", detail=", ".join(bad)) if bad else None
 
 
-def windows_host_process(pod: Judged, _: Edition) -> Violation | None:
+def _windows_host_process(pod: Judged, _: Edition) -> Violation | None:
     def is_bad(context: SharedContext) -> bool:
         return context.windows_options is not None and bool(context.windows_options.host_process)
 
@@ -279,7 +279,7 @@ def allow_privilege_escalation(pod: Judged, edition: Edition) -> Violation | Non
     )
 
 
-def restricted_capabilities(pod: Judged, edition: Edition) -> Violation | None:
+def _restricted_capabilities(pod: Judged, edition: Edition) -> Violation | None:
     if _is_windows(pod, edition):
         return None
     missing = [container.name for container in pod.containers if ALL not in _dropped(container)]
@@ -290,7 +290,7 @@ def restricted_capabilities(pod: Judged, edition: Edition) -> Violation | None:
     return Violation(reason="unrestricted capabilities", detail="; ".join(phrases)) if phrases else None
 
 
-def restricted_volumes(pod: Judged, _: Edition) -> Violation | None:
+def _restricted_volumes(pod: Judged, _: Edition) -> Violation | None:
     bad: list[str] = []
     types: set[str] = set()
     for volume in pod.volumes:
@@ -326,7 +326,7 @@ def run_as_user(pod: Judged, edition: Edition) -> Violation | None:
     return _must_not("runAsUser=0", _setters(pod, lambda context: context.run_as_user == 0), "set runAsUser=0")
 
 
-def restricted_seccomp(pod: Judged, edition: Edition) -> Violation | None:
+def _restricted_seccomp(pod: Judged, edition: Edition) -> Violation | None:
     if _is_windows(pod, edition):
         return None
     explicit = _bad_seccomp(pod)
@@ -443,22 +443,22 @@ class Check(Struct, frozen=True, kw_only=True):
 
 
 _CHECKS = (
-    Check(name="appArmorProfile", rule=app_armor),
-    Check(name="capabilities_baseline", rule=baseline_capabilities),
-    Check(name="hostNamespaces", rule=host_namespaces),
-    Check(name="hostPathVolumes", rule=host_path_volumes),
+    Check(name="appArmorProfile", rule=_app_armor),
+    Check(name="capabilities_baseline", rule=_baseline_capabilities),
+    Check(name="hostNamespaces", rule=_host_namespaces),
+    Check(name="hostPathVolumes", rule=_host_path_volumes),
     Check(name="hostPorts", rule=host_ports),
-    Check(name="hostProbesAndHostLifecycle", rule=hosts_of_probes, since=34),
+    Check(name="hostProbesAndHostLifecycle", rule=_hosts_of_probes, since=34),
     Check(name="privileged", rule=privileged),
-    Check(name="procMount", rule=baseline_proc_mount),
-    Check(name="seLinuxOptions", rule=se_linux),
-    Check(name="seccompProfile_baseline", rule=baseline_seccomp),
+    Check(name="procMount", rule=_baseline_proc_mount),
+    Check(name="seLinuxOptions", rule=_se_linux),
+    Check(name="seccompProfile_baseline", rule=_baseline_seccomp),
     Check(name="sysctls", rule=sysctls),
-    Check(name="windowsHostProcess", rule=windows_host_process),
+    Check(name="windowsHostProcess", rule=_windows_host_process),
     Check(name="allowPrivilegeEscalation", rule=allow_privilege_escalation, level=Level.RESTRICTED, since=8),
     Check(
         name="capabilities_restricted",
-        rule=restricted_capabilities,
+        rule=_restricted_capabilities,
         level=Level.RESTRICTED,
         since=22,
         overrides="capabilities_baseline",
@@ -472,7 +472,7 @@ _CHECKS = (
     ),
     Check(
         name="restrictedVolumes",
-        rule=restricted_volumes,
+        rule=_restricted_volumes,
         level=Level.RESTRICTED,
         overrides="hostPathVolumes",
     ),
@@ -480,7 +480,7 @@ _CHECKS = (
     Check(name="runAsUser", rule=run_as_user, level=Level.RESTRICTED, since=23),
     Check(
         name="seccompProfile_restricted",
-        rule=restricted_seccomp,
+        rule=_restricted_seccomp,
         level=Level.RESTRICTED,
         since=19,
         overrides="seccompProfile_baseline",

@@ -153,17 +153,17 @@ def _told(error: Any, root: str) -> Iterator[InputError]:
         return
     if error.validator in ("minimum", "maximum"):
         bounds = f"between {error.schema['minimum']} and {error.schema['maximum']}"
-        field = field_of(steps)
+        field = _field_of(steps)
         yield InputError(f"expected a number {bounds}, found {_shown(error.instance)}", place=Place(field=field))
         return
     expected = error.schema.get("description") or ("a list" if "array" in error.schema["type"] else "a mapping")
     instance = error.instance
     hint = "quote it to make it a string" if expected == "a string" and isinstance(instance, int | float) else ""
-    yield InputError(f"expected {expected}, found {_shown(instance)}", place=Place(field=field_of(steps)), hint=hint)
+    yield InputError(f"expected {expected}, found {_shown(instance)}", place=Place(field=_field_of(steps)), hint=hint)
 
 
 def _unknown(steps: _Steps, name: str, known: Sequence[str], root: str) -> InputError:
-    field = join_fields(field_of(steps), _step(name))
+    field = join_fields(_field_of(steps), _step(name))
     return InputError("unknown field", place=Place(field=field), hint=_hint(steps, name, known, root))
 
 
@@ -176,7 +176,7 @@ def _hint(steps: _Steps, name: str, known: Sequence[str], root: str) -> str:
         places = [place for place in _places(root, name) if _is_related(place[0], steps)]
         if places:
             at, spelled = min(places, key=lambda place: (-_shared(place[0], steps), len(place[0])))
-            return f"{spelled} belongs in {field_of(at)}"
+            return f"{spelled} belongs in {_field_of(at)}"
     likely = next(
         (candidate for candidate in known if len(name) > 5 and candidate.startswith(name)),
         likely if likeness >= _ALIKE else "",
@@ -231,7 +231,7 @@ def _shared(place: _Steps, steps: _Steps) -> int:
     return count
 
 
-def field_of(steps: Sequence[str | int]) -> str:
+def _field_of(steps: Sequence[str | int]) -> str:
     """Format as `spec.containers[0].image`; a key that is not a plain name is in brackets."""
     field = ""
     for step in steps:

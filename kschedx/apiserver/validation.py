@@ -105,7 +105,7 @@ def _storage(spec: PersistentVolumeClaimSpec, field: str) -> Errors:
         yield invalid(field, quoted(str(quantity)), "must be greater than zero")
 
 
-def validate_resource_claims(claims: tuple[PodResourceClaim, ...], field: str) -> Errors:
+def _validate_resource_claims(claims: tuple[PodResourceClaim, ...], field: str) -> Errors:
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         where = f"{field}[{index}]"
@@ -140,7 +140,7 @@ def _internal(claim: PodResourceClaim) -> str:
     ).decode()
 
 
-def validate_used_claims(used: tuple[ContainerClaim, ...], claims: tuple[PodResourceClaim, ...], field: str) -> Errors:
+def _validate_used_claims(used: tuple[ContainerClaim, ...], claims: tuple[PodResourceClaim, ...], field: str) -> Errors:
     """Validate resources.claims of a container: each must be one of the pod's claims, without duplicates."""
     known = sorted({claim.name for claim in claims})
     detail = "must be one of the names in pod.spec.resourceClaims"
@@ -181,7 +181,7 @@ _STANDARD = frozenset(
 )
 
 
-def validate_requirements(
+def _validate_requirements(
     resources: ResourceRequirements, field: str, *, is_pod_level: bool = False
 ) -> Iterator[InputError]:
     """Validate the requests and limits of a container or a whole pod."""
@@ -208,11 +208,11 @@ def validate_requirements(
         yield forbidden(field, "HugePages require cpu or memory")
 
 
-def validate_pod_level(spec: PodSpec, field: str) -> Iterator[InputError]:
+def _validate_pod_level(spec: PodSpec, field: str) -> Iterator[InputError]:
     """Validate spec.resources, also against the containers' requests."""
     if spec.resources is None:
         return
-    yield from validate_requirements(spec.resources, field, is_pod_level=True)
+    yield from _validate_requirements(spec.resources, field, is_pod_level=True)
     try:
         requests, limits = container_requests(spec), container_limits(spec)
         pod_limits = {name: parse_quantity(limit) for name, limit in spec.resources.limits.items()}
@@ -235,12 +235,12 @@ def validate_pod_level(spec: PodSpec, field: str) -> Iterator[InputError]:
                 yield _invalid(where, parse_quantity(limit), detail)
 
 
-def validate_amounts(resources: ResourceList, field: str) -> Iterator[InputError]:
+def _validate_amounts(resources: ResourceList, field: str) -> Iterator[InputError]:
     """Validate a node's capacity or allocatable: not negative, and whole for countable resources."""
     return _amounts((name, written, f"{field}.{name}") for name, written in sorted(resources.items()))
 
 
-def validate_requested(resources: ResourceList, field: str) -> Iterator[InputError]:
+def _validate_requested(resources: ResourceList, field: str) -> Iterator[InputError]:
     """Validate only the amounts of requests or limits in the same way."""
     return _amounts((name, written, f"{field}[{name}]") for name, written in sorted(resources.items()))
 
@@ -324,7 +324,7 @@ RESTART_ACTIONS = ("Restart", "RestartAllContainers")
 _MOST_RESTART_RULES = 20
 
 
-def validate_containers(spec: PodSpec, field: str) -> Errors:
+def _validate_containers(spec: PodSpec, field: str) -> Errors:
     if not spec.containers:
         yield required(field, "")
         return
@@ -339,7 +339,7 @@ def validate_containers(spec: PodSpec, field: str) -> Errors:
     yield from _host_ports(spec.containers, field)
 
 
-def validate_init_containers(spec: PodSpec, field: str) -> Errors:
+def _validate_init_containers(spec: PodSpec, field: str) -> Errors:
     seen = {container.name for container in spec.containers}
     for index, container in enumerate(spec.init_containers):
         where = f"{field}[{index}]"
@@ -363,8 +363,8 @@ def _container(container: Container, spec: PodSpec, field: str) -> Errors:
     elif container.image != container.image.strip():
         yield invalid(f"{field}.image", quoted(container.image), "must not have leading or trailing whitespace")
     yield from _ports(container.ports, f"{field}.ports")
-    yield from validate_used_claims(container.resources.claims, spec.resource_claims, f"{field}.resources.claims")
-    yield from validate_requirements(container.resources, f"{field}.resources")
+    yield from _validate_used_claims(container.resources.claims, spec.resource_claims, f"{field}.resources.claims")
+    yield from _validate_requirements(container.resources, f"{field}.resources")
 
 
 def _restart_policy(container: Container, field: str) -> Errors:
@@ -432,7 +432,7 @@ def _host_ports(containers: Iterable[Container], field: str) -> Errors:
             taken.add(key)
 
 
-def validate_host_network_ports(containers: tuple[Container, ...], field: str) -> Errors:
+def _validate_host_network_ports(containers: tuple[Container, ...], field: str) -> Errors:
     for index, container in enumerate(containers):
         for port_index, port in enumerate(container.ports):
             if port.host_port != port.container_port:
@@ -461,13 +461,13 @@ def _spec(spec: PodSpec, field: str, options: ValidationOptions) -> Errors:
         if template is not None:
             where = f"{field}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"
             yield from validate_claim_spec(template.spec, where)
-    yield from validate_resource_claims(spec.resource_claims, f"{field}.resourceClaims")
-    yield from validate_containers(spec, f"{field}.containers")
-    yield from validate_init_containers(spec, f"{field}.initContainers")
+    yield from _validate_resource_claims(spec.resource_claims, f"{field}.resourceClaims")
+    yield from _validate_containers(spec, f"{field}.containers")
+    yield from _validate_init_containers(spec, f"{field}.initContainers")
     if options.pod_level_resources:
-        yield from validate_pod_level(spec, f"{field}.resources")
+        yield from _validate_pod_level(spec, f"{field}.resources")
     if spec.host_network:
-        yield from validate_host_network_ports(spec.containers, f"{field}.containers")
+        yield from _validate_host_network_ports(spec.containers, f"{field}.containers")
     yield from one_of(spec.restart_policy, RESTART_POLICIES, f"{field}.restartPolicy")
     yield from validate_labels(spec.node_selector, f"{field}.nodeSelector")
     if spec.affinity is not None:
@@ -489,7 +489,7 @@ def _spec(spec: PodSpec, field: str, options: ValidationOptions) -> Errors:
         yield from syntax(dns_subdomain_errors, spec.runtime_class_name, f"{field}.runtimeClassName")
     if spec.preemption_policy is not None:
         yield from one_of(spec.preemption_policy, PREEMPTION_POLICIES, f"{field}.preemptionPolicy")
-    yield from validate_requirements(ResourceRequirements(limits=spec.overhead), f"{field}.overhead")
+    yield from _validate_requirements(ResourceRequirements(limits=spec.overhead), f"{field}.overhead")
 
 
 # --- hand-written clusters: terse, but valid
@@ -501,9 +501,9 @@ def validate_written_pod_spec(spec: PodSpec) -> Errors:
     for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for index, container in enumerate(containers):
             where = f"spec.{name}[{index}].resources"
-            yield from validate_requested(container.resources.limits, f"{where}.limits")
-            yield from validate_requested(container.resources.requests, f"{where}.requests")
-    yield from validate_requested(spec.overhead, "spec.overhead")
+            yield from _validate_requested(container.resources.limits, f"{where}.limits")
+            yield from _validate_requested(container.resources.requests, f"{where}.requests")
+    yield from _validate_requested(spec.overhead, "spec.overhead")
     yield from validate_labels(spec.node_selector, "spec.nodeSelector")
     if spec.affinity is not None:
         yield from validate_affinity_selectors(spec.affinity, "spec.affinity")
@@ -520,8 +520,8 @@ def validate_written_node(node: Node) -> Errors:
     """Validate a node of a hand-written cluster in the same way."""
     for index, taint in enumerate(node.spec.taints):
         yield from one_of(taint.effect, EFFECTS, f"spec.taints[{index}].effect")
-    yield from validate_amounts(node.status.capacity, "status.capacity")
-    yield from validate_amounts(node.status.allocatable, "status.allocatable")
+    yield from _validate_amounts(node.status.capacity, "status.capacity")
+    yield from _validate_amounts(node.status.allocatable, "status.allocatable")
 
 
 # --- metadata

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.autoscaler.flags import Flags, of_deployments
 from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.node_groups import Membership, membership
-from kschedx.autoscaler.pods import UNSCHEDULABLE, PodOutcome
+from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, LoopSetup, PodResult
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
 from kschedx.autoscaler.templates import CloudTemplate, GroupsFile, Template, cloud_templates, machine_templates
@@ -22,6 +22,7 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
 from kschedx.kube.autoscalers import SCALE_DOWN, SCALE_UP, SCHEDULER_CONFIG, Written
+from kschedx.kube.conditions import UNSCHEDULABLE
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod, PodCondition, PodStatus
 from kschedx.releases import Release

@@ -227,7 +227,7 @@ def verdict_alone(seen: Seen) -> TemplateVerdict:
         return seen.stopped
     verdicts = list(seen.rejections)
     if OF_OTHERS & set(seen.filters):
-        domains = domains_of(seen, np.zeros(0, dtype=np.int64))
+        domains = _domains_of(seen, np.zeros(0, dtype=np.int64))
         domains.add()
         for plugin, reason in ((SPREAD, domains.spread_reason()), (AFFINITY, domains.affinity_reason(None))):
             if reason and plugin in seen.filters:
@@ -242,7 +242,7 @@ def _spreads(seen: Seen) -> tuple[Spread, ...]:
     return seen.state[HARD]
 
 
-def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
+def _domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
     """Return the counts without new nodes; `kinds` are rows of a pod of each class."""
     state = seen.state
     spreads = _spreads(seen)
@@ -266,7 +266,7 @@ def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
         (domains.existing, counts.existing_anti_affinity),
     ):
         for key, tally in sums.weights.items():
-            column = counts_of_labels(seen, key)
+            column = _counts_of_labels(seen, key)
             label = seen.labels.get(key)
             fresh = [
                 int(tally.weights(seen.pods, brought.pods).sum()) if value is not None and len(brought.pods) else 0
@@ -288,7 +288,7 @@ def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
     return domains
 
 
-def counts_of_labels(seen: Seen, key: str) -> tuple[str | None, ...]:
+def _counts_of_labels(seen: Seen, key: str) -> tuple[str | None, ...]:
     """Return the value of a label on each of the new nodes."""
     return tuple(seen.labels_of_new[index].get(key) for index in range(len(seen.new)))
 
@@ -300,7 +300,7 @@ def _tracked(seen: Seen, kinds: IntArray) -> _Tracked:
         limit=room.limit[seen.index],
         base=room.used[seen.index],
         weights=room.weights(kinds),
-        domains=domains_of(seen, kinds),
+        domains=_domains_of(seen, kinds),
     )
 
 
@@ -419,7 +419,7 @@ class WorldBins:
         return None if node is None else node - self._first
 
     def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
-        if not self._behaviour.spread_pods_go_anywhere or not spreads_over_hosts(self._world.pod(pod)):
+        if not self._behaviour.spread_pods_go_anywhere or not _spreads_over_hosts(self._world.pod(pod)):
             return None
         if REASON_SKEW not in self._world.check(pod, self._row(last)).reasons:
             return None
@@ -565,6 +565,6 @@ def ordered_kinds(
     return [kind for _, kind in scored]
 
 
-def spreads_over_hosts(pod: Pod) -> bool:
+def _spreads_over_hosts(pod: Pod) -> bool:
     """Return whether a spread constraint, hard or soft, uses hostnames."""
     return any(constraint.topology_key == HOSTNAME for constraint in pod.spec.topology_spread_constraints)

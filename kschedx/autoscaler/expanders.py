@@ -50,9 +50,9 @@ def choose(
 ) -> ExpanderChoice:
     """Apply the expanders one after the other until one option is left; `nodes` are the groups' templates."""
     filters: Mapping[str, Filter] = {
-        "least-waste": lambda left: (least_waste(left, nodes), ()),
+        "least-waste": lambda left: (_least_waste(left, nodes), ()),
         "most-pods": lambda left: (most_pods(left), ()),
-        "least-nodes": lambda left: (least_nodes(left), ()),
+        "least-nodes": lambda left: (_least_nodes(left), ()),
         "priority": lambda left: by_priority(left, priorities),
         "random": lambda left: (left, ()),
     }
@@ -84,7 +84,7 @@ def _share(part: int, whole: int) -> float:
     return math.nan if part == 0 else math.copysign(math.inf, part)
 
 
-def least_waste(options: Sequence[Option], nodes: Mapping[str, Node]) -> list[Option]:
+def _least_waste(options: Sequence[Option], nodes: Mapping[str, Node]) -> list[Option]:
     least = 0.0
     best: list[Option] = []
     for option in options:
@@ -101,7 +101,7 @@ def most_pods(options: Sequence[Option]) -> list[Option]:
     return [option for option in options if len(option.pods) == most]
 
 
-def least_nodes(options: Sequence[Option]) -> list[Option]:
+def _least_nodes(options: Sequence[Option]) -> list[Option]:
     least = min((option.nodes for option in options if option.nodes), default=0)
     return [option for option in options if option.nodes == least]
 
@@ -110,7 +110,7 @@ def by_priority(options: Sequence[Option], config: ConfigMap | None) -> tuple[li
     """Return the options with the highest priority whose regular expression matches the group's name."""
     if config is None:
         return list(options), []
-    priorities = read_priorities(config)
+    priorities = _read_priorities(config)
     if isinstance(priorities, str):
         return list(options), [f"Warning PriorityConfigMapInvalid: {priorities}"]
     highest = -1
@@ -138,7 +138,7 @@ def by_priority(options: Sequence[Option], config: ConfigMap | None) -> tuple[li
     return best, events
 
 
-def read_priorities(config: ConfigMap) -> dict[int, list[Pattern]] | str:
+def _read_priorities(config: ConfigMap) -> dict[int, list[Pattern]] | str:
     """Return the regular expressions by priority, or the autoscaler's error for an invalid ConfigMap."""
     text = config.data.get(_KEY)
     if text is None:

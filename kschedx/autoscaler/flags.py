@@ -91,7 +91,7 @@ class Flags(Struct, frozen=True, kw_only=True):
         read: dict[str, object] = {}
         for name, (field, parse) in _FLAGS.items():
             if name in written:
-                read[field] = parsed_flag(name, written[name], parse)
+                read[field] = _parsed_flag(name, written[name], parse)
         is_known = {
             "fast_path": behaviour.fast_path,
             "check_skipped_groups": behaviour.skipped_groups_can_be_checked,
@@ -104,7 +104,7 @@ class Flags(Struct, frozen=True, kw_only=True):
         read = {field: value for field, value in read.items() if is_known.get(field, True)}
         named = ("startup-taint", "ignore-taint") if behaviour.startup_taints_are_named else ("ignore-taint",)
         read["startup_taints"] = tuple(key for name in named for key in _texts(written.get(name, ())))
-        return replace(cls(expanders=(behaviour.default_expander,)), **read, limits=limits_of(written))
+        return replace(cls(expanders=(behaviour.default_expander,)), **read, limits=_limits_of(written))
 
 
 def _texts(value: FlagValue) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def _texts(value: FlagValue) -> tuple[str, ...]:
     return tuple(text for item in value for text in _texts(item))
 
 
-def parsed_flag(name: str, value: FlagValue, parse: Callable[[tuple[str, ...]], T]) -> T:
+def _parsed_flag(name: str, value: FlagValue, parse: Callable[[tuple[str, ...]], T]) -> T:
     texts = _texts(value)
     try:
         return parse(texts)
@@ -184,7 +184,7 @@ def check_known(names: Sequence[str]) -> None:
             raise ConfigError(f"--{name} is not a flag that kschedx reads", hint=nearest(name, FLAGS))
 
 
-def limits_of(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:
+def _limits_of(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:
     """Parse `MIN:MAX` of cores and GiB, and `TYPE:MIN:MAX` of GPUs."""
 
     def range_of(texts: tuple[str, ...]) -> tuple[int, int]:
@@ -198,12 +198,12 @@ def limits_of(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:
             limits.append(ResourceLimit(resource=kind, minimum=int(low), maximum=int(high)))
         return tuple(limits)
 
-    cores = parsed_flag("cores-total", written.get("cores-total", "0:320000"), range_of)
-    memory = parsed_flag("memory-total", written.get("memory-total", "0:6400000"), range_of)
+    cores = _parsed_flag("cores-total", written.get("cores-total", "0:320000"), range_of)
+    memory = _parsed_flag("memory-total", written.get("memory-total", "0:6400000"), range_of)
     return (
         ResourceLimit(resource="cpu", minimum=cores[0], maximum=cores[1]),
         ResourceLimit(resource="memory", minimum=memory[0] * GIBIBYTE, maximum=memory[1] * GIBIBYTE),
-        *parsed_flag("gpu-total", written.get("gpu-total", ()), gpu_limits),
+        *_parsed_flag("gpu-total", written.get("gpu-total", ()), gpu_limits),
     )
 
 
@@ -237,11 +237,11 @@ class ScaleDownFlags(Struct, frozen=True, kw_only=True):
     def read(cls, written: Mapping[str, Sequence[str]]) -> ScaleDownFlags:
         """Parse flags by their names without dashes. Raises `ConfigError` for an invalid value."""
         read: dict[str, object] = {
-            field: parsed_flag(name, written[name], last(parse))
+            field: _parsed_flag(name, written[name], last(parse))
             for name, (field, parse) in _SCALE_DOWN_FLAGS.items()
             if name in written
         }
-        minimums = {limit.resource: limit.minimum for limit in limits_of(written) if limit.minimum > 0}
+        minimums = {limit.resource: limit.minimum for limit in _limits_of(written) if limit.minimum > 0}
         return replace(cls(), **read, minimums=minimums)
 
 

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp
-from kschedx.kube.autoscalers import NODE_POOL_ID
+from kschedx.kube.autoscalers import MACHINE, NODE_POOL_ID, OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.quantity import value
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Node, Taint
@@ -122,11 +123,6 @@ _POOL_LABELS: Mapping[str, str] = {
 """A label with the name of a node's pool, and the pattern of the pool's group names."""
 
 
-_OWNER_KIND, _OWNER_NAME = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name"
-_OWNER_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"
-_MACHINE = "machine.openshift.io/machine"
-"""On OpenShift: namespace and name of the node's Machine, whose name is that of its MachineSet and a suffix."""
-
 Found = tuple[str, str]
 """A group's name and its source."""
 
@@ -215,19 +211,19 @@ def _by_owner(known: frozenset[str]) -> Rule:
 
     def rule(node: Node) -> Iterator[Found]:
         written = node.metadata.annotations
-        machine_set = f"MachineSet/{written.get(_MACHINE, '').rpartition('-')[0]}"
+        machine_set = f"MachineSet/{written.get(MACHINE, '').rpartition('-')[0]}"
         if machine_set in known:
-            yield machine_set, f"annotation {_MACHINE}"
+            yield machine_set, f"annotation {MACHINE}"
             return
-        owner, namespace = written.get(_OWNER_NAME, ""), written.get(_OWNER_NAMESPACE, "")
+        owner, namespace = written.get(OWNER_NAME, ""), written.get(OWNER_NAMESPACE, "")
         if not owner:
             return
         for name in (
-            f"{written.get(_OWNER_KIND)}/{namespace}/{owner}",
+            f"{written.get(OWNER_KIND)}/{namespace}/{owner}",
             f"MachineDeployment/{namespace}/{owner.rpartition('-')[0]}",
         ):
             if name in known:
-                yield name, f"annotation {_OWNER_NAME}"
+                yield name, f"annotation {OWNER_NAME}"
                 return
 
     return rule
@@ -395,10 +391,8 @@ class _Judge(Struct, frozen=True, kw_only=True):
     def _readiness(self, node: Node, is_ready: bool) -> Readiness:
         if any(taint.key == TO_BE_DELETED for taint in node.spec.taints):
             return Readiness.DELETED
-        suspended = any(
-            condition.type == _SUSPENDED and condition.status == "True" for condition in node.status.conditions
-        )
-        if self.behaviour.suspended_nodes_count and suspended:
+        suspended = condition_of(node.status.conditions, _SUSPENDED, "True")
+        if self.behaviour.suspended_nodes_count and suspended is not None:
             return Readiness.SUSPENDED
         if is_ready:
             return Readiness.READY

@@ -13,6 +13,7 @@ from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.sandbox import Sandbox
 from kschedx.autoscaler.templates import has_daemon_set_annotation
 from kschedx.kube.autoscalers import SCALE_UP_DELAY
+from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.duration import Duration
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.scalars import nanoseconds
@@ -120,8 +121,6 @@ ALL_NEW = Duration.seconds(2)
 ALL_NEW_WITH_GPU = Duration.seconds(30)
 """The minimum age of the oldest pod."""
 
-UNSCHEDULABLE = "Unschedulable"
-
 
 class PodOutcome(StrEnum):
     """The loop's decision about a pending pod."""
@@ -179,17 +178,15 @@ def is_allowed(pods: PodTable, row: int, flags: Flags) -> bool:
 
 def _is_marked(pods: PodTable, row: int) -> bool:
     """Return whether kube-scheduler marked the pod as unschedulable."""
-    for condition in pods.statuses[row].conditions:
-        if condition.type == "PodScheduled":
-            return condition.status == "False" and condition.reason == UNSCHEDULABLE
-    return False
+    said = condition_of(pods.statuses[row].conditions, "PodScheduled")
+    return said is not None and said.status == "False" and said.reason == UNSCHEDULABLE
 
 
 def _is_bypassed(pods: PodTable, row: int, flags: Flags) -> bool:
     """Return whether the pod has no scheduling result yet, and the autoscaler does not wait for its scheduler."""
     if pods.specs[row].scheduler_name not in flags.bypassed_schedulers:
         return False
-    said = next((condition for condition in pods.statuses[row].conditions if condition.type == "PodScheduled"), None)
+    said = condition_of(pods.statuses[row].conditions, "PodScheduled")
     return said is None or (said.status == "False" and not said.reason)
 
 

@@ -38,7 +38,7 @@ class LoopEntry(Struct, frozen=True, kw_only=True):
     pods: tuple[PodResult, ...]
 
 
-def entries_of(answer: LoopResult, pods: PodTable) -> tuple[LoopEntry, ...]:
+def _entries_of(answer: LoopResult, pods: PodTable) -> tuple[LoopEntry, ...]:
     kinds = PodEquivalence(pods)
     together: dict[Hashable, list[PodResult]] = {}
     for pod in answer.pods:
@@ -64,7 +64,7 @@ def _identity(pods: PodTable, kinds: PodEquivalence, row: int) -> Hashable:
 
 
 def loop_document(answer: LoopResult, pods: PodTable) -> Json:
-    entries = entries_of(answer, pods)
+    entries = _entries_of(answer, pods)
     name_of = {pod.row: entry.name for entry in entries for pod in entry.pods}
 
     def counted(rows: Iterable[int]) -> dict[str, int]:
@@ -209,7 +209,7 @@ class Autoscaling(Struct, frozen=True, kw_only=True):
                 "plugin": "" if verdict is None else verdict.plugin,
                 "reasons": "" if verdict is None else "; ".join(verdict.reasons),
             }
-            for entry in entries_of(self.answer, self.pods)
+            for entry in _entries_of(self.answer, self.pods)
             for pod in entry.pods
             for group, verdict in (pod.verdicts or untried).items()
         ]

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import GRACE_PERIOD
 from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
 from kschedx.autoscaler.flags import ScaleDownFlags
-from kschedx.autoscaler.node_groups import NodeState, cluster_is_healthy, gpu_label
+from kschedx.autoscaler.node_groups import DELETION_CANDIDATE, TO_BE_DELETED, NodeState, cluster_is_healthy, gpu_label
 from kschedx.autoscaler.sandbox import Evacuation, Sandbox
 from kschedx.autoscaler.status import NodeGroupStatus
 from kschedx.errors import InputError, UndecidableError
@@ -133,7 +133,7 @@ class Fates:
         annotation."""
         pods, spec = self._pods, self._pods.specs[row]
         written = pods.annotations[row]
-        owner = controller_of(pods.owners[row])
+        owner = _controller_of(pods.owners[row])
         safe = "true" if is_safe else written.get(SAFE_TO_EVICT, "")
         if MIRROR in written or self.is_long_terminating(row):
             return self._fate(row, RemovalFate.SKIPPED)
@@ -178,7 +178,7 @@ class Fates:
         budgets: tuple[str, ...] = (),
         replicas: int | None = None,
     ) -> PodFate:
-        owner = controller_of(self._pods.owners[row])
+        owner = _controller_of(self._pods.owners[row])
         return PodFate(
             row=row,
             pod=self._pods.key(row),
@@ -193,7 +193,7 @@ class Fates:
     # --- conditions of the rules
 
     def is_of_daemon_set(self, row: int) -> bool:
-        owner = controller_of(self._pods.owners[row])
+        owner = _controller_of(self._pods.owners[row])
         is_owned = owner is not None and owner.kind == "DaemonSet"
         return is_owned or self._pods.annotations[row].get(DAEMON_SET_POD) == "true"
 
@@ -247,7 +247,7 @@ class Fates:
         return bool(created) and nanoseconds(created or "") + int(self._flags.system_pod_timeout) < self._now
 
 
-def controller_of(owners: Sequence[OwnerReference]) -> OwnerReference | None:
+def _controller_of(owners: Sequence[OwnerReference]) -> OwnerReference | None:
     return next((owner for owner in owners if owner.controller), None)
 
 
@@ -286,12 +286,12 @@ class DeviceUse(Struct, frozen=True, kw_only=True):
     share: float
 
 
-def has_devices(node: str, devices: Devices) -> bool:
+def _has_devices(node: str, devices: Devices) -> bool:
     """Return whether the node has node-local devices; devices that several nodes reach do not count."""
     return any(resource_slice.spec.node_name == node for resource_slice in devices.slices)
 
 
-def device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse | None:
+def _device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse | None:
     """`pods` are the pods on the node, as `namespace/name`. None if a pool is incomplete, so that it cannot be
     counted."""
     taken: dict[DevicePool, set[str]] = defaultdict(set)
@@ -413,8 +413,8 @@ class UtilizationRule(Struct, frozen=True, kw_only=True):
             utilization = _used(node, resource, requests, threshold, is_gpu=True)
             idle = Utilization(resource=resource, requested=0, offered=0, threshold=threshold, is_gpu=True)
             return utilization or idle  # missing GPUs do not keep the node
-        if self.devices is not None and has_devices(node.name, self.devices):
-            use = device_use(node.name, {self.pods.key(row) for row in rows}, self.devices)
+        if self.devices is not None and _has_devices(node.name, self.devices):
+            use = _device_use(node.name, {self.pods.key(row) for row in rows}, self.devices)
             if use is None:
                 return None
             return Utilization(
@@ -476,9 +476,6 @@ def _offered(node: Node, resource: str) -> int:
 # reason; all are reported here, in its order. Upstream: core/scaledown/planner, core/scaledown/eligibility,
 # core/scaledown/unneeded, simulator/cluster.go, processors/nodes.
 
-TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
-CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
-"""The taint of an unneeded node; its value is the time in seconds since 1970."""
 DELETION_TAKES = 10 * 60 * SECOND
 """After this time, a node that is marked for deletion is evaluated again."""
 
@@ -670,7 +667,7 @@ class ScaleDown:
         return since is not None and self._now - since < DELETION_TAKES
 
     def _unneeded_for(self, node: Node) -> Duration | None:
-        since = _marked(node, CANDIDATE)
+        since = _marked(node, DELETION_CANDIDATE)
         return None if since is None else Duration(max(self._now - since, 0))
 
     def _minimum(self, node: Node) -> tuple[str, int, int] | None:

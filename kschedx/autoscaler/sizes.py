@@ -80,7 +80,7 @@ def _capacity(node: Node, resource: str) -> int:
     return max(value(written), 0) if written is not None else 0
 
 
-def is_virtual(node: Node) -> bool:
+def _is_virtual(node: Node) -> bool:
     """Return whether it is a virtual kubelet's node, which is not counted."""
     return node.metadata.labels.get("type") == "virtual-kubelet"
 
@@ -108,7 +108,7 @@ class Limits:
         known: dict[str, dict[str, int]] = {}
         used: dict[str, int] = {}
         for node, group in nodes:
-            if is_virtual(node):
+            if _is_virtual(node):
                 continue
             try:
                 amounts = known[group] if group in known else machines.of(node, group)
@@ -140,7 +140,7 @@ class Limits:
                 counted.append((templates[group.name].node, group.name, group.status.target))
             elif any(limit.maximum > 0 for limit in flags.limits if limit.resource in (CPU, MEMORY)):
                 raise LoopError(f"could not compute total resources: No node info for: {group.name}")
-        counted += [(node, None, 1) for node in outside if not is_virtual(node)]
+        counted += [(node, None, 1) for node in outside if not _is_virtual(node)]
         unknown_gpus = False
         for node, name, count in counted:
             if count <= 0:
@@ -349,7 +349,7 @@ def balanced(groups: Sequence[AutoscalerGroup], count: int) -> list[Resize]:
     return [resize for resize in resizes if resize.after != resize.before]
 
 
-def within_quotas(resizes: Sequence[Resize], templates: Mapping[str, Template], limits: Limits) -> list[Resize]:
+def _within_quotas(resizes: Sequence[Resize], templates: Mapping[str, Template], limits: Limits) -> list[Resize]:
     """Reduce each group in turn to what the ones before it leave."""
     for resize in resizes:
         template = templates[resize.group]
@@ -371,7 +371,7 @@ def resized(
     if not behaviour.balanced_sizes_heed_quotas:
         return balanced((option_group, *similar), count)
     sharing = [group for group in similar if not limits.exceeded(templates[group.name])]
-    return within_quotas(balanced((option_group, *sharing), count), templates, limits)
+    return _within_quotas(balanced((option_group, *sharing), count), templates, limits)
 
 
 # The messages of the autoscaler's events. Upstream: processors/status/eventing_scale_up_processor.go,

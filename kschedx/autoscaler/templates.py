@@ -336,7 +336,7 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
             if pod.metadata.deletion_timestamp:
                 continue
             controller = pod.metadata.controller
-            if is_mirror_pod(pod) or is_daemon_set_pod(pod):
+            if is_mirror_pod(pod) or _is_daemon_set_pod(pod):
                 staying.append(pod)
             if controller is not None and controller.kind == "DaemonSet":
                 running.add(controller.uid)
@@ -402,7 +402,7 @@ def choose_templates(
     bad: dict[str, tuple[NodeState, Node]] = {}
     for state, node in nodes:
         if state.group is not None:
-            (good if is_good_example(state, node, now) else bad).setdefault(state.group, (state, node))
+            (good if _is_good_example(state, node, now) else bad).setdefault(state.group, (state, node))
 
     def of_example(group: str, state: NodeState, node: Node) -> Template:
         force = maker.flags.force_daemon_sets
@@ -419,7 +419,7 @@ def choose_templates(
     return templates
 
 
-def is_good_example(state: NodeState, node: Node, now: int) -> bool:
+def _is_good_example(state: NodeState, node: Node, now: int) -> bool:
     """Return whether it has been ready and unchanged for a minute, is not cordoned, and is not marked for deletion."""
     settled = state.stable_since + _SETTLED < now
     deleted = any(taint.key == TO_BE_DELETED for taint in node.spec.taints)
@@ -430,7 +430,7 @@ def is_mirror_pod(pod: Pod) -> bool:
     return MIRROR in pod.metadata.annotations
 
 
-def is_daemon_set_pod(pod: Pod) -> bool:
+def _is_daemon_set_pod(pod: Pod) -> bool:
     controller = pod.metadata.controller
     if controller is not None and controller.kind == "DaemonSet":
         return True

@@ -64,7 +64,7 @@ _COMPARING = frozenset(
 
 def expression(written: str, names: Names) -> str:
     """Anonymize a device selector."""
-    why = looks_into_text(written)
+    why = _looks_into_text(written)
     if why:
         names.look_into(why)
         names.keep(written)
@@ -72,7 +72,7 @@ def expression(written: str, names: Names) -> str:
     return _replaced(written, names, is_valid=_is_valid(written))
 
 
-def looks_into_text(written: str) -> str:
+def _looks_into_text(written: str) -> str:
     """Return the operation of an expression that depends on a text's content, or an empty string."""
     try:
         root = compiled(written, _EVERY).root

@@ -51,7 +51,7 @@ def holds(declared: Type, value: Value) -> bool:
     return True
 
 
-def no_overload(name: str, arguments: tuple[Value, ...]) -> Fault:
+def _no_overload(name: str, arguments: tuple[Value, ...]) -> Fault:
     for argument in arguments:
         if isinstance(argument, Fault):
             return argument
@@ -67,7 +67,7 @@ def dispatched(function: Function) -> Run:
             has_count = len(candidate.arguments) == len(arguments)
             if candidate.run is not None and has_count and (function.checks_its_arguments or candidate.fits(arguments)):
                 return candidate.run(budget, *arguments)
-        return no_overload(function.name, arguments)
+        return _no_overload(function.name, arguments)
 
     return run
 
@@ -79,7 +79,7 @@ def guarded(function: Function, overload: Overload) -> Run | None:
         return own
 
     def run(budget: Budget, *arguments: Value) -> Value:
-        return own(budget, *arguments) if overload.fits(arguments) else no_overload(function.name, arguments)
+        return own(budget, *arguments) if overload.fits(arguments) else _no_overload(function.name, arguments)
 
     return run
 

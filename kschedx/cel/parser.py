@@ -80,7 +80,7 @@ def string_value(text: str) -> str:
     )
 
 
-def bytes_value(text: str) -> bytes:
+def _bytes_value(text: str) -> bytes:
     """Return the value of a bytes literal. Raises ValueError with Go's message for an invalid one."""
     data = b""
     for part in _parts(text[1:].replace("\r\n", "\n")):
@@ -131,7 +131,7 @@ def int_value(text: str) -> int:
     return value
 
 
-def uint_value(text: str) -> Uint:
+def _uint_value(text: str) -> Uint:
     """Raises ValueError beyond uint64."""
     digits = text[:-1]
     value = int(digits, 0) if digits.startswith("0x") else int(digits)
@@ -576,7 +576,7 @@ class _Parser:
             if token.kind == "int":
                 return Literal(position, int_value(text))
             if token.kind == "uint":
-                return Literal(position, uint_value(text))
+                return Literal(position, _uint_value(text))
             if token.kind == "double":
                 value = float(text)
                 if value in (float("inf"), float("-inf")):
@@ -588,7 +588,7 @@ class _Parser:
             if token.kind == "string":
                 return Literal(position, string_value(text))
             if token.kind == "bytes":
-                return Literal(position, bytes_value(text))
+                return Literal(position, _bytes_value(text))
         except ValueError as error:
             return self._fault(position, str(error))
         raise NoExpressionError(f"{token.kind} where a value is expected")

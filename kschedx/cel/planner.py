@@ -243,7 +243,7 @@ def _index(key: Value) -> int | Fault:
     return Fault(f"unsupported index type '{type_value(key).name}' in list")
 
 
-def step_to(key: Value) -> _Qualify:
+def _step_to(key: Value) -> _Qualify:
     """Return the step to a field, or to a constant key or index."""
 
     def step(run: Evaluation, value: Value) -> Value:
@@ -257,7 +257,7 @@ def step_to(key: Value) -> _Qualify:
     return step
 
 
-def presence_of(field: str) -> _Qualify:
+def _presence_of(field: str) -> _Qualify:
     def step(run: Evaluation, value: Value) -> Value:
         run.cost += 1
         item = qualified(value, field)
@@ -323,7 +323,7 @@ def equality(first: Evaluate, second: Evaluate, *, is_equal: bool) -> Evaluate:
     return evaluate
 
 
-def optional_or(first: Evaluate, second: Evaluate, *, unwraps: bool) -> Evaluate:
+def _optional_or(first: Evaluate, second: Evaluate, *, unwraps: bool) -> Evaluate:
     """`or()`, or `orValue()`, which unwraps; the second is evaluated only if the first is empty."""
 
     def evaluate(run: Evaluation) -> Value:
@@ -337,7 +337,7 @@ def optional_or(first: Evaluate, second: Evaluate, *, unwraps: bool) -> Evaluate
     return evaluate
 
 
-def membership_in_constants(item: Evaluate, items: list[Value]) -> Evaluate | None:
+def _membership_in_constants(item: Evaluate, items: list[Value]) -> Evaluate | None:
     """Membership in a list of constants, which costs nothing. None if an item is not a plain value."""
     if not items:
         return lambda _: False
@@ -437,7 +437,7 @@ def called(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> 
 # (evalFold).
 
 
-def slot_reader(slot: int) -> Evaluate:
+def _slot_reader(slot: int) -> Evaluate:
     def evaluate(run: Evaluation) -> Value:
         return run.slots[slot]
 
@@ -587,10 +587,10 @@ class _Planner:
         attribute = self._as_attribute(select.operand)
         field = select.field
         if select.is_test:
-            attribute.add(presence_of(field), is_optional=False)
+            attribute.add(_presence_of(field), is_optional=False)
             tested = Attribute(attribute.resolver(), 0)
             return ready(tested)
-        attribute.add(step_to(field), is_optional=False)
+        attribute.add(_step_to(field), is_optional=False)
         return attribute
 
     def _as_attribute(self, expr: Expr) -> Attribute:
@@ -601,7 +601,7 @@ class _Planner:
         attribute = self._as_attribute(call.arguments[0])
         index = self.plan(call.arguments[1])
         if isinstance(index, Constant):
-            attribute.add(step_to(index.value), is_optional=is_optional)
+            attribute.add(_step_to(index.value), is_optional=is_optional)
             return attribute
         by = index.resolver() if isinstance(index, Attribute) else ready(index)
 
@@ -631,9 +631,9 @@ class _Planner:
             case "_[?_]" | "_?._":
                 return self._indexed(call, is_optional=True)
             case "or" if call.overloads == ("optional_or_optional",) or len(call.overloads) > 1:
-                return optional_or(*self._ready_arguments(call), unwraps=False)
+                return _optional_or(*self._ready_arguments(call), unwraps=False)
             case "orValue" if call.overloads == ("optional_orValue_value",) or len(call.overloads) > 1:
-                return optional_or(*self._ready_arguments(call), unwraps=True)
+                return _optional_or(*self._ready_arguments(call), unwraps=True)
             case "@not_strictly_false":
                 return not_strictly_false(*self._ready_arguments(call))
         return self._function(call)
@@ -651,7 +651,7 @@ class _Planner:
         function = self._environment.functions[call.function]
         overload = call.overloads[0] if len(call.overloads) == 1 else ""
         if overload == "in_list" and isinstance(planned[1], Constant) and is_list(planned[1].value):
-            membership = membership_in_constants(ready(planned[0]), list(planned[1].value))
+            membership = _membership_in_constants(ready(planned[0]), list(planned[1].value))
             if membership is not None:
                 return membership
         run = implementation(function, overload)
@@ -743,9 +743,9 @@ class _Planner:
         over = ready(self.plan(comprehension.over))
         accumulator, variable, variable2 = self._slot(), self._slot(), self._slot()
         self._scopes.append({comprehension.accumulator: accumulated(accumulator, initial)})
-        names = {comprehension.variable: slot_reader(variable)}
+        names = {comprehension.variable: _slot_reader(variable)}
         if comprehension.variable2:
-            names[comprehension.variable2] = slot_reader(variable2)
+            names[comprehension.variable2] = _slot_reader(variable2)
         self._scopes.append(names)
         condition, step = self.plan(comprehension.condition), ready(self.plan(comprehension.step))
         self._scopes.pop()

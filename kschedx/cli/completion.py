@@ -112,7 +112,7 @@ def _live(context: typer.Context, keys: Iterable[str]) -> Iterator[tuple[str, st
 
 
 def targets(context: typer.Context, incomplete: str) -> list[str]:
-    """Return `pod/NAME` for every pod, and the workloads, of the namespace; `node/NAME`."""
+    """Return `pod/NAME` for every pod, and the workloads, of the namespace; `node/NAME`; pods by the begun name."""
     from kschedx.kube.workloads import SHORT_NAMES
 
     short: dict[str, str] = {"Pod": "pod", "Node": "node"}
@@ -120,7 +120,10 @@ def targets(context: typer.Context, incomplete: str) -> list[str]:
         short.setdefault(kind, abbreviation)
     written, slash, _ = incomplete.partition("/")
     keys = [key for key in _TARGETS if short[key] == written or (not slash and short[key].startswith(written))]
-    return _beginning(incomplete, (f"{short[key]}/{name}" for key, name in _objects(context, *keys) if key in short))
+    keys += ["Pod"] if written and not slash and "Pod" not in keys else []
+    known = [(key, name) for key, name in _objects(context, *keys) if key in short]
+    bare = (name for key, name in known if key == "Pod" and written and not slash)
+    return _beginning(incomplete, (*(f"{short[key]}/{name}" for key, name in known), *bare))
 
 
 def nodes(context: typer.Context, incomplete: str) -> list[str]:

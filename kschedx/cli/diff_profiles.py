@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
 
-def profiles_and_target(
+def _profiles_and_target(
     arguments: Sequence[str], *, is_range: bool, names_cluster: bool, may_have_target: bool
 ) -> tuple[list[str], str]:
     """Return the profiles and the target, which comes last. A range of versions needs no second profile.
@@ -184,7 +184,7 @@ def diff_profiles(
     part = shard_of(shard, is_json=output is Format.JSON)
     if part is not None and not many:
         raise InputError("--shard needs several pods: --all, --all-pending or -l")
-    profiles, target = profiles_and_target(
+    profiles, target = _profiles_and_target(
         arguments or [],
         is_range=".." in (kube_version or ""),
         names_cluster=question.names_cluster,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
@@ -14,6 +15,7 @@ from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 from kschedx.errors import InputError
 from kschedx.kube.documents import to_json
+from kschedx.kube.selectors import parse_label_query
 
 if TYPE_CHECKING:
     from kschedx.fixes.stalled_drain import DrainFix
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from kschedx.simulate.changes import Change
     from kschedx.simulate.drain import DrainResult
     from kschedx.simulate.simulation import Simulation
+    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Preview `kubectl drain`: which pods are evicted, what stops it, and where each pod goes.
 
@@ -34,7 +37,8 @@ Examples:
 
 kschedx decides as kubectl does. DaemonSet pods are ignored (--ignore-daemonsets), and static pods stay. A pod without
 a controller needs --force; a pod with an emptyDir needs --delete-emptydir-data. PodDisruptionBudgets limit how many
-pods are evicted at a time. Evicted pods are recreated by their controllers and scheduled.
+pods are evicted at a time. Evicted pods are recreated by their controllers and scheduled. kubectl's other flags, such
+as --timeout and --grace-period, are accepted and do not change the answer.
 
 Several nodes are drained one after another, as in an upgrade: each node is back, and empty, before the next one.
 --each of 5,000 nodes takes about 5 minutes: name the nodes of one pool or zone for an answer sooner.
@@ -61,6 +65,24 @@ def drain(
     loses_data: Annotated[
         bool, typer.Option("--delete-emptydir-data", help="Evict pods with an emptyDir.", show_default=False)
     ] = False,
+    disables_eviction: Annotated[
+        bool,
+        typer.Option("--disable-eviction", help="Delete pods without asking PodDisruptionBudgets.", show_default=False),
+    ] = False,
+    pod_selector: Annotated[
+        str | None,
+        typer.Option("--pod-selector", metavar="LABELS", help="Evict only pods with these labels.", show_default=False),
+    ] = None,
+    selector: Annotated[
+        str | None,
+        typer.Option("--selector", "-l", metavar="LABELS", help="Drain the nodes with these labels."),
+    ] = None,
+    ignore_daemonsets: Annotated[bool, typer.Option("--ignore-daemonsets", hidden=True)] = True,
+    grace_period: Annotated[int | None, typer.Option(hidden=True)] = None,
+    timeout: Annotated[str | None, typer.Option(hidden=True)] = None,
+    skip_wait_for_delete_timeout: Annotated[int | None, typer.Option(hidden=True)] = None,
+    chunk_size: Annotated[int | None, typer.Option(hidden=True)] = None,
+    dry_run: Annotated[str | None, typer.Option(hidden=True)] = None,
     out: OUT = None,
     output: Annotated[
         Format | None,
@@ -81,14 +103,23 @@ def drain(
             raise InputError("--out writes the cluster after the drains, and --each drains every node alone")
     if each and together:
         raise InputError("--each drains every node alone, and --together cordons all of them first")
-    if not nodes and not each:
+    if nodes and selector is not None:
+        raise InputError("name nodes, or select them with -l, not both")
+    if not nodes and not each and selector is None:
         raise InputError("name a NODE, or use --each for every node")
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
+    if selector is not None:
+        nodes = _selected(snapshot, selector)
     shown = tuple(dict.fromkeys(name.removeprefix("node/") for name in nodes or ()))
     if not question.changes:
         shown = node_names(snapshot, shown)
-    options = SimulationOptions(force=is_forced, delete_emptydir_data=loses_data)
+    options = SimulationOptions(
+        force=is_forced,
+        delete_emptydir_data=loses_data,
+        disable_eviction=disables_eviction,
+        pod_selector=None if pod_selector is None else parse_label_query(pod_selector),
+    )
     namespace = question.namespace or reached.namespace
     connection.tell(snapshot, setup)
 
@@ -110,13 +141,22 @@ def drain(
     refused = [drain_result.node for drain_result in simulation.drained if drain_result.is_refused]
     forced: Sequence[DrainResult] = ()
     if refused:  # the question is where the pods go, not which flags kubectl needs
-        flags = SimulationOptions(force=True, delete_emptydir_data=True)
+        flags = replace(options, force=True, delete_emptydir_data=True)
         forced = (by_themselves(refused, flags) if each else in_turn(flags=flags)).drained
     if out is not None:
         write_snapshot(out, simulation.after)
     report = _report(simulation, lets_go, forced, each=each)
     done = all(drained.is_done for drained in simulation.drained)
     return Answer.of(report, done, is_undecided=bool(simulation.undecided))
+
+
+def _selected(snapshot: Snapshot, selector: str) -> list[str]:
+    """Return the nodes with these labels. Raises `InputError` if there are none."""
+    labels = parse_label_query(selector)
+    names = [node.name for node in snapshot.cluster.nodes if labels.matches(node.metadata.labels)]
+    if not names:
+        raise InputError(f"no node has the labels {selector}")
+    return names
 
 
 def _report(

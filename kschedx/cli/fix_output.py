@@ -26,7 +26,7 @@ T = TypeVar("T")
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
-def to_send(changes: Sequence[Change], found: Pod | Written, pod: Pod) -> list[Change]:
+def _to_send(changes: Sequence[Change], found: Pod | Written, pod: Pod) -> list[Change]:
     """Return the changes; those of a pod created from a custom resource's template become changes of that template."""
     if isinstance(found, Pod) or found.workload is None or found.workload.get("kind") in MAKING_PODS:
         return [*changes]
@@ -57,12 +57,12 @@ def report(
 ) -> Report:
     """Return the report of a fix to apply; controllers make the changes in `followed` afterwards. `before` is the
     cluster without the files."""
-    sent = to_send(changes, found, pod)
+    sent = _to_send(changes, found, pod)
 
     def yaml() -> str:
         from kschedx.render.manifests import patched_manifests
 
-        return patched_manifests(sent, known_manifest(snapshot, found))
+        return patched_manifests(sent, _known_manifest(snapshot, found))
 
     def patch() -> str:
         from kschedx.render.manifests import kubectl_commands
@@ -72,7 +72,7 @@ def report(
     return Report(screen=lambda *_: (), document=document, yaml=yaml, patch=patch)
 
 
-def known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
+def _known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
     """Return a search in the given files, then among the cluster's workloads, then in its pods, nodes, namespaces, and
     claims."""
     written = _in_files(found)

@@ -70,7 +70,7 @@ Try = Callable[[Explanation, str], Explanation]
 """Returns the answer about the same pod with a typed change; raises `KschedxError`."""
 
 
-def end_with_terminal() -> None:
+def _end_with_terminal() -> None:
     """Let this process end as soon as its terminal is gone."""
     terminal = 0
 
@@ -93,7 +93,7 @@ def browse(work: Callable[[], T]) -> T:
 
     Ends when the user quits, when the terminal is gone, or with an error of `work`.
     """
-    end_with_terminal()
+    _end_with_terminal()
     silence()
     browser, done = Browser(), Future[T]()
 

@@ -22,7 +22,7 @@ Examples:
 Kueue's Configuration comes from --kueue-config (also a ConfigMap), else from the cluster's ConfigMap
 kueue-manager-config.
 
-Exit codes: 0 no Workload is pending, 1 some are, 2 usage or input error.
+Exit codes: 0 no Workload is pending or waits for admission checks, 1 some do, 2 usage or input error.
 """
 SUMMARY = "Show Kueue's queues and why Workloads are pending"
 PARTS = (*READS, Part.KUEUE)
@@ -45,4 +45,4 @@ def kueue(
 
     snapshot = question.read().snapshot
     queues = overview(snapshot, settings_of(snapshot), now=now)
-    return Answer.of(Report.of(queues), not queues.waiting)
+    return Answer.of(Report.of(queues), not (queues.waiting or queues.checking))

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
+from hashlib import sha256
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, assert_never
 
 import typer
@@ -253,6 +255,8 @@ def show(answer: Answer | int, output: Format | None = None) -> int:
     return answer.exit_code
 
 
+DIGESTED = 2**20
+"""The bytes of an input that are read at once for its digest."""
 MANY = 1_000_000
 """The characters of a document that are computed before the first is printed."""
 
@@ -269,19 +273,21 @@ def _held_back(parts: Iterable[str]) -> Iterator[str]:
 
 def write(report: Report, output: Format | None) -> None:
     """Print a report in the format of -o."""
-    say(Phase.WRITING)
     match output:
         case None | Format.WIDE:
             from kschedx.render import terminal
 
             out = terminal.console()
-            terminal.write(report.screen(out.width, output is Format.WIDE), out)
+            lines = report.screen(out.width, output is Format.WIDE)
+            say(Phase.WRITING)
+            terminal.write(lines, out)
         case Format.YAML if report.yaml is not None:
             typer.echo(report.yaml(), nl=False)
         case Format.JSON | Format.YAML:
             from kschedx.render.manifests import json_parts, yaml_parts
 
             entries = report.document().items() if report.entries is None else report.entries()
+            say(Phase.WRITING)
             for part in _held_back(json_parts(entries) if output is Format.JSON else yaml_parts(entries)):
                 typer.echo(part, nl=False)
             if output is Format.JSON:
@@ -292,7 +298,9 @@ def write(report: Report, output: Format | None) -> None:
         case Format.PATCH:
             typer.echo(_has(report.patch, output)(), nl=False)
         case Format.MARKDOWN | Format.HTML | Format.SVG:
-            typer.echo(_page(_has(report.page, output)(output is Format.HTML), output), nl=False)
+            page = _has(report.page, output)(output is Format.HTML)
+            say(Phase.WRITING)
+            typer.echo(_page(page, output), nl=False)
         case Format.JUNIT:
             from kschedx.render.checks import junit
 
@@ -333,6 +341,39 @@ def cited(arguments: Sequence[str]) -> Iterator[None]:
         _ASKED.reset(token)
 
 
+_INPUTS: ContextVar[Sequence[Path]] = ContextVar("inputs", default=())
+
+
+@contextmanager
+def cited_inputs(names: Iterable[str]) -> Iterator[None]:
+    """Print the digest of these files and folders in the footer of pages within this context; other names are
+    ignored."""
+    token = _INPUTS.set([path for path in map(Path, dict.fromkeys(names)) if _exists(path)])
+    try:
+        yield
+    finally:
+        _INPUTS.reset(token)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_file() or path.is_dir()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def input_digest(inputs: Iterable[Path]) -> str:
+    """Return the first digits of what `cat FILE... | sha256sum` prints; a folder stands for its files by name."""
+    digest = sha256()
+    for path in inputs:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file():
+                with file.open("rb") as content:
+                    while part := content.read(DIGESTED):
+                        digest.update(part)
+    return digest.hexdigest()[:16]
+
+
 def command_line() -> str:
     """Return the command line in a form that a shell reads."""
     return typed_command(("kschedx", *_ASKED.get()))
@@ -345,6 +386,8 @@ def _page(page: Page, output: Format) -> str:
 
     if _ASKED.get():
         page = replace(page, footer=(("command", visible(command_line())), *page.footer))
+    if _INPUTS.get():
+        page = replace(page, footer=(*page.footer, ("input sha256", input_digest(_INPUTS.get()))))
     match output:
         case Format.HTML:
             return html(page)

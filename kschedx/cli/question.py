@@ -20,9 +20,10 @@ from msgspec.structs import replace
 from kschedx.cli import connection
 from kschedx.cli.connection import Connection, Reached
 from kschedx.cli.options import CHANGES, CONNECTION, OPTIONS, Part
-from kschedx.cli.output import Answer, show
+from kschedx.cli.output import Answer, cited_inputs, show
 from kschedx.cli.streams import print_note
 from kschedx.errors import ConfigError, InputError
+from kschedx.kube.escaping import asking_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,6 +131,19 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         from kschedx.cli.files import begins_with
 
         return tuple(path for path in self.snapshot if begins_with(path, _SNAPSHOTZ))
+
+    @property
+    def of_cluster(self) -> Sequence[str]:
+        """The options that name the cluster, as words."""
+        named = (("--kubeconfig", self.where.kubeconfig), ("--context", self.where.context))
+        paths = (("-s", path) for path in self.snapshot if path != "-")
+        return [word for option, value in (*paths, *named) if value is not None for word in (option, value)]
+
+    def inputs(self, values: Mapping[str, object]) -> Iterator[str]:
+        """Yield the names that may be files: of the cluster, the configuration, and a command's own arguments."""
+        own = (values.get(name) for name in ("target", "file", "dump", "policy"))
+        for value in (self.snapshot, self.config, [name for verb, name in self.what_if if verb == "apply"], *own):
+            yield from (value,) if isinstance(value, str) else filter(None, value) if isinstance(value, list) else ()
 
     @cached_property
     def _cluster_paths(self) -> Sequence[str]:
@@ -291,11 +305,12 @@ def asks(*parts: Part) -> Callable[[Callable[..., Answer | int]], Callable[..., 
             question = Question(where=Connection(**of_connection), what_if=what_if, **typed)
             known = None if baseline is None else _baseline(baseline)
             try:
-                answer = command(**values, **({"question": question} if options else {}))
-                if known is not None and isinstance(answer, Answer) and answer.report.checks is not None:
-                    marked, code = known.marked(answer.report.checks(), answer.exit_code)
-                    answer = Answer(replace(answer.report, checks=lambda: marked), code)
-                return show(answer, values.get("output"))
+                with asking_about(question.of_cluster), cited_inputs(question.inputs(values)):
+                    answer = command(**values, **({"question": question} if options else {}))
+                    if known is not None and isinstance(answer, Answer) and answer.report.checks is not None:
+                        marked, code = known.marked(answer.report.checks(), answer.exit_code)
+                        answer = Answer(replace(answer.report, checks=lambda: marked), code)
+                    return show(answer, values.get("output"))
             finally:
                 question.keep_recording()
 

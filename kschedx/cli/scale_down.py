@@ -74,7 +74,9 @@ def scale_down(
         from kschedx.karpenter.consolidation import Consolidator
 
         karpenter = Karpenter.of(snapshot, question.autoscaling.pools or KarpenterOptions())
-        consolidation = None if karpenter is None else Consolidator(karpenter, names if nodes else None).run()
+        if karpenter is not None:
+            consolidation = Consolidator(karpenter, names if nodes else None).run()
+            kept = disruptions(snapshot, names, prices=consolidation.prices)
     down, removals = None, []
     if others and (nodes or not kept):
         down = ScaleDown.of(snapshot, question.autoscaling.groups or AutoscalerOptions(), setup.scheduler_on(snapshot))

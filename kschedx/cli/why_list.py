@@ -508,7 +508,11 @@ def _together(
     together = gathering.place()
     for number, group in replicas.items():
         state = together.state(group)
-        if not state.pods and not state.kept and not state.refused:  # a DaemonSet without an eligible node
+        is_empty = not state.pods and not state.kept and not state.refused  # a DaemonSet without an eligible node
+        key = group.subject.pod.key
+        if is_empty or (
+            not together.preempts(key) and inquiry.is_disputed(pods[number], together.nodes(group).get(key))
+        ):
             items[number] = _alone(question, wanted, inquiry, pods[number])
         else:
             items[number] = tuple(_of_group(wanted, inquiry, together, group, pods[number]))

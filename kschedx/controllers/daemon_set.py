@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kschedx.controllers.workloads import Manifest, copy_pod, is_of_daemon_set, title
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import admitted
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import goes_on, made_of, pinned, pinned_to, runs_on
 from kschedx.snapshot.daemon_sets import daemon_pods
@@ -86,11 +87,11 @@ def pods_for(
     applied = made_of(manifest)
     subject = admitted(snapshot, applied.pod, setup, title=title(manifest), made=applied.others, maker=manifest)
     others = {node.name for node in snapshot.cluster.nodes if not is_wanted(node.name)}
-    cluster, pods = pinned_for(subject.snapshot, setup, subject.pod, others)
+    cluster, pods = _pinned_for(subject.snapshot, setup, subject.pod, others)
     return (cluster, pods) if pods else (snapshot, [])
 
 
-def pinned_for(snapshot: Snapshot, setup: Setup, like: Pod, others: Collection[str]) -> tuple[Snapshot, list[Pod]]:
+def _pinned_for(snapshot: Snapshot, setup: Setup, like: Pod, others: Collection[str]) -> tuple[Snapshot, list[Pod]]:
     """Return the cluster with the pods' own claims, and a pending pod for every node that the template of `like`
     allows, except `others`."""
     comparison = compares_taints(setup)
@@ -199,7 +200,7 @@ def is_running(pods: PodTable, row: int) -> bool:
     status = pods.statuses[row]
     return (
         bool(pods.node_names[row])
-        and all(condition.status == "True" for condition in status.conditions if condition.type == "Ready")
+        and reports_ready(status.conditions)
         and not any(
             container_status.state is not None and container_status.state.waiting is not None
             for container_status in status.container_statuses

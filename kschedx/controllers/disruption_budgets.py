@@ -17,9 +17,10 @@ from msgspec import Struct
 from kschedx.controllers import workloads
 from kschedx.controllers.workloads import Owners
 from kschedx.errors import InputError
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.scalars import scaled
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import PodDisruptionBudget, PodStatus
+from kschedx.kube.types import PodDisruptionBudget
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -130,12 +131,7 @@ def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[DisruptionBudget]
 
 def is_ready(pods: PodTable, row: int) -> bool:
     """Whether the kubelet reports the pod as ready; a pod without a report counts as ready."""
-    return is_status_ready(pods.statuses[row])
-
-
-def is_status_ready(status: PodStatus) -> bool:
-    condition = next((condition for condition in status.conditions if condition.type == "Ready"), None)
-    return condition is None or condition.status == "True"
+    return reports_ready(pods.statuses[row].conditions)
 
 
 def _expected(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:

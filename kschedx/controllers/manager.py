@@ -271,7 +271,7 @@ class Manager:
             managed.before = known
             managed.outdated = {*self.members(workload)} - self._with_template(workload, manifest)
         if workload.kind == "Deployment" and known is not None and not is_new:
-            managed.scaled_from = deployment_spec(known, workloads.wanted_replicas(known))
+            managed.scaled_from = _deployment_spec(known, workloads.wanted_replicas(known))
         if not is_new and managed.rollout is not None:
             managed.rollout = None
             self._begin(managed, strategy_of(manifest, wanted, known))
@@ -376,7 +376,7 @@ class Manager:
         return wanted is not None and self._resize(managed, rows, wanted, self._more_of(managed, manifest, rows))
 
     def _sync_deployment(self, managed: Managed, manifest: Manifest) -> bool:
-        spec = deployment_spec(manifest, workloads.wanted_replicas(manifest))
+        spec = _deployment_spec(manifest, workloads.wanted_replicas(manifest))
         rows = self._active(managed.workload)
         new_rows = [row for row in rows if row not in managed.outdated]
         groups: dict[str, list[int]] = {}
@@ -749,7 +749,7 @@ class Manager:
 # --- the fields of manifests that controllers read
 
 
-def deployment_spec(manifest: Manifest, wanted: int) -> deployment.DeploymentSpec:
+def _deployment_spec(manifest: Manifest, wanted: int) -> deployment.DeploymentSpec:
     rolling = RollingUpdate.of(manifest, wanted)
     return deployment.DeploymentSpec(
         replicas=wanted,

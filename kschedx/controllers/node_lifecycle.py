@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates
@@ -94,7 +95,7 @@ class NodeZones:
         for node in nodes:
             if EXCLUDED in node.metadata.labels:
                 continue
-            zone = self._zones[node.name] = zone_of(node)
+            zone = self._zones[node.name] = _zone_of(node)
             self._sizes[zone] += 1
             if not is_ready(node):
                 self._unready.add(node.name)
@@ -122,7 +123,7 @@ class NodeZones:
         )
 
 
-def zone_of(node: Node) -> tuple[str, str]:
+def _zone_of(node: Node) -> tuple[str, str]:
     """Return region and zone; the controller counts nodes by both."""
     return first_label(node.metadata.labels, REGION_LABELS), first_label(node.metadata.labels, ZONE_LABELS)
 
@@ -130,9 +131,7 @@ def zone_of(node: Node) -> tuple[str, str]:
 def is_ready(node: Node) -> bool:
     """Whether a node is ready by its condition and its taints, since a snapshot may be reduced to what scheduling
     reads."""
-    if any(condition.type == "Ready" and condition.status != "True" for condition in node.status.conditions):
-        return False
-    return not any(
+    return reports_ready(node.status.conditions) and not any(
         taint.key in (UNREACHABLE.key, "node.kubernetes.io/not-ready") and taint.effect == NO_EXECUTE
         for taint in node.spec.taints
     )

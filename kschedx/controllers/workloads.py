@@ -18,18 +18,21 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import admitted, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec
 from kschedx.kube.workloads import (
     MAKING_PODS,
+    TEMPLATE_HASH,
     claims_for,
     current_replica_set,
     deployment_of,
     made_of,
     owned_replica_sets,
     pod_from_workload,
+    qualified_kind,
 )
 from kschedx.snapshot.columns import BoolArray, IntArray, paired, rows_by_group
 from kschedx.snapshot.pods import PodCopies, PodTable
@@ -39,7 +42,7 @@ from kschedx.snapshot.storage import StorageChange
 # A pod's own claims: of generic ephemeral volumes, and of devices by a template.
 
 
-def with_own_claims(snapshot: Snapshot, like: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
+def _with_own_claims(snapshot: Snapshot, like: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
     """Return the cluster with the claims of a new copy of the pod `like`, and the new pod, whose status names them."""
     claims: dict[str, PersistentVolumeClaim] = {}
     for volume in pod.spec.volumes:
@@ -135,7 +138,6 @@ def staying_with_nodes(pods: PodTable) -> BoolArray:
 
 Manifest = Mapping[str, object]
 
-TEMPLATE_HASH = "pod-template-hash"
 SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 """The kinds with a number of replicas."""
 MOST_PODS = 1_000_000
@@ -221,7 +223,7 @@ class Owners:
                     deployment = guess
             if deployment:
                 return Workload("Deployment", namespace, deployment)
-        return Workload(owner.kind, namespace, owner.name)
+        return Workload(qualified_kind({"kind": owner.kind, "apiVersion": owner.api_version}), namespace, owner.name)
 
     def _may_belong_to(self, owner: OwnerReference, workload: Workload) -> bool:
         """Whether pods of this owner may belong to the workload: a Deployment's pods belong to its ReplicaSets."""
@@ -352,7 +354,7 @@ def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, Sequen
         return snapshot, copies
     pods: list[Pod] = []
     for another in copies:
-        snapshot, its_own = with_own_claims(snapshot, pod, another)
+        snapshot, its_own = _with_own_claims(snapshot, pod, another)
         pods.append(its_own)
     return snapshot, pods
 
@@ -415,13 +417,14 @@ def deletion_order(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) 
 
     def key(row: int) -> tuple[bool, bool, int, int]:
         has_node = bool(pods.node[row] >= 0)
-        return has_node, _is_ready(pods, row), _deletion_cost(pods, row), -here[int(pods.node[row])] if has_node else 0
+        return (
+            has_node,
+            reports_ready(pods.statuses[row].conditions),
+            _deletion_cost(pods, row),
+            -here[int(pods.node[row])] if has_node else 0,
+        )
 
     return sorted(ordered, key=key)
-
-
-def _is_ready(pods: PodTable, row: int) -> bool:
-    return all(condition.status == "True" for condition in pods.statuses[row].conditions if condition.type == "Ready")
 
 
 def _deletion_cost(pods: PodTable, row: int) -> int:
@@ -474,7 +477,7 @@ def workload_of(manifest: Manifest) -> Workload:
     metadata = map_at(manifest, "metadata")
     namespace = str(metadata.get("namespace") or "default")
     name = metadata.get("name") or metadata.get("generateName") or ""
-    return Workload(str(manifest.get("kind")), namespace, str(name))
+    return Workload(qualified_kind(manifest), namespace, str(name))
 
 
 def title(manifest: Manifest) -> str:

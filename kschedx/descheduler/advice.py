@@ -13,13 +13,15 @@ from functools import partial
 from msgspec import Struct, field
 
 from kschedx.descheduler.arguments import BALANCE, DEFAULT_EVICTOR
-from kschedx.descheduler.cluster import Cluster, PodFacts, is_node_ready, pods_of
+from kschedx.descheduler.cluster import Cluster, PodFacts, PodIndex, pods_of
 from kschedx.descheduler.descheduling import API, Descheduling, deschedule
 from kschedx.descheduler.policy import API_VERSION, KIND, PREFERRED, REQUIRED
 from kschedx.descheduler.rounds import Fate
+from kschedx.descheduler.run import Loop
 from kschedx.descheduler.utilization import rounded, shares
 from kschedx.explain.setup import Setup
 from kschedx.kube.autoscalers import MIRROR
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document, document
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE
@@ -126,7 +128,7 @@ def advise(
 ) -> Advice:
     """Return advice for a goal. Raises `InputError`."""
     trials = _Trials(snapshot, setup, goal, rounds=rounds, evictions=evictions, now=now)
-    before = trials.measured(trials.pods)
+    before = trials.before
     is_large = len(snapshot.pods) > MANY_PODS
     candidates = [*_candidates(goal, few=is_large)]
     works = [partial(trials.survey, *item) for item in SURVEYED] + [
@@ -140,11 +142,8 @@ def advise(
     if best is not None and not is_large:
         wanted = best.measure if target is None or not _meets(goal, best.measure, target) else target
         steps = best.evictions.bit_length()  # of a bisection
-        limited = list(counted(trials.limited(best, wanted), Phase.TUNING, steps, "limits"))
-        tried += limited
-        best = min(
-            (best, *(trial for trial in limited if _serves(goal, trial, wanted))), key=lambda trial: trial.evictions
-        )
+        tried += counted(trials.limited(best, wanted), Phase.TUNING, steps, "limits")
+        best = _best(goal, tried, before, target)
     return Advice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=best)
 
 
@@ -154,16 +153,15 @@ class _Trials:
     ) -> None:
         self._snapshot, self._setup, self._goal = snapshot, setup, goal
         self._rounds, self._evictions, self._now = rounds, evictions, now
-        self.pods = pods_of(snapshot)
+        self._pods = PodIndex(pods_of(snapshot))
         self._nodes = [node for node in snapshot.cluster.nodes if _is_open(node)]
+        self.before = self._measured(self._pods.pods)
 
     def survey(self, plugin: str, args: Mapping[str, object]) -> Trial:
         """Try a plugin by itself; if it evicts very many pods, only count them."""
-        if len(self._snapshot.pods) <= MOST_PLACED:
-            return self.of(plugin, args)
         loop = self._run(policy_of(plugin, args), None).loop
-        if len(loop.evicted) <= MOST_PLACED:
-            return self.of(plugin, args)
+        if len(loop.evicted) <= MOST_PLACED or len(self._snapshot.pods) <= MOST_PLACED:
+            return self.of(plugin, args, first=loop)
         return Trial(
             plugin=plugin,
             args=args,
@@ -173,7 +171,7 @@ class _Trials:
             error="; ".join(error.error for error in loop.errors),
         )
 
-    def _run(self, written: Written, setup: Setup | None) -> Descheduling:
+    def _run(self, written: Written, setup: Setup | None, first: Loop | None = None) -> Descheduling:
         descheduling = deschedule(
             self._snapshot,
             written,
@@ -181,14 +179,17 @@ class _Trials:
             now=self._now,
             setup=setup,
             rounds=self._rounds,
-            trial_of=self.pods,
+            trial_of=self._pods,
+            first=first,
         )
         assert descheduling.policy is not None, descheduling.error
         return descheduling
 
-    def of(self, plugin: str, args: Mapping[str, object], limit: int | None = None) -> Trial:
-        """Try a policy with this plugin and carry out its rounds."""
-        descheduling = self._run(policy_of(plugin, args, limit), self._setup)
+    def of(
+        self, plugin: str, args: Mapping[str, object], limit: int | None = None, *, first: Loop | None = None
+    ) -> Trial:
+        """Try a policy with this plugin and carry out its rounds; `first` is the first loop if it is known."""
+        descheduling = self._run(policy_of(plugin, args, limit), self._setup, first)
         landed = [landing for landings in descheduling.landings for landing in landings]
         fates = Counter(landing.fate for landing in landed)
         return Trial(
@@ -202,7 +203,7 @@ class _Trials:
             refused=sum(len(loop.refused) for loop in descheduling.loops[: len(descheduling.landings)]),
             settled=descheduling.is_settled,
             undecided=descheduling.is_undecided,
-            measure=self._measure(descheduling),
+            measure=self._measured(descheduling.pods) if landed else self.before,
             error="; ".join(error.error for error in descheduling.loop.errors),
         )
 
@@ -219,10 +220,7 @@ class _Trials:
             else:
                 low = middle
 
-    def _measure(self, descheduling: Descheduling) -> int:
-        return self.measured(descheduling.pods)
-
-    def measured(self, pods: Sequence[PodFacts]) -> int:
+    def _measured(self, pods: Sequence[PodFacts]) -> int:
         if self._goal is Goal.COMPACTION:
             busy = {pod.node for pod in pods if not (pod.is_finished or pod.is_daemon or MIRROR in pod.annotations)}
             return sum(node.name not in busy for node in self._nodes)
@@ -230,7 +228,7 @@ class _Trials:
 
     def _spread(self, pods: Sequence[PodFacts]) -> int:
         """Return the points between the fullest and the emptiest node, of CPU or memory, whichever is larger."""
-        usage = shares(Cluster(self._snapshot, pods, counts_budgets=False, nodes=self._nodes))
+        usage = shares(Cluster(self._snapshot, PodIndex(pods), counts_budgets=False, nodes=self._nodes))
         spreads = [0]
         for name in (CPU, MEMORY):
             percents = [rounded(item[name]) for item in usage.values() if name in item]
@@ -241,7 +239,7 @@ class _Trials:
 def _is_open(node: Node) -> bool:
     """Return whether a node is ready, not cordoned, and without a taint that rejects pods."""
     keeps = any(taint.effect in DO_NOT_SCHEDULE for taint in node.spec.taints)
-    return is_node_ready(node) and not node.spec.unschedulable and not keeps
+    return reports_ready(node.status.conditions) and not node.spec.unschedulable and not keeps
 
 
 def policy_of(plugin: str, args: Mapping[str, object], limit: int | None = None) -> Written:

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.descheduling import NodeMetrics, PodMetrics, PodStatusFacts
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.quantity import ResourceList, Written
-from kschedx.kube.resources import Exact, RequestOptions, exact_request, nano_units
+from kschedx.kube.resources import SPEC_ALONE, Exact, exact_request, nano_units
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import RequiredNodeAffinity, Selector, compile_selector, required_node_affinity
 from kschedx.kube.storage import PersistentVolumeClaim
@@ -32,7 +33,6 @@ from kschedx.kube.types import (
 )
 from kschedx.snapshot.snapshot import ManifestHead, ManifestName, Snapshot
 
-AS_THE_DESCHEDULER = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
 FINISHED = ("Succeeded", "Failed")
 NANO, MILLI = 10**9, 10**6
 """Nano-units in a unit and in a thousandth."""
@@ -55,7 +55,7 @@ class _PodDetails(ManifestHead, frozen=True, kw_only=True, rename="camel"):
     status: PodStatusFacts = PodStatusFacts()
 
 
-class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
+class PodFacts(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     key: str
     """`namespace/name`."""
     name: str
@@ -88,7 +88,7 @@ class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def is_ready(self) -> bool:
-        return any(condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions)
+        return condition_of(self.status.conditions, "Ready", "True") is not None
 
     @property
     def is_daemon(self) -> bool:
@@ -234,13 +234,32 @@ MORE_THAN_ONE_BUDGET = (
 )
 
 
+class PodIndex:
+    """Pods by node, and the number of pods of each owner."""
+
+    def __init__(self, pods: Sequence[PodFacts]) -> None:
+        self.pods = pods
+        self._on_node: dict[str, dict[str, PodFacts]] = defaultdict(dict)
+        self.replicas: Counter[str] = Counter()
+        """By uid of the owner."""
+        for pod in pods:
+            if pod.node:
+                self._on_node[pod.node][pod.key] = pod
+            for uid in {owner.uid for owner in pod.owners}:
+                self.replicas[uid] += 1
+
+    def by_node(self) -> dict[str, dict[str, PodFacts]]:
+        """Return the pods of each node, by key, as a copy."""
+        return {node: dict(pods) for node, pods in self._on_node.items()}
+
+
 class Cluster:
     """Nodes, pods, and budgets while one run evicts."""
 
     def __init__(
         self,
         snapshot: Snapshot,
-        pods: Sequence[PodFacts],
+        pods: PodIndex,
         *,
         counts_budgets: bool,
         budgets: Sequence[PodDisruptionBudget] | None = None,
@@ -250,17 +269,13 @@ class Cluster:
         of the snapshot, if budgets have changed or the nodes are listed in another order."""
         self.nodes: tuple[Node, ...] = tuple(snapshot.cluster.nodes if nodes is None else nodes)
         self.node: Mapping[str, Node] = {node.name: node for node in self.nodes}
-        self.pods = pods
+        self.pods = pods.pods
         self.namespaces: Mapping[str, Labels] = snapshot.namespaces
         self.claims: Mapping[str, PersistentVolumeClaim] = snapshot.storage.claims
         self.freed: list[str] = []
         """The nodes of the evicted pods, in order."""
-        self._on_node: dict[str, dict[str, PodFacts]] = defaultdict(dict)
-        self._replicas: Counter[str] = Counter()
-        for pod in pods:
-            if pod.node:
-                self._on_node[pod.node][pod.key] = pod
-            self._replicas.update({owner.uid for owner in pod.owners})
+        self._on_node = pods.by_node()
+        self._replicas = pods.replicas.copy()
         self._budgets: dict[str, list[_Budget]] = defaultdict(list)
         for budget in snapshot.disruption_budgets if budgets is None else budgets:
             try:
@@ -288,7 +303,7 @@ class Cluster:
     def request(self, pod: PodFacts) -> Exact:
         known_request = self._requests.get(pod.template)
         if known_request is None:
-            known_request = self._requests[pod.template] = exact_request(pod.spec, PodStatus(), AS_THE_DESCHEDULER)
+            known_request = self._requests[pod.template] = exact_request(pod.spec, PodStatus(), SPEC_ALONE)
         return known_request
 
     def budgets(self, pod: PodFacts) -> list[str]:
@@ -503,13 +518,12 @@ class StaticFit:
         return known[1]
 
 
-def is_node_ready(node: Node) -> bool:
-    """Return whether the condition Ready is True or absent."""
-    return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
-
-
 def nodes_for(cluster: Cluster, selector: Selector) -> tuple[Node, ...]:
-    return tuple(node for node in cluster.nodes if selector.matches(node.metadata.labels) and is_node_ready(node))
+    return tuple(
+        node
+        for node in cluster.nodes
+        if selector.matches(node.metadata.labels) and reports_ready(node.status.conditions)
+    )
 
 
 def by_namespace(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:

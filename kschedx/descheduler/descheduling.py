@@ -11,7 +11,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, pods_of
+from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, PodIndex, pods_of
 from kschedx.descheduler.document import (
     DeschedulingDocument,
     NodeShares,
@@ -75,7 +75,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
                 "plugin": eviction.plugin,
                 "because": eviction.because,
                 "outcome": landings[eviction.pod.key].fate.value if eviction.pod.key in landings else "",
-                "node": landings[eviction.pod.key].node if eviction.pod.key in landings else "",
+                "node": landings[eviction.pod.key].node or "" if eviction.pod.key in landings else "",
                 "message": landings[eviction.pod.key].message if eviction.pod.key in landings else "",
             }
             for eviction in self.loop.evicted
@@ -140,13 +140,15 @@ def deschedule(
     source: str = "",
     setup: Setup | None = None,
     rounds: int = 1,
-    trial_of: Sequence[PodFacts] | None = None,
+    trial_of: PodIndex | None = None,
+    first: Loop | None = None,
 ) -> Descheduling:
     """Run a policy.
 
     With a `setup` of the scheduler, evicted pods are recreated and placed, up to `rounds` loops run, and one more is
-    evaluated. `trial_of` are the pods of the snapshot, for one of many trials: pods get no verdicts, and other orders
-    are not tried. Raises `InputError`, and `UndecidableError` if kschedx would have to guess.
+    evaluated. `trial_of` are the pods of the snapshot, for one of many trials: pods get no verdicts, other orders are
+    not tried, and `first` may be the first loop if it is known. Raises `InputError`, and `UndecidableError` if kschedx
+    would have to guess.
     """
     if evictions not in (API, DRY_RUN):
         raise InputError(f'evictions: expected "{API}" or "{DRY_RUN}", found "{evictions}"')
@@ -167,6 +169,7 @@ def deschedule(
             setup=setup,
             rounds=rounds,
             trial_of=trial_of,
+            first=first,
         )
 
 
@@ -178,10 +181,11 @@ def _run(
     counts_budgets: bool,
     setup: Setup | None,
     rounds: int,
-    trial_of: Sequence[PodFacts] | None,
+    trial_of: PodIndex | None,
+    first: Loop | None,
 ) -> Descheduling:
     is_trial = trial_of is not None
-    pods, metrics = pods_of(snapshot) if trial_of is None else trial_of, Metrics.of(snapshot)
+    pods, metrics = PodIndex(pods_of(snapshot)) if trial_of is None else trial_of, Metrics.of(snapshot)
     if setup is None:
         cluster = Cluster(snapshot, pods, counts_budgets=counts_budgets)
         loop = run_loop(cluster, read, metrics, moment, judges=not is_trial)
@@ -189,16 +193,17 @@ def _run(
 
     def in_other_order(seed: int) -> Loop:
         nodes = _shuffled(snapshot.cluster.nodes, seed)
-        cluster = Cluster(snapshot, _shuffled(pods, seed), counts_budgets=counts_budgets, nodes=nodes)
+        cluster = Cluster(snapshot, PodIndex(_shuffled(pods.pods, seed)), counts_budgets=counts_budgets, nodes=nodes)
         return run_loop(cluster, read, metrics, moment, judges=False)
 
     world = ClusterInMotion(snapshot, setup, pods, moment)
     loops, landings = [], []
-    before = shares(Cluster(snapshot, pods, counts_budgets=False))
     for number in range(rounds + 1):
         title = f"loop {number + 1} of {rounds + 1}"
-        cluster = world.cluster(counts_budgets=counts_budgets)
-        loops.append(run_loop(cluster, read, metrics, moment, judges=not (number or is_trial), title=title))
+        if number or first is None:
+            cluster = world.cluster(counts_budgets=counts_budgets)
+            first = run_loop(cluster, read, metrics, moment, judges=not (number or is_trial), title=title)
+        loops.append(first)
         if number == rounds or not loops[-1].evicted:
             break
         landings.append(world.move(loops[-1].evicted))
@@ -207,13 +212,17 @@ def _run(
         policy=read,
         loops=tuple(loops),
         landings=tuple(landings),
-        likelihood=None if is_trial else likelihood(loops[0], in_other_order, len(pods)),
+        likelihood=None if is_trial else likelihood(loops[0], in_other_order, len(pods.pods)),
         newly_placed=world.newly_placed,
         preempted=world.preempted,
         is_undecided=world.is_undecided,
-        shares=(before, shares(Cluster(snapshot, world.pods, counts_budgets=False))),
+        shares=None if is_trial else (_shares(snapshot, pods), _shares(snapshot, world.index)),
         pods=world.pods,
     )
+
+
+def _shares(snapshot: Snapshot, pods: PodIndex) -> Shares:
+    return shares(Cluster(snapshot, pods, counts_budgets=False))
 
 
 def _shuffled(items: Sequence[T], seed: int) -> list[T]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
-from msgspec import Struct, inspect
+from msgspec import Struct
 
 from kschedx.descheduler.arguments import (
     BALANCE,
@@ -39,7 +39,7 @@ from kschedx.descheduler.arguments import (
     TopologySpreadArgs,
     Uint,
 )
-from kschedx.errors import ConfigError, InputError, Place, join_fields, nearest
+from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.framework.config.decoding import decode
 from kschedx.kube.escaping import MASK, Url
 from kschedx.kube.names import label_key_errors, label_value_errors
@@ -221,9 +221,14 @@ def _decoded(written: Mapping[str, object], source: str, ignored: list[str]) -> 
         # without a version the file is read as the internal type, whose fields have other names
         ignored.append(f'apiVersion is missing, so the policy has no effect (write "{API_VERSION}")')
         return _Policy(), []
+
+    def ignore(path: str, key: object, known: Iterable[str]) -> None:
+        names = list(known)
+        hint = nearest(str(key), names) or nearest(str(key).lower(), names)
+        ignored.append(f"{path}: unknown field, ignored by the descheduler" + (f" ({hint})" if hint else ""))
+
     try:
-        known = _known(written, inspect.type_info(_Policy), "", ignored)
-        policy = decode(known, _Policy, "")
+        policy = decode(written, _Policy, "", unknown=ignore)
         configs = [
             [
                 (config.name, _args(config, f"profiles[{at}].pluginConfig[{number}].args"))
@@ -247,38 +252,6 @@ def _unreadable(message: str, source: str, hint: str, path: str = "") -> PolicyE
     failed = f"failed decoding descheduler's policy config {quoted(source or 'policy.yaml')}"
     text = f"{failed}: {path}: {message}" if path else f"{failed}: {message}"
     return PolicyError(text, place=Place(field=path), hint=hint)
-
-
-def _known(value: object, kind: inspect.Type, path: str, ignored: list[str]) -> object:
-    """Return the value without fields that the descheduler does not know, and add their paths to `ignored`. Names are
-    case-sensitive."""
-    match kind:
-        case inspect.UnionType(types=types):
-            some = next(item_type for item_type in types if not isinstance(item_type, inspect.NoneType))
-            return _known(value, some, path, ignored)
-        case inspect.StructType(fields=fields) if isinstance(value, Mapping):
-            known = {field.encode_name: field.type for field in fields}
-            ignored += [_ignored(join_fields(path, str(key)), str(key), known) for key in value if key not in known]
-            return {
-                key: _known(item, known[key], join_fields(path, key), ignored)
-                for key, item in value.items()
-                if key in known
-            }
-        case inspect.VarTupleType(item_type=item) if isinstance(value, Sequence) and not isinstance(value, str):
-            # a null in a list is Go's zero value
-            zero: object = {} if isinstance(item, inspect.StructType) else ""
-            return [
-                _known(zero if element is None else element, item, f"{path}[{at}]", ignored)
-                for at, element in enumerate(value)
-            ]
-        case _:
-            return value
-
-
-def _ignored(path: str, key: str, known: Iterable[str]) -> str:
-    names = list(known)
-    hint = nearest(key, names) or nearest(key.lower(), names)
-    return f"{path}: unknown field, ignored by the descheduler" + (f" ({hint})" if hint else "")
 
 
 def _args_of(name: str, configs: _Configs, kind: type[T]) -> T | None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.workloads import is_controlled
-from kschedx.descheduler.cluster import Cluster, PodFacts
+from kschedx.descheduler.cluster import Cluster, PodFacts, PodIndex
 from kschedx.descheduler.evictor import Eviction
 from kschedx.descheduler.run import Loop
 from kschedx.explain.setup import Setup
@@ -66,19 +67,23 @@ class Repeat(Struct, frozen=True, kw_only=True):
 class ClusterInMotion:
     """The cluster from one loop to the next."""
 
-    def __init__(self, snapshot: Snapshot, setup: Setup, pods: Sequence[PodFacts], now: int) -> None:
+    def __init__(self, snapshot: Snapshot, setup: Setup, pods: PodIndex, now: int) -> None:
         """`pods` are the pods of the snapshot, in its order."""
         self._snapshot = snapshot
         self._now = now
-        self._simulator = Simulator(snapshot, setup, SimulationOptions())
-        self.pods = tuple(pods)
-        self._row = {pod.key: row for row, pod in enumerate(pods)}
-        self._began_pending = {pod.key for pod in pods if not pod.node and not pod.is_finished}
+        self._setup = setup
+        self.index = pods
+        self._row = {pod.key: row for row, pod in enumerate(pods.pods)}
+        self._began_pending = {pod.key for pod in pods.pods if not pod.node and not pod.is_finished}
         self._loops = 0
+
+    @cached_property
+    def _simulator(self) -> Simulator:
+        return Simulator(self._snapshot, self._setup, SimulationOptions())
 
     def cluster(self, *, counts_budgets: bool) -> Cluster:
         """Return the cluster as the next loop sees it."""
-        return Cluster(self._snapshot, self.pods, budgets=self._budgets(), counts_budgets=counts_budgets)
+        return Cluster(self._snapshot, self.index, budgets=self._budgets(), counts_budgets=counts_budgets)
 
     def _budgets(self) -> Sequence[PodDisruptionBudget]:
         """Return the budgets with the status that their controller would write now; before the first loop, with their
@@ -147,8 +152,12 @@ class ClusterInMotion:
                     message="" if step is None else step.message,
                 )
             )
-        self.pods = self._after()
+        self.index = PodIndex(self._after())
         return tuple(landings)
+
+    @property
+    def pods(self) -> tuple[PodFacts, ...]:
+        return tuple(self.index.pods)
 
     def _after(self) -> tuple[PodFacts, ...]:
         """Return the current pods: recreated pods are new, ready, and without restarts."""

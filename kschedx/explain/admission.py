@@ -100,7 +100,7 @@ def enforcing(snapshot: Snapshot, release: Release) -> frozenset[str]:
     return ending | frozenset(name for name in snapshot.namespaces if _policy(snapshot, name).enforce.level)
 
 
-def refused_by_template(snapshot: Snapshot, pod: Pod, release: Release) -> str | None:
+def _refused_by_template(snapshot: Snapshot, pod: Pod, release: Release) -> str | None:
     """Return why Pod Security refuses another pod of a workload in the snapshot; None if it does not, or if it is
     unknown."""
     owner, namespace = pod.metadata.controller, pod.metadata.namespace
@@ -165,7 +165,7 @@ def counted(kind: str, namespace: str, name: str) -> ChargedObject:
     return ChargedObject(metadata=ObjectMeta(name=name, namespace=namespace), resource=KINDS[kind].resource)
 
 
-def refused_by_quota(snapshot: Snapshot, new: New, release: Release) -> str | None:
+def _refused_by_quota(snapshot: Snapshot, new: New, release: Release) -> str | None:
     """Return why a quota refuses a new object, in the API server's words, or None. For a claim, LimitRanges are checked
     first."""
     if isinstance(new, PersistentVolumeClaim):
@@ -197,11 +197,13 @@ class Ledger:
     def take(self, new: New) -> str | None:
         """Count an object, or return why it is refused, in the API server's words. For a pod whose controller exists,
         Pod Security is checked before the quotas."""
-        refusal = refused_by_namespace(self._snapshot, new.metadata) if isinstance(new, Pod) else None
+        refusal = _refused_by_namespace(self._snapshot, new.metadata) if isinstance(new, Pod) else None
         if refusal is None:
-            violation = refused_by_template(self._snapshot, new, self._release) if isinstance(new, Pod) else None
+            violation = _refused_by_template(self._snapshot, new, self._release) if isinstance(new, Pod) else None
             refusal = (
-                refused_by_quota(self._snapshot, new, self._release) if violation is None else forbidden(new, violation)
+                _refused_by_quota(self._snapshot, new, self._release)
+                if violation is None
+                else forbidden(new, violation)
             )
         if refusal is None:
             self._change(new, charged)
@@ -227,7 +229,7 @@ def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:
     """Raise `NotAdmittedError` if a quota refuses the pod, in the words of the API server or the controller. Existing
     pods, and pods whose controller already has pods, are part of the usage and need no further quota. The same holds
     for a pod of a Deployment that replaces another."""
-    refusal = None if pod.key in snapshot.pods.rows else refused_by_quota(snapshot, pod, release)
+    refusal = None if pod.key in snapshot.pods.rows else _refused_by_quota(snapshot, pod, release)
     if refusal is not None and not has_siblings(snapshot, pod.metadata):
         raise NotAdmittedError(not_created(pod, refusal))
 
@@ -235,7 +237,7 @@ def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:
 def require_quota_of_maker(snapshot: Snapshot, maker: ChargedObject, release: Release) -> None:
     """Raise `NotAdmittedError` if a quota refuses the object that creates the pod: a Deployment's new ReplicaSet, or a
     CronJob's Job."""
-    refusal = refused_by_quota(snapshot, maker, release)
+    refusal = _refused_by_quota(snapshot, maker, release)
     if refusal is not None:
         raise NotAdmittedError(maker_not_created(maker, refusal))
 
@@ -359,7 +361,7 @@ def admitted_pod(
         raise NotAdmittedError(not_created(pod, error.message), place=error.place, hint=error.hint) from None
 
 
-def refused_by_namespace(snapshot: Snapshot, pod: ObjectMeta) -> str | None:
+def _refused_by_namespace(snapshot: Snapshot, pod: ObjectMeta) -> str | None:
     """Return why a namespace that is being deleted refuses a new pod (NamespaceLifecycle)."""
     namespace = pod.namespace or DEFAULT_NAMESPACE
     return terminating_refusal(pod, namespace) if namespace in snapshot.terminating_namespaces else None
@@ -367,7 +369,7 @@ def refused_by_namespace(snapshot: Snapshot, pod: ObjectMeta) -> str | None:
 
 def _require_namespace(snapshot: Snapshot, pod: Pod) -> None:
     """Raise `NotAdmittedError` for a namespace that does not exist or is being deleted."""
-    if (refusal := refused_by_namespace(snapshot, pod.metadata)) is not None:
+    if (refusal := _refused_by_namespace(snapshot, pod.metadata)) is not None:
         raise NotAdmittedError(not_created(pod, refusal))
     namespace, source = pod.metadata.namespace, snapshot.source
     lived_in = {*snapshot.pods.namespaces.values, *(space for _, space, _ in snapshot.workloads)}

@@ -19,6 +19,7 @@ from kschedx.framework.moving import shares_columns
 from kschedx.framework.scheduler import Scheduler, queue_order
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
+from kschedx.kube.workloads import qualified_kind
 from kschedx.snapshot.snapshot import Snapshot
 
 _SHARED = frozenset({
@@ -203,4 +204,4 @@ def owner_of(snapshot: Snapshot, pod: Pod) -> str:
         for reference in above:
             if reference.controller:
                 return f"{reference.kind} {reference.name}"
-    return f"{owner.kind} {owner.name}"
+    return f"{qualified_kind({'kind': owner.kind, 'apiVersion': owner.api_version})} {owner.name}"

@@ -15,12 +15,13 @@ from kschedx.explain.notes import Note, note, unknown_plugins
 from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.framework.extenders import Trace
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.selectors import NodeSelector, compile_selector
 from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to, own_claims
 from kschedx.kube.tolerations import NO_EXECUTE, untolerated
-from kschedx.kube.types import Namespace, Node, Pod
+from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod
 from kschedx.kube.typos import unlikely_quantities
 from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.releases import Release
@@ -57,7 +58,7 @@ _ADMIN_ACCESS = f"adminAccess: admin access to devices requires the `{ADMIN_ACCE
 """AuthorizedForAdmin (pkg/registry/resource/utils.go); in 1.33, the label is in the domain resource.k8s.io."""
 
 
-def device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[Note]:
+def _device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[Note]:
     """Yield nothing for a pod without device claims."""
     if not pod.spec.resource_claims:
         return
@@ -234,7 +235,7 @@ def _capacities(snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim]) -> 
                 )
 
 
-def extender_notes(cycle: Cycle) -> Iterator[Note]:
+def _extender_notes(cycle: Cycle) -> Iterator[Note]:
     yield from _not_asked(cycle)
     trace = cycle.extenders
     if trace is not None and trace.called:
@@ -376,7 +377,6 @@ def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
 
 MIN_FEASIBLE_NODES = 100
 """kube-scheduler evaluates all nodes of a smaller cluster."""
-_OF_READINESS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 MIN_PERCENTAGE = 5
 
 
@@ -392,7 +392,7 @@ def nodes_to_find(percentage: int | None, count: int) -> int:
 def notes(cycle: Cycle) -> tuple[Note, ...]:
     """Return the notes, the most important first."""
     return (
-        *device_notes(cycle.snapshot, cycle.pod, cycle.release),
+        *_device_notes(cycle.snapshot, cycle.pod, cycle.release),
         *_of_scheduler(cycle),
         *_of_recorded_event(cycle),
         *_of_cluster(cycle.snapshot),
@@ -545,10 +545,9 @@ def _of_platform(cycle: Cycle) -> Iterator[Note]:
 
 def _is_untainted_though_not_ready(node: Node) -> bool:
     """Return whether the node is not ready but lacks the taint for it."""
-    ready = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "True")
-    return ready != "True" and not any(taint.key in _OF_READINESS for taint in node.spec.taints)
+    return not reports_ready(node.status.conditions) and not any(taint.key in LOST_TAINTS for taint in node.spec.taints)
 
 
 def _of_extenders(cycle: Cycle) -> Iterator[Note]:
     if cycle.extenders is not None:
-        yield from extender_notes(cycle)
+        yield from _extender_notes(cycle)

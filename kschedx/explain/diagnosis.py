@@ -13,13 +13,14 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.explain.node_groups import NODE_NAME_FIELD, NodeAccount, NodeGroup, account, node_groups
+from kschedx.explain.node_groups import NodeAccount, NodeGroup, account, node_groups
 from kschedx.findings import Finding, InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
 from kschedx.findings.nodes import FAULTS
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Code, Status
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import RequestPart, request_parts
+from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.kube.types import Node
 from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow
 from kschedx.snapshot.nodes import ClusterNodes
@@ -232,7 +233,7 @@ def _holder(cycle: Cycle, pod: int, amount: int) -> Holder:
     return Holder(pod=pods.key(pod), priority=int(pods.priorities[pod]), amount=amount)
 
 
-def candidate_on(cycle: Cycle, node: ClusterRow) -> Candidate | None:
+def _candidate_on(cycle: Cycle, node: ClusterRow) -> Candidate | None:
     """Return the preemption candidate of a node, given as a row of the whole cluster."""
     candidates = cycle.post_filter.candidates if cycle.post_filter else ()
     return next((candidate for candidate in candidates if candidate.node == node), None)
@@ -247,7 +248,7 @@ def eviction(cycle: Cycle, account: NodeAccount) -> Eviction:
     """Return whether evicting pods from a node would make it feasible, according to preemption's dry run."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
-    candidate = candidate_on(cycle, nodes.cluster_row(account.row))
+    candidate = _candidate_on(cycle, nodes.cluster_row(account.row))
     rows = nodes.pods_on(account.row)
     lower = int(np.count_nonzero(nodes.pods.priorities[rows] < cycle.pod.priority))
     if candidate is not None:

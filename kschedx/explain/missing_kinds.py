@@ -22,9 +22,10 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import PersistentVolumeClaim, claim_name
+from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attached import is_counted, within_every_limit
+from kschedx.plugins.volume_binding.binding import REASON_UNBOUND_IMMEDIATE
 from kschedx.snapshot.pod_groups import find_group, group_name
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
@@ -395,7 +396,6 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
 # a pod has its claims, so a dump without any claims lacks them. What is left out here can only reject nodes, so
 # rejections are valid without it.
 
-_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _OPTIMISTIC = ("CSINode", "CSIStorageCapacity", "DeviceTaintRule")
 """Kinds whose absence only hides rejections; pods do not refer to their objects."""
 _IN_EVERY_CLUSTER = ("CSINode",)
@@ -423,7 +423,7 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     }
     if not unread:
         return cycle
-    command = completing(snapshot, tuple(unread))
+    command = _completing(snapshot, tuple(unread))
     unevaluated = tuple(
         Unevaluated(
             kind=UnevaluatedKind.OBJECTS,
@@ -460,7 +460,7 @@ def may_be_open(snapshot: Snapshot, pod: Pod) -> bool:
     return (has_claims and any(_is_unread(snapshot, kind) for kind in _OPTIMISTIC)) or depends_on_unread(snapshot, pod)
 
 
-def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
+def _completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
     """Return a command for a file that completes the dump; if the dump is partial, for the whole cluster."""
     if any(_lacking(snapshot.source, kind) for kind in kinds):
         return "kschedx snapshot -o cluster.json"
@@ -670,21 +670,20 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         return ("PersistentVolumeClaim", name) if _is_unread(snapshot, "PersistentVolumeClaim", namespace) else None
     bound, named = claim.spec.volume_name, claim.storage_class
     if bound:
+        # an API server stored it, so the cluster has its volume: without it, the claim would be Lost
+        has_volume = claim.status.phase == "Bound" and bool(claim.metadata.creation_timestamp)
+        is_left_out = has_volume and not (storage.volumes or snapshot.source.is_complete("PersistentVolume"))
         is_there = bound in storage.volumes or not _is_unread(snapshot, "PersistentVolume")
-        if (
-            claim.status.phase == "Bound"
-            and claim.metadata.creation_timestamp  # an API server stored it, so the cluster has its volume
-            and not storage.volumes
-            and not snapshot.source.is_complete("PersistentVolume")
-        ):
-            is_there = False  # without its volume it would be Lost
-        return None if is_there else ("PersistentVolume", bound)
+        return None if is_there and not is_left_out else ("PersistentVolume", bound)
     if claim.spec.storage_class_name is None and not named and not claim.metadata.creation_timestamp:
         # it does not exist yet and gets the default class, if there is one
         return ("StorageClass", "") if not storage.classes and _is_unread(snapshot, "StorageClass") else None
     if named and named not in storage.classes:
+        event = recorded(snapshot, pod) if storage.volumes_of(named) else None
+        if event is not None and REASON_UNBOUND_IMMEDIATE in event.message:
+            return None  # whether or not the class exists, a volume has to be bound first
         return ("StorageClass", named) if _is_unread(snapshot, "StorageClass") else None
-    makes_none = named and storage.classes[named].provisioner == _NO_PROVISIONER
+    makes_none = named and storage.classes[named].provisioner == NO_PROVISIONER
     return ("PersistentVolume", "") if makes_none and _is_unread(snapshot, "PersistentVolume") else None
 
 

@@ -20,6 +20,7 @@ from kschedx.findings import (
 )
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code, FilterOutcome, Status, Verdicts
+from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.snapshot.columns import FloatArray, IntArray, TableRow, TableRows, distinct, each_row, paired
 from kschedx.snapshot.nodes import NodeTable
 
@@ -96,8 +97,6 @@ def only_repeats_cordon(finding: Finding) -> bool:
 # The rejected nodes in groups, and their order: the only answer to "which nodes are nearest". The screen, the fixes,
 # and the views of many pods read it. The findings decide what belongs together and what is nearer (`same_as`,
 # `distance`).
-
-NODE_NAME_FIELD = "metadata.name"
 
 
 class NodeGroup(Struct, frozen=True, kw_only=True):

@@ -341,7 +341,7 @@ def on_its_node(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
         )
     )
     owner = pod.metadata.controller
-    moves = bool(cycle.choice) and owner is not None and owner.kind in _RECREATING
+    moves = bool(cycle.choice) and owner is not None and owner.kind in RECREATING
     return runs_already(
         text,
         node=node,
@@ -354,5 +354,5 @@ def on_its_node(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
     )
 
 
-_RECREATING = ("ReplicaSet", "StatefulSet", "ReplicationController")
-"""Controllers that recreate a deleted pod, which kube-scheduler may then assign to any node."""
+RECREATING = ("ReplicaSet", "StatefulSet", "ReplicationController")
+"""Controllers that recreate a deleted pod, and lose no work by its eviction."""

@@ -1,11 +1,10 @@
-"""The cause behind a rejection, if the cluster's objects show it: a pending resize, DaemonSets that use the pod slots,
-a driver without published devices, partitioned hardware, a selector that does not match the pod's own labels."""
+"""The cause behind a rejection, if the cluster's objects show it, such as a pending resize or partitioned hardware."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -46,6 +45,7 @@ from kschedx.findings import (
     PodAffinityUnsatisfied,
     PodAntiAffinityConflict,
     PodGroupIncomplete,
+    TermMatch,
     TooManyPods,
     TopologySpreadSkew,
     VolumeLimitExceeded,
@@ -54,8 +54,9 @@ from kschedx.findings import (
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_REGISTER, HAMI_SCHEDULER, NodePool
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
-from kschedx.kube.names import ZONE, is_hugepages
+from kschedx.kube.names import HOSTNAME, ZONE, is_hugepages
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
 from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.selectors import compile_selector
@@ -68,6 +69,7 @@ from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.events import CLAIM_REFUSED, RecordedEvent
+from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
 
 RESIZE_PENDING = "PodResizePending"
@@ -143,9 +145,8 @@ def newer_template(snapshot: Snapshot, pod: Pod) -> NewerTemplate | None:
     if not newest or labels.get(key, newest) == newest:
         return None
     if strategy.type == "OnDelete":
-        return NewerTemplate(
-            kind=owner.kind, name=owner.name, why="replaces this pod only once it is deleted (OnDelete)"
-        )
+        why = "replaces this pod only once it is deleted (OnDelete)"
+        return NewerTemplate(kind=owner.kind, name=owner.name, why=why)
     if owner.kind == "DaemonSet":
         return None
     ordinal, is_ordered = pod.metadata.name.rpartition("-")[2], updated.spec.pod_management_policy != "Parallel"
@@ -338,6 +339,8 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             yield from _daemon_pods(diagnosis)
         case ClaimUnbound():
             yield from _unusable(cycle.snapshot, finding)
+        case VolumeNodeAffinityMismatch(terms=terms):
+            yield from _unreachable(cycle.snapshot.cluster, terms)
         case ClaimNotFound(ephemeral=False, claim=claim):
             namespace, _, name = claim.partition("/")
             others = sorted(key for key in cycle.snapshot.storage.claims if key.partition("/")[2] == name)
@@ -348,7 +351,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             for shortage in shortages:
                 if shortage.stage == "none":
                     yield from unpublished(cycle.snapshot, shortage.device_class)
-                yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
+                yield from (_incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
                 yield from _taint_rules(cycle.snapshot, shortage)
         case DeviceClaimNotCreated():
             yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
@@ -375,6 +378,14 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             return
 
 
+def _unreachable(cluster: ClusterNodes, terms: Sequence[TermMatch]) -> Iterator[RootCause]:
+    """Yield that the node of a volume is gone, or that its zone has no nodes."""
+    gone = {ZONE: "no node is in zone {}", HOSTNAME: "node {} does not exist, and the volume is on its disks"}
+    for requirement in terms[0].requirements if terms else ():
+        if requirement.key in gone and not {*requirement.values} & {*cluster.label(requirement.key).values}:
+            yield RootCause(text=gone[requirement.key].format(listed(requirement.values, 2)))
+
+
 def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[RootCause]:
     """Yield the causes for a claim whose class does not provision volumes, so that an existing volume has to match."""
     claim = snapshot.storage.claims.get(finding.claim.claim)
@@ -387,24 +398,23 @@ def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[RootCause]:
     except SearchError:
         return
     named = claim.spec.volume_name
-    findings = [finding for finding in nearest if not named or finding.name == named]
-    if findings and (why := _why_lost(findings[0], claim.key)):
-        volume = findings[0]
+    volume = next((candidate for candidate in nearest if not named or candidate.name == named), None)
+    if volume is not None and (why := _why_lost(volume, claim.key)):
         about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"
         yield RootCause(text=f"{about} {why}")
 
 
 def _why_lost(volume: VolumeCandidate, claim: str) -> str:
     """Return why the volume does not match, or an empty string for other reasons."""
-    holder = (
-        "an earlier claim of that name, and is not released" if volume.detail == claim else f"claim {volume.detail}"
-    )
+    is_own = volume.detail == claim
+    holder = "an earlier claim of that name, and is not released" if is_own else f"claim {volume.detail}"
     why = {
         "access-modes": f"has the access modes {volume.detail}",
         "bound-to-another-claim": f"is bound to {holder}",
         "selector": "is not selected by the claim",
         "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
         "volume-mode": f"has volumeMode {volume.detail}",
+        "not-available": f"is {volume.detail}",
     }
     return why.get(volume.lost, "")
 
@@ -506,16 +516,14 @@ def _unfinished_resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> 
 
 def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending]:
     pods = snapshot.pods
-    pending = pods.statuses.where(
-        lambda status: any(condition.type == RESIZE_PENDING for condition in status.conditions)
-    )
+    pending = pods.statuses.where(lambda status: condition_of(status.conditions, RESIZE_PENDING, "True") is not None)
     if not pending.any():
         return
     for row in np.flatnonzero(pending).tolist():
         pod = pods[row]
         requested, allocated = _requested(pod, resource), allocated_amount(pod, resource)
-        condition = next(condition for condition in pod.status.conditions if condition.type == RESIZE_PENDING)
-        if condition.status == "True" and requested > allocated:
+        condition = condition_of(pod.status.conditions, RESIZE_PENDING, "True")
+        if condition is not None and requested > allocated:
             needs, has = format_quantities((requested, allocated), Unit.of(resource))
             name, node = "CPU" if resource == "cpu" else resource, pods.node_names[row]
             counts = ", which counts," if condition.reason != "Infeasible" else " in vain,"
@@ -629,7 +637,7 @@ def _taint_rules(snapshot: Snapshot, shortage: DeviceShortage) -> Iterator[RootC
             yield RootCause(text=f"DeviceTaintRule {rule.metadata.name} sets the taint {rule.spec.taint} on devices")
 
 
-def incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
+def _incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
     """Return the cause for a pool, `driver/pool`, without all ResourceSlices of its newest generation."""
     driver, _, name = pool.partition("/")
     pools = [
@@ -747,8 +755,8 @@ def _container_state(pod: Pod) -> str:
             ended = None if status.last_state is None else status.last_state.terminated
             message = (ended.message if ended is not None else "") or waiting.message
             return f"{waiting.reason}: {message}" if message else waiting.reason
-    unready = any(condition.type == "Ready" and condition.status != "True" for condition in pod.status.conditions)
-    return (pod.status.phase or "Pending") if not pod.spec.node_name else "NotReady" if unready else ""
+    ready = reports_ready(pod.status.conditions)
+    return (pod.status.phase or "Pending") if not pod.spec.node_name else "" if ready else "NotReady"
 
 
 _PART_OF_DEVICE = re.compile(r".*/.*(mem|memory|mem-percentage|cores?)")

@@ -65,7 +65,7 @@ GROUP_CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
 """What kube-scheduler reports about a PodGroup if the gate GenericWorkload is on."""
 
 
-def gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bool]:
+def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bool]:
     """Return the feature gates that must be on, because kube-scheduler reports about PodGroups."""
     conditions = (condition for group in snapshot.pod_groups.values() for condition in group.status.conditions)
     if not any(condition.type in GROUP_CONDITIONS for condition in conditions):
@@ -74,7 +74,7 @@ def gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, boo
     return {name: True for name in ("GenericWorkload", "GangScheduling") if name in known}
 
 
-def release_note(snapshot: Snapshot, asked: str | None) -> Note | None:
+def _release_note(snapshot: Snapshot, asked: str | None) -> Note | None:
     """Return a note about a version that only the cluster reports."""
     emulated = _told(snapshot) if asked is None else None
     if emulated is None:
@@ -163,8 +163,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     ) -> Setup:
         """Use the given version, else the cluster's. Raises `ConfigError`. `ask` calls the extenders."""
         version = release_to_emulate(snapshot, kube_version)
-        release = resolve(version, {**gates_that_show(snapshot, version), **(feature_gates or {})})
-        version_note = release_note(snapshot, kube_version)
+        release = resolve(version, {**_gates_that_show(snapshot, version), **(feature_gates or {})})
+        version_note = _release_note(snapshot, kube_version)
         scheduler = scheduler_of(config, release, snapshot, ask)
         return cls(
             scheduler=scheduler.without_unknown_plugins() if without_unknown_plugins else scheduler,

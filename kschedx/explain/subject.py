@@ -35,7 +35,7 @@ NEW_UID = "new"
 """The uid of a new pod, to which its own claims refer."""
 
 
-def with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> tuple[Snapshot, tuple[Note, ...]]:
+def _with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> tuple[Snapshot, tuple[Note, ...]]:
     """Add what a pod's controller creates before the pod, with a note about claims. For an existing StatefulSet, claims
     that were not listed are unknown."""
     claims = [manifest for manifest in manifests if manifest.get("kind") == "PersistentVolumeClaim"]
@@ -65,7 +65,7 @@ def _of(manifest: Mapping[str, object], field: str) -> str:
     return str(map_at(manifest, "metadata").get(field) or "")
 
 
-def with_ephemeral_claims(
+def _with_ephemeral_claims(
     snapshot: Snapshot, pod: Pod, manifest: Mapping[str, object], release: Release
 ) -> tuple[Snapshot, Pod, tuple[Note, ...]]:
     """Return the cluster with the claims of the pod's generic ephemeral volumes, the pod that owns them, and notes,
@@ -193,14 +193,14 @@ def admitted(
     if pod.key in snapshot.pods.rows:
         return Subject(snapshot=snapshot, pod=pod, notes=notes, is_new=True)
     before = snapshot
-    snapshot, of_controller = with_made(snapshot, made)
+    snapshot, of_controller = _with_made(snapshot, made)
     try:
         require_quota_of_claims(before, new_claims(before, snapshot), pod, setup.release)
         require_quota(snapshot, pod, setup.release)
     except InputError as error:
         raise error.at(Place(object=title or _title(manifest))) from None
     sent = Subject(snapshot=snapshot, pod=pod)
-    snapshot, pod, of_volumes = with_ephemeral_claims(snapshot, pod, manifest, setup.release)
+    snapshot, pod, of_volumes = _with_ephemeral_claims(snapshot, pod, manifest, setup.release)
     snapshot, pod, of_devices = with_claims_of_templates(snapshot, pod, Ledger(snapshot, setup.release))
     later = (*of_volumes, *of_devices)
     first: Subject | None = None

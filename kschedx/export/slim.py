@@ -173,7 +173,7 @@ def cut(value: object, shape: Shape) -> object:
             return value
 
 
-def slim_object(key: str, whole: Mapping[str, object]) -> object:
+def _slim_object(key: str, whole: Mapping[str, object]) -> object:
     """Return the part of an object that scheduling reads; not for pods."""
     kept = cut(whole, SHAPES[key])
     if key == "Deployment":
@@ -257,7 +257,7 @@ class Slim:
             self._put(events.KIND, raw)
 
     def _put(self, kind: str, raw: Raw) -> None:
-        self._lines.setdefault(kind, []).append(msgspec.json.encode(slim_object(kind, msgspec.json.decode(raw))))
+        self._lines.setdefault(kind, []).append(msgspec.json.encode(_slim_object(kind, msgspec.json.decode(raw))))
 
     # --- pods
 
@@ -421,10 +421,10 @@ def object_lines(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
         if kind.template:
             for (of, _, _), raw in snapshot.workloads.items():
                 if of == key:
-                    yield key, _LINE_ENCODER.encode(slim_object(key, msgspec.json.decode(raw)))
+                    yield key, _LINE_ENCODER.encode(_slim_object(key, msgspec.json.decode(raw)))
         elif key not in _LAST and kind.record is not None:
             for record in _records(snapshot, kind.record):
-                yield key, _LINE_ENCODER.encode(slim_object(key, _head(kind) | _known_fields(record)))
+                yield key, _LINE_ENCODER.encode(_slim_object(key, _head(kind) | _known_fields(record)))
     yield from _nodes(snapshot)
     yield from _pods(snapshot)
 
@@ -446,7 +446,7 @@ def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
         written = _head(KINDS["Node"]) | _known_fields(node)
         held = [{"names": [name], "sizeBytes": size} for name, size in images.get(row, ())]
         written["status"] = _map(written.get("status")) | ({"images": held} if held else {})
-        yield "Node", _LINE_ENCODER.encode(slim_object("Node", written))
+        yield "Node", _LINE_ENCODER.encode(_slim_object("Node", written))
 
 
 def _pods(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:

@@ -191,7 +191,7 @@ class Extenders:
         calls: list[PreemptCall] = []
         for number in self.serving(ExtenderVerb.PREEMPT, pod):
             extender = self.configured[number]
-            victims = as_victims(candidates, nodes)
+            victims = _as_victims(candidates, nodes)
             question = self._about_victims(number, pod, candidates, victims, nodes)
             try:
                 answered = preemption_answer(question, self._one(question))
@@ -208,7 +208,7 @@ class Extenders:
                 if not ignored:
                     return Preempted(calls=tuple(calls), candidates=(), error=str(failed))
                 continue
-            left = as_victims(named_candidates, nodes)
+            left = _as_victims(named_candidates, nodes)
             calls.append(PreemptCall(extender=number, asked=victims, left=left))
             if empty is not None and not extender.ignorable:
                 name = nodes.cluster.names[empty.node]
@@ -284,7 +284,7 @@ def _whole(node: Feasible, objects: Objects, nodes: NodeTable) -> Mapping[str, o
     return objects.node(nodes.cluster.nodes[node.row]) if node.answered is None else node.answered.manifest
 
 
-def as_victims(candidates: Sequence[Candidate], nodes: NodeTable) -> dict[str, Victims]:
+def _as_victims(candidates: Sequence[Candidate], nodes: NodeTable) -> dict[str, Victims]:
     """Return candidates by node name, as in requests and answers."""
     return {
         nodes.cluster.names[candidate.node]: Victims(
@@ -347,7 +347,7 @@ EXTENDER = "Extender"
 """kube-scheduler's name for all extenders together (framework.ExtenderName)."""
 
 
-def with_refusals(outcome: FilterOutcome, nodes: NodeTable, trace: Trace) -> FilterOutcome:
+def _with_refusals(outcome: FilterOutcome, nodes: NodeTable, trace: Trace) -> FilterOutcome:
     """Add the extenders' rejections to `outcome`, the plugins' outcome on `nodes`.
 
     A node that stays feasible to the end has no verdict here, whatever an answer reports about it.
@@ -397,7 +397,7 @@ def _refused(name: str, status: Status, trace: Trace) -> Finding:
 # does not affect what PreScore collects from the whole cluster.
 
 
-def as_scored(framework: Framework, left: Sequence[Feasible]) -> tuple[Framework, NodeTable]:
+def _as_scored(framework: Framework, left: Sequence[Feasible]) -> tuple[Framework, NodeTable]:
     """Return the framework that scores the remaining nodes, and their table in the same order."""
     answered = [node.answered.node for node in left if node.answered is not None]
     if not answered:
@@ -408,7 +408,7 @@ def as_scored(framework: Framework, left: Sequence[Feasible]) -> tuple[Framework
     return scoring, scoring.nodes.at(cluster_rows(rows))
 
 
-def with_extenders(scores: Scores, calls: Sequence[ScoreCall], urls: Sequence[str]) -> Scores:
+def _with_extenders(scores: Scores, calls: Sequence[ScoreCall], urls: Sequence[str]) -> Scores:
     """Add each extender's scores to the totals. `urls` are the extenders' URLs as they can be shown."""
     names = scores.nodes.names
     added: dict[str, IntArray] = {}
@@ -477,7 +477,7 @@ class Extended:
         scores."""
         assert self.left
         framework, left = self._framework, self.left
-        scoring, nodes = as_scored(framework, left)
+        scoring, nodes = _as_scored(framework, left)
         try:
             scores = run_scores(scoring, state, self._pod, nodes)
         except ScoreFailedError as failed:
@@ -486,7 +486,7 @@ class Extended:
             return Decision(outcome=Outcome.SCHEDULED, best=cluster_rows([left[0].row])), None
         if len(left) > 1:
             self._scores = self._extenders.prioritize(self._pod, left, framework.nodes)
-            scores = with_extenders(scores, self._scores, self._extenders.urls)
+            scores = _with_extenders(scores, self._scores, self._extenders.urls)
         best = [left[index].row for index in np.flatnonzero(scores.totals == scores.totals.max()).tolist()]
         return Decision(outcome=Outcome.SCHEDULED, best=cluster_rows(list(dict.fromkeys(best)))), scores
 
@@ -526,7 +526,7 @@ class Extended:
             scores=self._scores,
         )
         if left is not None and cycle.filter is not None and cycle.nodes is not None:
-            outcome = with_refusals(cycle.filter, cycle.nodes, trace)
+            outcome = _with_refusals(cycle.filter, cycle.nodes, trace)
             cycle = replace(cycle, filter=outcome, filter_plugins=cycle.filter)
         return replace(cycle, extenders=self._with_preemption(trace, cycle))
 
@@ -537,6 +537,6 @@ class Extended:
         return replace(
             trace,
             preempt=preempted.calls,
-            candidates=as_victims(preempted.candidates, self._framework.nodes),
+            candidates=_as_victims(preempted.candidates, self._framework.nodes),
             candidates_error=preempted.error,
         )

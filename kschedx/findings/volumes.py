@@ -59,8 +59,8 @@ class ClaimNotOwned(Facts, frozen=True, kw_only=True):
 class ClaimUnbound(Facts, frozen=True, kw_only=True):
     """The claim is not bound, but must be before its pod is scheduled.
 
-    `cause` is `no-class`, `class-missing`, `immediate` (the class binds at once), or `prebound` (the claim names a
-    volume that the volume controller has not finished binding).
+    `cause` is `no-class`, `class-missing`, `static` (only existing volumes have the class), `immediate` (the class
+    binds at once), or `prebound` (the claim names a volume that the volume controller has not finished binding).
     """
 
     reason: ClassVar[str] = "claim-unbound"

@@ -11,7 +11,7 @@ from msgspec import Struct
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import to_plain
 from kschedx.kube.documents import ChangeDocument, Json, Target, part_of
-from kschedx.kube.types import Container, Node, ObjectMeta, Pod, PodSpec
+from kschedx.kube.types import Container, Node, Pod, PodSpec
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -148,47 +148,30 @@ def node_patch(before: Node, after: Node) -> Iterator[Json]:
         yield {"op": "add", "path": "/spec/unschedulable", "value": after.spec.unschedulable}
     if before.spec.taints != after.spec.taints:
         yield add_operation("/spec/taints", after.spec.taints)
-    for resource, amount in after.status.allocatable.items():
-        if before.status.allocatable.get(resource) != amount:
-            yield add_operation(f"/status/allocatable/{pointer(resource)}", amount)
-    labels = after.metadata.labels
-    if not before.metadata.labels and labels:
-        yield {"op": "add", "path": "/metadata/labels", "value": dict(labels)}
-    else:
-        for key, value in labels.items():
-            if before.metadata.labels.get(key) != value:
-                yield {"op": "add", "path": f"/metadata/labels/{pointer(key)}", "value": value}
-        for key in before.metadata.labels:
-            if key not in labels:
-                yield {"op": "remove", "path": f"/metadata/labels/{pointer(key)}"}
+    yield from map_patch(before.status.allocatable, after.status.allocatable, "/status/allocatable")
+    yield from map_patch(before.metadata.labels, after.metadata.labels, "/metadata/labels")
 
 
 def pool_patch(before: NodePool, after: NodePool) -> Iterator[Json]:
     """Yield the operations that turn one NodePool into the other: limits, labels of its nodes, and allowed values."""
-    for name, amount in after.spec.limits.items():
-        if before.spec.limits.get(name) != amount:
-            yield add_operation(f"/spec/limits/{pointer(name)}", amount)
-    own, labels = before.spec.template.metadata.labels, after.spec.template.metadata.labels
-    if not own and labels:
-        yield add_operation("/spec/template/metadata/labels", labels)
-    else:
-        for key, value in labels.items():
-            if own.get(key) != value:
-                yield add_operation(f"/spec/template/metadata/labels/{pointer(key)}", value)
-    requirements = before.spec.template.spec.requirements, after.spec.template.spec.requirements
-    for index, (was, now) in enumerate(zip(*requirements, strict=True)):
-        for value in now.values[len(was.values) :]:
+    yield from map_patch(before.spec.limits, after.spec.limits, "/spec/limits")
+    was, now = before.spec.template, after.spec.template
+    yield from map_patch(was.metadata.labels, now.metadata.labels, "/spec/template/metadata/labels")
+    for index, (old, new) in enumerate(zip(was.spec.requirements, now.spec.requirements, strict=True)):
+        for value in new.values[len(old.values) :]:
             yield add_operation(f"/spec/template/spec/requirements/{index}/values/-", value)
 
 
-def annotations_patch(before: ObjectMeta, after: ObjectMeta) -> Iterator[Json]:
-    """Yield operations that add the new annotations."""
-    if not before.annotations and after.annotations:
-        yield add_operation("/metadata/annotations", after.annotations)
+def map_patch(before: Mapping[str, object], after: Mapping[str, object], path: str) -> Iterator[Json]:
+    if not before and after:
+        yield add_operation(path, after)
         return
-    for key, text in after.annotations.items():
-        if before.annotations.get(key) != text:
-            yield add_operation(f"/metadata/annotations/{pointer(key)}", text)
+    for key, value in after.items():
+        if before.get(key) != value:
+            yield add_operation(f"{path}/{pointer(key)}", value)
+    for key in before:
+        if key not in after:
+            yield {"op": "remove", "path": f"{path}/{pointer(key)}"}
 
 
 def add_operation(path: str, value: object) -> Json:

@@ -70,7 +70,7 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> DeadEnd | None:
         return DeadEnd(text=f"{kept[1]} removes the gate {kept[0]} once it admits the pod")
     held = [status for status in cycle.pre_enqueue if not (status.is_success or status.is_skip)]
     try:
-        end = find_dead_end(try_proposal(scheduler, cycle.profile, after_attempt(cycle), cycle.refused))
+        end = _find_dead_end(try_proposal(scheduler, cycle.profile, after_attempt(cycle), cycle.refused))
     except UndecidableError:
         return None
     if not (end.is_untold and held) or cycle.pod.spec.scheduling_gates:
@@ -97,7 +97,7 @@ def conditions_of(spec: PodSpec) -> int:
     return count
 
 
-def find_dead_end(situation: Situation) -> DeadEnd:
+def _find_dead_end(situation: Situation) -> DeadEnd:
     """Return why no fix helps; `situation` is that of the pod without changes."""
     for finding in _findings(situation):
         match finding:

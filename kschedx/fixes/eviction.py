@@ -17,13 +17,13 @@ from kschedx.fixes.proposal import Proposal, apply_step
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
-from kschedx.kube.types import Node, OwnerReference, Pod, PriorityClass
+from kschedx.kube.conditions import reports_ready
+from kschedx.kube.types import UNREACHABLE, Node, OwnerReference, Pod, PriorityClass
 from kschedx.kube.workloads import pinned_to
 from kschedx.simulate.moves import SYSTEM_CRITICAL, MoveSearch, Place, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot
 
 SYSTEM_NAMESPACE = "kube-system"
-UNREACHABLE = "node.kubernetes.io/unreachable"
 STOPPED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job")
 """Kinds of workloads that create no more pods when they are scaled to 0; a Job, when it is deleted."""
 
@@ -44,7 +44,7 @@ def _is_twin(row: int, situation: Situation) -> bool:
     if pods.namespaces[row] != metadata.namespace:
         return False
     own = workload_above(metadata.controller, metadata.labels)
-    return own is not None and own == workload_above(controlling_owner(row, situation.snapshot), pods.labels[row])
+    return own is not None and own == workload_above(_controlling_owner(row, situation.snapshot), pods.labels[row])
 
 
 def is_terminating(row: int, situation: Situation) -> bool:
@@ -78,7 +78,7 @@ def stay_gone(rows: Iterable[int], situation: Situation) -> bool:
 
 
 def deletion(rows: Iterable[int], snapshot: Snapshot, *, node: str = "") -> s.DeletePods:
-    return s.DeletePods(victims=victims_of(rows, snapshot), node=node)
+    return s.DeletePods(victims=_victims_of(rows, snapshot), node=node)
 
 
 def awaiting(rows: Sequence[int], snapshot: Snapshot, *, node: str = "") -> s.AwaitTermination:
@@ -94,7 +94,9 @@ def awaiting(rows: Sequence[int], snapshot: Snapshot, *, node: str = "") -> s.Aw
         if finalizer not in _OF_KUBERNETES
     )
     finalizers = tuple(dict.fromkeys(held))
-    return s.AwaitTermination(victims=victims_of(rows, snapshot), node=node, lost_node=lost_node, finalizers=finalizers)
+    return s.AwaitTermination(
+        victims=_victims_of(rows, snapshot), node=node, lost_node=lost_node, finalizers=finalizers
+    )
 
 
 _OF_KUBERNETES = frozenset({"batch.kubernetes.io/job-tracking", "foregroundDeletion", "orphan"})
@@ -105,7 +107,7 @@ def _is_lost(node: Node) -> bool:
     return any(taint.key == UNREACHABLE for taint in node.spec.taints)
 
 
-def victims_of(rows: Iterable[int], snapshot: Snapshot) -> tuple[s.Victim, ...]:
+def _victims_of(rows: Iterable[int], snapshot: Snapshot) -> tuple[s.Victim, ...]:
     pods = snapshot.pods
     return tuple(
         s.Victim(pod=pods.key(row), priority=int(pods.priorities[row]), controller=_controller_name(row, snapshot))
@@ -114,7 +116,7 @@ def victims_of(rows: Iterable[int], snapshot: Snapshot) -> tuple[s.Victim, ...]:
 
 
 def _controller_name(row: int, snapshot: Snapshot) -> str:
-    controller = controlling_owner(row, snapshot)
+    controller = _controlling_owner(row, snapshot)
     return "" if controller is None else f"{controller.kind} {controller.name}"
 
 
@@ -167,7 +169,7 @@ def _stopped(row: int, snapshot: Snapshot) -> s.StopWorkload | None:
     """Return the step that stops the pod's workload, if the snapshot has the workload and this is its only assigned
     pod."""
     pods = snapshot.pods
-    controller = controlling_owner(row, snapshot)
+    controller = _controlling_owner(row, snapshot)
     above = workload_above(controller, pods.labels[row])
     if controller is None or above is None or above[0] not in STOPPED:
         return None
@@ -178,17 +180,17 @@ def _stopped(row: int, snapshot: Snapshot) -> s.StopWorkload | None:
         for other in range(len(pods))
         if pods.node[other] >= 0
         and pods.namespaces[other] == namespace
-        and above == workload_above(controlling_owner(other, snapshot), pods.labels[other])
+        and above == workload_above(_controlling_owner(other, snapshot), pods.labels[other])
     ]
     if rows != [row] or (kind, namespace, name) not in snapshot.workloads:
         return None
-    victims = victims_of(rows, snapshot)
+    victims = _victims_of(rows, snapshot)
     return s.StopWorkload(
         api_version=controller.api_version, kind=kind, namespace=namespace, name=name, victims=victims
     )
 
 
-def controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
+def _controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
     return next((owner for owner in snapshot.pods.owners[row] if owner.controller), None)
 
 
@@ -213,7 +215,7 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
     run = Run(situation.scheduler)
     names = run.cluster.node_names
     for found_moves in MoveSearch(run, situation.snapshot, situation.pod.priority, trials=MOST_TRIALS).find(nearest):
-        victims = iter(victims_of(found_moves.rows, situation.snapshot))
+        victims = iter(_victims_of(found_moves.rows, situation.snapshot))
         yield s.MovePods(
             moves=tuple(
                 s.Move(victim=next(victims), source=names[clearing.node], to=names[pod.to])
@@ -327,7 +329,7 @@ def taking_old_first(situation: Situation) -> Iterator[tuple[s.Step, ...]]:
 
 
 def _taking(rows: tuple[int, ...], owner: Owner, snapshot: Snapshot) -> s.TakeOldFirst:
-    victims = victims_of(rows, snapshot)
+    victims = _victims_of(rows, snapshot)
     is_single = owner.kind == "Deployment" and _is_single(owner)
     return s.TakeOldFirst(owner=owner.name, kind=owner.kind, victims=victims, is_single=is_single)
 
@@ -344,8 +346,8 @@ def _is_sibling(row: int, pod: Pod, snapshot: Snapshot) -> bool:
 def _is_available(row: int, snapshot: Snapshot) -> bool:
     """Whether the pod is available, as far as its condition and its node show."""
     pods = snapshot.pods
-    ready = next((condition.status for condition in pods.statuses[row].conditions if condition.type == "Ready"), "True")
-    return ready == "True" and not any(map(taken_away_by, _node_of(row, snapshot).spec.taints))
+    ready = reports_ready(pods.statuses[row].conditions)
+    return ready and not any(map(taken_away_by, _node_of(row, snapshot).spec.taints))
 
 
 def _repairs(row: int, snapshot: Snapshot) -> Iterator[s.RepairNode]:

@@ -30,6 +30,15 @@ from kschedx.findings import (
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import OF_CONTROL_PLANE, is_of_the_kind, labels_for, required_terms
 from kschedx.fixes.trial import Situation
+from kschedx.kube.autoscalers import (
+    MACHINE,
+    OWNER_NAME,
+    OWNER_NAMESPACE,
+    MachineDeployment,
+    MachineSet,
+    OpenShiftMachineSet,
+    Scalable,
+)
 from kschedx.kube.devices import (
     MAX_DEVICES_OF_CLAIM,
     AllocationMode,
@@ -49,6 +58,7 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
 from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity
+from kschedx.snapshot.snapshot import Snapshot
 
 MOST_KINDS = 6
 MOST_OF_A_KIND = 2 * MAX_DEVICES_OF_CLAIM
@@ -68,7 +78,7 @@ class DeviceKind:
         return repr((self.driver, self.device))
 
 
-def needs_devices(situation: Situation) -> bool:
+def _needs_devices(situation: Situation) -> bool:
     """Whether the pod has claims, or requests extended resources that devices provide."""
     lacking = (finding for group in situation.groups for finding in group.exemplar.findings)
     return bool(situation.pod.spec.resource_claims) or any(
@@ -76,7 +86,7 @@ def needs_devices(situation: Situation) -> bool:
     )
 
 
-def device_kinds(situation: Situation) -> tuple[DeviceKind, ...]:
+def _device_kinds(situation: Situation) -> tuple[DeviceKind, ...]:
     """Return the cluster's kinds of devices, without their nodes, taints, consumed counters, and binding conditions."""
     kinds = {kind.key: kind for kind in _known(situation)}
     return tuple(kinds.values())[:MOST_KINDS]
@@ -100,7 +110,7 @@ def _known(situation: Situation) -> Iterator[DeviceKind]:
             yield DeviceKind(resource_slice.spec.driver, plain)
 
 
-def wanted_devices(situation: Situation) -> int:
+def _wanted_devices(situation: Situation) -> int:
     """Return the most devices that the pod's claims request; a request for all matching devices counts as one."""
     total = sum(_count(request) for claim in _claims(situation) for request in claim.spec.devices.requests)
     return max(1, min(total, MOST_OF_A_KIND))
@@ -324,7 +334,31 @@ def _one_more(node: Node, situation: Situation) -> s.AddNode:
         spec=replace(node.spec, provider_id="", unschedulable=False, taints=taints),
         status=replace(node.status, conditions=conditions),
     )
-    return s.AddNode(node=new, like=node.name, taken=situation.taken_by_daemons(new))
+    scalable = _scalable(node, situation.snapshot)
+    return s.AddNode(
+        node=new,
+        like=node.name,
+        taken=situation.taken_by_daemons(new),
+        scalable="" if scalable is None else f"{scalable[0]} {scalable[1].key}",
+        replicas=0 if scalable is None else scalable[1].spec.replicas or 0,
+    )
+
+
+def _scalable(node: Node, snapshot: Snapshot) -> tuple[str, Scalable] | None:
+    """Return the MachineSet or MachineDeployment that creates nodes like this one, and its kind."""
+    annotations = node.metadata.annotations
+    namespace, _, machine = annotations.get(MACHINE, "").rpartition("/")
+    of_capi = annotations.get(OWNER_NAMESPACE, ""), annotations.get(OWNER_NAME, "")
+    wanted = (
+        ("MachineSet", OpenShiftMachineSet, (namespace, machine.rpartition("-")[0])),
+        ("MachineDeployment", MachineDeployment, (of_capi[0], of_capi[1].rpartition("-")[0])),
+        ("MachineSet", MachineSet, of_capi),
+    )
+    for kind, record, key in wanted:
+        for item in snapshot.of(record) if all(key) else ():
+            if (item.metadata.namespace, item.metadata.name) == key:
+                return kind, item
+    return None
 
 
 def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:
@@ -345,7 +379,7 @@ def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
     """Yield candidates: copies of existing nodes first, then the plainest nodes."""
     pod = situation.pod
     keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_all(situation)}))
-    special = _with_devices(situation, keys) if needs_devices(situation) else islice(_copies(situation), MOST_COPIES)
+    special = _with_devices(situation, keys) if _needs_devices(situation) else islice(_copies(situation), MOST_COPIES)
     yield from (step for step in chain(special, _plain(situation, keys)) if situation.leaves_ports(step.node))
 
 
@@ -370,8 +404,8 @@ def _copies(situation: Situation) -> Iterator[s.AddNode]:
 def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
     """Yield nodes with enough devices of every kind, or with those that claims describe; `fewer_devices` removes those
     that are not needed."""
-    kinds = device_kinds(situation)
-    count = min(wanted_devices(situation), MOST_OF_A_SLICE // max(len(kinds), 1))
+    kinds = _device_kinds(situation)
+    count = min(_wanted_devices(situation), MOST_OF_A_SLICE // max(len(kinds), 1))
     described = described_devices(situation)
     for kinds_and_counts in (dict.fromkeys(kinds, count), described):
         for step in islice(_plain(situation, keys), 3) if kinds_and_counts else ():

@@ -22,7 +22,6 @@ from kschedx.fixes.eviction import delete_named
 from kschedx.fixes.node_requirements import (
     KEPT,
     NEW_NAMES,
-    NODE_NAME_FIELD,
     OF_CONTROL_PLANE,
     are_all_of_control_plane,
     contradiction,
@@ -36,10 +35,11 @@ from kschedx.fixes.pod_edits import expressions
 from kschedx.fixes.steps.node import NodeFault
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.autoscalers import NODE_POOL
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import ResourceFlavor, Workload
-from kschedx.kube.names import HOSTNAME, ZONE
+from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE, ZONE_LABELS, first_label
 from kschedx.kube.resources import pod_request
-from kschedx.kube.selectors import NodeSelectorRequirement
+from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
 from kschedx.kube.types import OUT_OF_SERVICE, PodSpec, Taint, Toleration
 from kschedx.kube.typos import meant_by
@@ -76,7 +76,7 @@ def is_of_provider(key: str) -> bool:
     return bool(slash) and any(f".{domain}".endswith(f".{provider_domain}") for provider_domain in DOMAINS_OF_FACTS)
 
 
-def states_fact(key: str, snapshot: Snapshot) -> bool:
+def _states_fact(key: str, snapshot: Snapshot) -> bool:
     """Whether a label states what a node is, rather than what an administrator uses it for."""
     domain, slash, name = key.rpartition("/")
     if key in OF_CONTROL_PLANE or key == NODE_NAME_FIELD:
@@ -193,9 +193,8 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
         if any(r.key == NODE_NAME_FIELD for r in unmatched):
             yield s.DropNodeNames()
         elif unmatched and not kept:
-            known = place.nodes.cluster.label_keys
-            is_absent = any(names_hardware(finding.key) and finding.key not in known for finding in unmatched)
-            price = s.Cost.STOPGAP if is_absent else s.Cost.CONSTRAINT
+            is_offered = all(_is_offered(requirement, cluster) for requirement in unmatched)
+            price = s.Cost.CONSTRAINT if is_offered else s.Cost.STOPGAP
             yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched, price=price)
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r, place)}
     if labels and len(labels) == len(unmatched) and not misspelled:
@@ -206,6 +205,28 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
             is_first=not place.nodes.cluster.label_keys & labels.keys(),
             is_overwritten=bool(place.node.metadata.labels.keys() & labels.keys()),
         )
+
+
+def _is_offered(requirement: RequirementMatch, cluster: ClusterNodes) -> bool:
+    """Whether dropping a requirement is no worse than adding a node that meets it. It is worse if no node that takes
+    pods has the hardware, or the zone, region, or instance type, and the provider could offer it."""
+    key, wanted = requirement.key, requirement.values
+    if names_hardware(key) and key not in cluster.label_keys:
+        return False
+    if key not in (*ZONE_LABELS, *REGION_LABELS, *INSTANCE_TYPE_LABELS) or requirement.operator not in ("In", "="):
+        return True
+    nodes = [node for node in cluster.nodes if not any(taint.key.startswith(KEPT) for taint in node.spec.taints)]
+    known = {value for node in nodes if (value := node.metadata.labels.get(key))}
+    if known & {*wanted}:
+        return True
+    regions = [value for node in nodes if (value := first_label(node.metadata.labels, REGION_LABELS))]
+    if key in ZONE_LABELS and regions:
+        return not any(value.startswith(region) for value in wanted for region in regions)
+    forms = {_NAMES.sub("", value)[:1] for value in known}
+    return not any(_NAMES.sub("", value)[:1] in forms for value in wanted)
+
+
+_NAMES = re.compile(r"[A-Za-z0-9]+")
 
 
 def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
@@ -224,7 +245,7 @@ def _may_label(requirement: RequirementMatch, place: Candidate) -> bool:
     key = requirement.key
     if NODE_POOL in place.node.metadata.labels:
         return False
-    if requirement.operator not in ("In", "=", "Exists") or states_fact(key, place.snapshot):
+    if requirement.operator not in ("In", "=", "Exists") or _states_fact(key, place.snapshot):
         return False
     return key not in place.node.metadata.labels or not is_selected(key, place.snapshot, place.pod.key)
 
@@ -263,7 +284,11 @@ def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterato
     if key in MADE_FOR and (same := _SAME.get(written.lower(), written.lower())) in values - {written}:
         yield key, (same,)
     if key == HOSTNAME:
-        hosts = [value for value in values if value.startswith(f"{written}.") or written.startswith(f"{value}.")]
+        hosts = [
+            value
+            for value in values
+            if value.startswith(f"{written}.") or written.startswith(f"{value}.") or _plain(value) == _plain(written)
+        ]
         yield from ((key, (host,)) for host in hosts if len(hosts) == 1)
     if key == ZONE:
         zones = [value for value in values if value.endswith(f"-{written}")]
@@ -271,6 +296,11 @@ def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterato
     several = tuple(item for item in _LISTED.split(written) if item)
     if requirement.operator == "In" and len(several) > 1 and values.intersection(several):
         yield key, several
+
+
+def _plain(host: str) -> str:
+    """Return a host name without separators and leading zeros: `worker1` for `worker-01`."""
+    return re.sub(r"(?<![0-9])0+(?=[0-9])", "", re.sub(r"[-_.]", "", host.lower()))
 
 
 def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -355,10 +385,7 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
         )
         return
     if all(taint.key == OUT_OF_SERVICE for taint in missing):
-        conditions = place.node.status.conditions
-        if any(
-            (condition.type, condition.status) == ("Ready", "True") for condition in conditions
-        ):  # it was down, and is ready again
+        if condition_of(place.node.status.conditions, "Ready", "True") is not None:  # it was down, and is ready again
             yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_left_over=True)
         return
     requested = pod_request(place.pod.spec, place.pod.status, place.situation.scheduler.nodes.options).amounts
@@ -367,7 +394,8 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
     if any(is_kept(taint, place.node, place.pod, requested) for taint in open_):
         return
     wrong = _misspelled(missing[0], place) if len(missing) == 1 else None
-    if len(open_) == len(missing):
+    formerly = {NEW_NAMES.get(toleration.key) for toleration in place.pod.spec.tolerations}
+    if all(taint in open_ or taint.key in formerly for taint in missing):
         yield s.Tolerate(taints=missing) if wrong is None else s.TolerateInstead(wrong=wrong, taint=missing[0])
     if nobody_else or not any(taint.key.startswith(KEPT) for taint in missing):
         yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing)

@@ -16,13 +16,13 @@ from kschedx.fixes.steps.node import NodeFault
 from kschedx.framework.args import NodeAffinityArgs
 from kschedx.framework.config import Profile
 from kschedx.kube.autoscalers import NODE_POOL, NodePool
-from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.conditions import condition_of
+from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
 from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint
 from kschedx.kube.typos import meant_by
 from kschedx.snapshot.snapshot import Snapshot
 
-NODE_NAME_FIELD = "metadata.name"
 NEW_NAMES = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",
@@ -322,7 +322,7 @@ def taken_away_by(taint: Taint) -> str:
     return TAKEN_AWAY_BY.get(taint.key, "")
 
 
-def startup_pool(taint: Taint, node: Node, snapshot: Snapshot) -> str:
+def _startup_pool(taint: Taint, node: Node, snapshot: Snapshot) -> str:
     """Return the NodePool that gives its nodes this startup taint, which an agent removes; empty for another taint."""
     name = node.metadata.labels.get(NODE_POOL, "")
     pool = next((pool for pool in snapshot.of(NodePool) if pool.name == name), None) if name else None
@@ -336,7 +336,7 @@ def startup_pool(taint: Taint, node: Node, snapshot: Snapshot) -> str:
 
 def is_removed_by_itself(taint: Taint, node: Node, snapshot: Snapshot) -> bool:
     """Whether a component removes the taint once the node is healthy."""
-    return bool(taken_away_by(taint) or startup_pool(taint, node, snapshot))
+    return bool(taken_away_by(taint) or _startup_pool(taint, node, snapshot))
 
 
 def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[NodeFault, ...]:
@@ -348,22 +348,15 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
             by=taken_away_by(taint) or taint.key,
             reported=_reported(node, taint),
             agents=agents,
-            pool="" if taken_away_by(taint) else startup_pool(taint, node, snapshot),
+            pool="" if taken_away_by(taint) else _startup_pool(taint, node, snapshot),
         )
         for taint in taints
     )
 
 
 def _reported(node: Node, taint: Taint) -> str:
-    condition = CONDITION_OF_TAINT.get(taint.key)
-    return next(
-        (
-            node_condition.message or node_condition.reason
-            for node_condition in node.status.conditions
-            if node_condition.type == condition
-        ),
-        "",
-    )
+    reported = condition_of(node.status.conditions, CONDITION_OF_TAINT.get(taint.key, ""))
+    return "" if reported is None else reported.message or reported.reason
 
 
 def is_of_the_kind(taint: Taint) -> bool:
@@ -377,7 +370,7 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
     pods that select the label."""
     if taint.key.startswith(OF_ROLES) and is_of_daemon_set(pod.metadata.owner_references):
         return False  # an agent may be meant for every node
-    if taint.key in selected_keys(pod) or (taint.key.startswith(OF_VIRTUAL_NODES) and _selects_virtual(pod)):
+    if taint.key in _selected_keys(pod) or (taint.key.startswith(OF_VIRTUAL_NODES) and _selects_virtual(pod)):
         return False
     if taint.key.endswith(AGENT_NOT_READY) or taint.key.startswith(KEPT):
         return True
@@ -395,7 +388,7 @@ def _selects_virtual(pod: Pod) -> bool:
     )
 
 
-def selected_keys(pod: Pod) -> frozenset[str]:
+def _selected_keys(pod: Pod) -> frozenset[str]:
     """Return the labels with which the pod selects nodes, and their present names."""
     terms = (expression for term in own_terms(pod) if term is not None for expression in term.match_expressions)
     keys = {*pod.spec.node_selector, *(term.key for term in terms)}

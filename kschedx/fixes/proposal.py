@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.fixes.changes import (
     Change,
     add_operation,
-    annotations_patch,
+    map_patch,
     node_patch,
     pod_patch,
     pod_status_patch,
@@ -401,7 +401,8 @@ def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound:
             yield Change(target=target, patch=(_class_operation(after),))
             return
     if isinstance(before, StorageClass) and isinstance(after, StorageClass):
-        yield Change(target=target, patch=tuple(annotations_patch(before.metadata, after.metadata)))
+        patch = map_patch(before.metadata.annotations, after.metadata.annotations, "/metadata/annotations")
+        yield Change(target=target, patch=tuple(patch))
         return
     if isinstance(before, DeviceClass) and isinstance(after, DeviceClass):
         yield Change(target=target, patch=(_as_list("/spec/selectors", after.spec.selectors),))

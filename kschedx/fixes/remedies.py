@@ -8,7 +8,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx import findings as f
-from kschedx.controllers.workloads import TEMPLATE_HASH
 from kschedx.explain.root_causes import misses_pod
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
@@ -27,13 +26,14 @@ from kschedx.fixes.owners import template_owner
 from kschedx.fixes.resource_remedies import larger_node, resource_remedies
 from kschedx.fixes.storage_remedies import claim_remedies, give_up_volume, volume_remedies
 from kschedx.fixes.trial import Candidate
-from kschedx.kube.names import HOSTNAME
+from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import PodAffinityTerm
 from kschedx.kube.typos import meant_by
+from kschedx.kube.workloads import TEMPLATE_HASH
 
 
-def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: Candidate) -> Iterator[s.Step]:
+def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: Candidate) -> Iterator[s.Step]:
     index, key = finding.constraint, finding.topology_key
     constraints = place.pod.spec.topology_spread_constraints
     if index >= len(constraints) or constraints[index].topology_key != key:
@@ -44,8 +44,8 @@ def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: C
         after = replace(before, **fields)
         return s.ChangeRule(kind=s.RuleKind.SPREAD, index=index, before=before, after=after, price=price)
 
-    if meant := _meant_topology(key, place):
-        yield changed(s.Cost.TYPO, topology_key=meant)
+    for meant, price in _known_topologies(key, place):
+        yield changed(price, topology_key=meant)
     own = _own_labels(before.label_selector, place)
     if own is not None:
         yield changed(s.Cost.TYPO, label_selector=own)
@@ -63,7 +63,7 @@ def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: C
     yield changed(when_unsatisfiable="ScheduleAnyway", min_domains=None)
 
 
-def own_rule_remedies(finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, place: Candidate) -> Iterator[s.Step]:
+def _own_rule_remedies(finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, place: Candidate) -> Iterator[s.Step]:
     anti = isinstance(finding, PodAntiAffinityConflict)
     rule = edit.required_term(place.pod, finding.term, anti=anti)
     if rule is not None:
@@ -77,18 +77,23 @@ def own_rule_remedies(finding: PodAffinityUnsatisfied | PodAntiAffinityConflict,
         yield from delete_all(finding.pods, finding.pod_count, place)
 
 
-def existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: Candidate) -> Iterator[s.Step]:
+def _existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: Candidate) -> Iterator[s.Step]:
     yield from delete_all(finding.pods, finding.pod_count, place)
 
 
-def _meant_topology(key: str, place: Candidate) -> str:
-    """Return the label that nodes have and that was meant, if no node has the topology key; otherwise empty."""
+def _known_topologies(key: str, place: Candidate) -> Iterator[tuple[str, s.Cost]]:
+    """Yield a topology key that nodes have, if no node has this one: the key that was meant, or the zone or host."""
     known = place.nodes.cluster.label_keys
     if key in known:
-        return ""
+        return
     if key.rpartition("/")[2].lower() in _EACH_NODE and HOSTNAME in known:
-        return HOSTNAME
-    return meant_key(key, known)
+        yield HOSTNAME, s.Cost.TYPO
+    elif meant := meant_key(key, known):
+        yield meant, s.Cost.TYPO
+    elif len({*place.nodes.cluster.label(ZONE).values} - {None}) > 1:
+        yield ZONE, s.Cost.POD
+    elif HOSTNAME in known:
+        yield HOSTNAME, s.Cost.POD
 
 
 _EACH_NODE = frozenset({"host", "node", "nodename"})
@@ -119,8 +124,8 @@ def _as_meant(
     """Yield terms that were probably meant, with their costs. One has the topology key that nodes have. If a term
     selects no pod, one has the label or namespace of existing pods. If an anti-affinity term selects only other pods,
     one has the pod's own labels."""
-    if meant := _meant_topology(rule.topology_key, place):
-        yield replace(rule, topology_key=meant), s.Cost.TYPO
+    for meant, price in _known_topologies(rule.topology_key, place):
+        yield replace(rule, topology_key=meant), price
     if isinstance(finding, PodAntiAffinityConflict):
         own = _own_labels(rule.label_selector, place) if misses_pod(place.pod, finding.term) else None
         if own is not None:
@@ -197,11 +202,11 @@ def _for_one(finding: f.Finding, place: Candidate) -> Iterator[s.Step]:
         case f.HostPortConflict():
             yield from host_port_remedies(finding, place)
         case f.TopologySpreadSkew() | f.TopologyLabelMissing():
-            yield from spread_remedies(finding, place)
+            yield from _spread_remedies(finding, place)
         case f.PodAffinityUnsatisfied() | f.PodAntiAffinityConflict():
-            yield from own_rule_remedies(finding, place)
+            yield from _own_rule_remedies(finding, place)
         case f.ExistingAntiAffinityConflict():
-            yield from existing_rule_remedies(finding, place)
+            yield from _existing_rule_remedies(finding, place)
         case f.ClaimInUse() | f.DiskConflict():
             yield from stop_holder(finding.holder, place)
         case (

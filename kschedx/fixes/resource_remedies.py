@@ -214,8 +214,10 @@ def _source(request: ContainerRequest, place: Candidate) -> str:
 
 
 def _round_down(resource: str, amount: int) -> int:
-    """Round down to an amount that people write: tens of millicores, whole mebibytes."""
-    step = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}[Unit.of(resource)]
+    """Round down to an amount that people write: tens of millicores; gibibytes, hundreds of mebibytes, or mebibytes,
+    whichever is the largest that loses at most 5 %."""
+    steps = {Unit.MILLI: (10,), Unit.BYTE: (1 << 30, 100 << 20, 1 << 20), Unit.COUNT: (1,)}[Unit.of(resource)]
+    step = next((step for step in steps if amount % step * 20 <= amount), steps[-1])
     return amount // step * step if amount >= step else amount
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
+from operator import length_hint
 
 from msgspec.structs import replace
 
@@ -55,6 +56,8 @@ MOST_DEPTH = 5
 """The most rounds of further steps before only a new node is tried."""
 MOST_WRONG = 50
 """Findings on a node for which remedies are tried."""
+_SHARES = 1000
+"""Parts in which progress is reported."""
 MOST_COMBINED = 24
 """Combinations of remedies that are tried on a node."""
 
@@ -97,6 +100,8 @@ class _Search:
         self._most = MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
         self._left = self._most
         self._daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options, but=cycle.pod)
+        self._share = 0.0
+        """How far the search is, as far as that is known."""
         self._seen: set[str] = set()
         """The steps of all tried proposals, sorted, as text: some steps hold maps, which cannot be hashed."""
 
@@ -152,7 +157,6 @@ class _Search:
         if key in self._seen:
             return None
         self._seen.add(key)
-        say(Phase.TRYING_FIXES, len(self._seen), noun="changes")
         try:
             situation = try_proposal(self._scheduler, self._cycle.profile, proposal, self._cycle.refused, self._daemons)
         except UndecidableError:
@@ -160,9 +164,13 @@ class _Search:
         return situation if _is_about_its_nodes(situation) else None
 
     def _all(self, proposals: Iterable[Proposal]) -> Iterator[Situation]:
-        for proposal in proposals:
+        before, expected = self._share, max(min(length_hint(proposals, self._left), self._left), 1)
+        for number, proposal in enumerate(proposals):
             if self._left <= 0:
                 return
+            # other proposals may follow, so these fill half of the rest
+            self._share = before + (1 - before) * min(number / expected, 1) / 2
+            say(Phase.TRYING_FIXES, int(_SHARES * self._share), _SHARES)
             situation = self._try(proposal)
             if situation is not None:
                 self._left -= 1
@@ -200,7 +208,7 @@ class _Search:
             if number < MOST_LARGER and not all(groups):
                 # these problems would have to be fixed on any other node too
                 single.append(apply_steps((group[0] for group in groups if group), start.proposal, start.ground))
-        yield from self._all(proposal for _, proposal in sorted(whole, key=lambda item: item[0]))
+        yield from self._all([proposal for _, proposal in sorted(whole, key=lambda item: item[0])])
         yield from self._all(single)
 
     def _deeper(self, situations: Sequence[Situation]) -> Iterator[Situation]:

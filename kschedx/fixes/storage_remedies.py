@@ -27,7 +27,7 @@ from kschedx.findings import (
 )
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_gone
-from kschedx.fixes.phrases import provisioning_text
+from kschedx.fixes.phrases import joined, provisioning_text
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.trial import Candidate
 from kschedx.kube.decoding import decode
@@ -70,12 +70,12 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
     if claim is None:
         return
     if isinstance(finding, NoMatchingVolume):
-        yield from released_volumes(claim, place.snapshot)
+        yield from _released_volumes(claim, place.snapshot)
         yield from _bound_claims(claim, place)
-        yield from _with_modes(claim, place, at_once=False)
+        yield from _like_a_volume(claim, place, at_once=False)
     if isinstance(finding, ProvisioningTopologyMismatch):
         yield from _of_other_classes(claim, place.snapshot.storage)
-    smaller = [] if isinstance(finding, ProvisioningTopologyMismatch) else list(_smaller_claim(finding, claim))
+    smaller = list(_smaller_claim(finding, claim)) if isinstance(finding, InsufficientStorageCapacity) else []
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
     volume = volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=False)
@@ -88,20 +88,15 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
     yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by)
 
 
-def _smaller_claim(
-    finding: NoMatchingVolume | InsufficientStorageCapacity, claim: PersistentVolumeClaim
-) -> Iterator[s.Step]:
+def _smaller_claim(finding: InsufficientStorageCapacity, claim: PersistentVolumeClaim) -> Iterator[s.Step]:
     """Yield the claim with a request as large as the largest volume in reach."""
-    if isinstance(finding, InsufficientStorageCapacity):
-        largest = finding.largest
-    else:
-        largest = max((candidate.capacity for candidate in finding.nearest if candidate.lost == "too-small"), default=0)
+    largest = finding.largest
     if largest * LEAST_CLAIM_SHARE < finding.claim.requested or largest >= finding.claim.requested:
         return
     size = format_quantity(largest, Unit.BYTE)
     requests = {**claim.spec.resources.requests, "storage": size}
     smaller = replace(claim, spec=replace(claim.spec, resources=replace(claim.spec.resources, requests=requests)))
-    title = f"lower the request of claim {claim.key} to {size}"
+    title = f"delete and recreate claim {claim.key} with {size}"
     yield s.ObjectStep(title=title, cost=s.Cost.CONSTRAINT, objects=(smaller,))
 
 
@@ -146,7 +141,7 @@ def _fewer_volumes(finding: VolumeLimitExceeded, place: Candidate) -> Iterator[s
 # --- volumes that would fit
 
 
-def free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentVolume | None:
+def _free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentVolume | None:
     """Return the volume that the volume controller would bind to the claim: one that names it, or the smallest that
     fits."""
     try:
@@ -156,7 +151,7 @@ def free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentV
     return next(iter((*search.prebound.values(), *search.fitting)), None)
 
 
-def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
+def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
     """Yield volumes that were bound to deleted claims and fit this claim."""
     storage = snapshot.storage
     for volume in storage.volumes_of(claim.storage_class):
@@ -176,22 +171,43 @@ def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterat
             return
 
 
-def _with_modes(claim: PersistentVolumeClaim, place: Candidate, *, at_once: bool) -> Iterator[s.RecreateClaim]:
-    """Yield the claim with the access modes of the first free volume that meets everything else; bound `at_once`, or
-    with the pod."""
-    for volume in place.snapshot.storage.volumes_of(claim.storage_class):
-        modes = volume.spec.access_modes
-        if {*claim.spec.access_modes} <= {*modes}:
-            continue
-        kept = tuple(mode for mode in claim.spec.access_modes if mode in modes) or modes[:1]
-        new_claim = replace(_anew(claim, place), spec=replace(claim.spec, access_modes=kept))
+def _like_a_volume(claim: PersistentVolumeClaim, place: Candidate, *, at_once: bool) -> Iterator[s.RecreateClaim]:
+    """Yield the claim as the free volume needs it that differs least: with its access modes, its size, or, if no driver
+    provisions volumes of the claim's class, its class. It is bound `at_once`, or with the pod."""
+    storage = place.snapshot.storage
+    storage_class = storage.classes.get(claim.storage_class)
+    is_static = storage_class is None or not storage_class.can_provision
+    found: list[s.RecreateClaim] = []
+    for volume in storage.volumes.values() if is_static else storage.volumes_of(claim.storage_class):
+        modes, spec, differs = volume.spec.access_modes, claim.spec, list[str]()
+        if not {*spec.access_modes} <= {*modes}:
+            if not modes:
+                continue  # an invalid volume, which the API server would refuse
+            spec = replace(spec, access_modes=tuple(mode for mode in spec.access_modes if mode in modes) or modes[:1])
+            differs.append(joined(spec.access_modes))
+        if volume.size_in_bytes < claim.size_in_bytes <= volume.size_in_bytes * LEAST_CLAIM_SHARE:
+            size = format_quantity(volume.size_in_bytes, Unit.BYTE)
+            requests = {**spec.resources.requests, "storage": size}
+            spec = replace(spec, resources=replace(spec.resources, requests=requests))
+            differs.append(size)
+        is_renamed = volume.spec.storage_class_name != claim.storage_class
+        if is_renamed:
+            spec = replace(spec, storage_class_name=volume.spec.storage_class_name)
+        new_claim = replace(_anew(claim, place), spec=replace(spec, volume_name=""))
         try:
             fits = VolumeSearch(new_claim, Storage(volumes={volume.name: volume}), attributes_classes=True).fitting
         except SearchError:
             return
-        if fits:
-            yield s.RecreateClaim(claim=new_claim, modes_of=volume.name, is_bound_at_once=at_once)
-            return
+        if fits and (differs or is_renamed):
+            recreated = s.RecreateClaim(
+                claim=new_claim,
+                like=volume.name,
+                differs=tuple(differs),
+                is_renamed=is_renamed,
+                is_bound_at_once=at_once,
+            )
+            found.append(recreated)
+    yield from sorted(found, key=lambda step: (len(step.differs), step.is_renamed))[:1]
 
 
 def _bound_claims(claim: PersistentVolumeClaim, place: Candidate) -> Iterator[s.UseClaim]:
@@ -398,7 +414,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
     storage = snapshot.storage
     named = storage.volumes.get(claim.spec.volume_name)
     usable = named is not None and (named.spec.claim_ref is None or is_bound_to(named, claim))
-    volume = named if usable else None if claim.spec.volume_name else free_volume(claim, snapshot)
+    volume = named if usable else None if claim.spec.volume_name else _free_volume(claim, snapshot)
     if volume is not None:
         title = f"bind claim {claim.key} to volume {volume.name}"
         yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(bound_claim(claim, volume.name),))
@@ -406,7 +422,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
         default = default_class(storage.classes.values())
         if volume is None and default is not None and default.can_provision:
             yield _of_class(claim, default)
-    elif finding.cause in ("class-missing", "no-class"):
+    elif finding.cause in ("class-missing", "no-class", "static"):
         may_set = place.situation.scheduler.release.enabled("RetroactiveDefaultStorageClass")
         for step in _with_classes(claim, storage, is_bindable=volume is not None):
             if may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
@@ -416,10 +432,10 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
             else:
                 yield step
     if not claim.spec.volume_name and volume is None:
-        for released_volume in released_volumes(claim, snapshot):
+        for released_volume in _released_volumes(claim, snapshot):
             yield replace(released_volume, claim=bound_claim(claim, released_volume.volume.name))
     if volume is None and not claim.spec.volume_name:
-        yield from _with_modes(claim, place, at_once=True)
+        yield from _like_a_volume(claim, place, at_once=True)
     if volume is None:
         own = f"{claim.metadata.namespace}-{claim.name}"
         name = (claim.spec.volume_name or own) if named is None else own
@@ -513,7 +529,7 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
     else:
         usable = (storage_class for storage_class in classes.values() if storage_class.can_provision)
         yield from (_of_class(claim, storage_class) for storage_class in islice(usable, 1))
-    if claim.storage_class and not is_bindable:
+    if claim.storage_class and not is_bindable and not storage.volumes_of(claim.storage_class):
         title = f"create storage class {claim.storage_class}"
         yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(_new_class(claim.storage_class),))
 

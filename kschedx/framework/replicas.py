@@ -31,7 +31,14 @@ from kschedx.framework.interface import (
 from kschedx.framework.runtime import Framework, is_out_of_bounds, verdicts_of
 from kschedx.framework.status import MAX_NODE_SCORE, Code
 from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, distinct, each_cluster_row
+from kschedx.snapshot.columns import (
+    BoolArray,
+    ClusterRow,
+    ClusterRows,
+    IntArray,
+    distinct,
+    each_cluster_row,
+)
 from kschedx.snapshot.moving import Steps
 from kschedx.snapshot.nodes import NodeTable
 
@@ -43,6 +50,8 @@ FEW_TIES = 16
 """If fewer nodes share the highest total, nodes with the next lower totals are evaluated ahead as well."""
 FEW_MOVES = 500
 """Up to this number of moves, sorting their nodes costs less than counting over all nodes."""
+FEW_CHANGES = 10
+"""If more than this fraction of the nodes has changed, a decision from the start costs less."""
 EACH = 1_000
 """The number of replicas between two updates of the progress."""
 _ERROR = Code.ERROR  # looking up an enum member is slow
@@ -63,6 +72,14 @@ class _Normalized(Struct):
     weighted: IntArray
     extremes: tuple[int, int] | None = None
     """The lowest and the highest raw score of the feasible nodes."""
+
+
+class _SumScore(Struct):
+    """A plugin that scores a node by sums over its pods."""
+
+    plugin: ScorePlugin
+    weight: int
+    scorer: Callable[[NodeTable], IntArray]
 
 
 class _Followed(Struct):
@@ -104,8 +121,12 @@ class Standing:
         self.framework, self._pod, self._row, self.state = framework, pod, row, state.clone()
         self._rows = filtering.nodes.rows
         self._filters: list[tuple[FilterPlugin, Room | None]] = []
-        self._scores: list[tuple[Callable[[NodeTable], IntArray], int]] = []
-        """Score functions that read sums, with their weights; `_filters` are the Filter plugins that do."""
+        self._scores: list[_SumScore] = []
+        """Score plugins that read sums; `_filters` are the Filter plugins that do."""
+        self._node_filters: list[FilterPlugin] = []
+        self._node_scores: list[tuple[ScorePlugin, int]] = []
+        """Score plugins that read only the node and do not normalize, with their weights; `_node_filters` are the
+        Filter plugins that read only the node."""
         self.fixed: list[_Normalized] = []
         self.is_refused = np.ones(count, dtype=np.bool_)
         """Whether a plugin rejects the node regardless of moves."""
@@ -120,6 +141,7 @@ class Standing:
         self.taken = np.zeros(count, dtype=np.int64)
         """(node,) replicas that are counted and not yet in the table of nodes."""
         self._ahead = _Ahead(count)
+        self._resized = framework.nodes.cluster.resized
         self._read_filters(filtering)
         self._read_scores(scoring)
 
@@ -135,6 +157,8 @@ class Standing:
                 self._filters.append((plugin, plugin.room(self.state, self._pod, self.framework.nodes)))
                 self.is_full[self._rows] |= column.codes != 0
                 rejections -= column.codes != 0
+            elif column.runs:
+                self._node_filters.append(column.plugin)
         self.is_refused[self._rows] = rejections != 0
 
     def _read_scores(self, scoring: Scoring) -> None:
@@ -146,20 +170,26 @@ class Standing:
                 if not (column.is_sum and column.plugin.reads_sums):
                     raise NotFollowedError
                 scorer = column.plugin.scorer(self.state, self._pod, self.framework.nodes)
-                self._scores.append((scorer, column.weight))
+                self._scores.append(_SumScore(column.plugin, column.weight, scorer))
                 self._score[self._rows] += column.raw.astype(np.int64) * column.weight
-            elif not column.is_sum:
+            elif column.is_sum:
+                self._node_scores.append((column.plugin, column.weight))
+            else:
                 raw = np.zeros(len(self.sum), dtype=np.int64)
                 raw[self._rows] = column.raw
                 self.fixed.append(_Normalized(column.plugin, column.weight, raw, raw))
 
     def catch_up(self, steps: Steps) -> None:
-        """Include the moves since the last update. Raises `NotFollowedError` if a node has changed."""
+        """Include the moves since the last update. Raises `NotFollowedError` if a plugin fails on a changed node, if
+        many nodes have changed, or more than nodes and pods."""
         if self.seen == len(steps):
             return
         _, nodes, signs = steps.since(self.seen)
         if not signs.all():
-            raise NotFollowedError
+            is_many = np.count_nonzero(signs == 0) > len(self.sum) // FEW_CHANGES
+            if is_many or nodes.max() >= len(self.sum):
+                raise NotFollowedError
+            self._read_nodes(ClusterRows(distinct(nodes[signs == 0])))
         moved = ClusterRows(np.bincount(nodes).nonzero()[0] if len(nodes) > FEW_MOVES else distinct(nodes))
         rows = ClusterRows(moved[~self.is_refused[moved]])
         if len(rows):
@@ -172,6 +202,35 @@ class Standing:
             for row in each_cluster_row(ClusterRows(later[~self._ahead.is_known[later]])):
                 del self._ahead.later[row]
         self.seen = len(steps)
+
+    def _read_nodes(self, rows: ClusterRows) -> None:
+        """Read changed nodes again, except for what depends on sums over their pods."""
+        part, state, pod = self.framework.nodes.at(rows), self.state, self._pod
+        is_refused = ~np.isin(rows, self._rows)
+        for plugin in self._node_filters:
+            codes = verdicts_of(plugin, state, pod, part).codes
+            if (codes == _ERROR).any():
+                raise NotFollowedError
+            is_refused |= codes != 0
+        self.is_refused[rows] = is_refused
+        self.sum[rows] = self._score[rows]
+        for score_plugin, weight in self._node_scores:
+            self.sum[rows] += _in_bounds(score_plugin.score(state, pod, part)) * weight
+        for fixed in self.fixed:
+            raw = fixed.plugin.score(state, pod, part)
+            if not np.array_equal(fixed.raw[rows], raw):
+                fixed.raw[rows], fixed.extremes = raw, None
+        if self._resized == self.framework.nodes.cluster.resized:
+            return
+        self._resized = self.framework.nodes.cluster.resized
+        for plugin, room in self._filters:
+            if room is not None:
+                again = plugin.room(state, pod, part)
+                if again is None:
+                    raise NotFollowedError
+                room.limit[rows] = again.limit
+        for score in self._scores:
+            score.scorer = score.plugin.scorer(state, pod, self.framework.nodes)
 
     def place(self, node: ClusterRow, totals: IntArray) -> tuple[bool, int]:
         """Count a replica on the node. Return whether that changes if it is full, and the change of its score. `totals`
@@ -254,12 +313,16 @@ class Standing:
             if (codes == _ERROR).any():
                 raise NotFollowedError
             is_full |= codes != 0
-        for scores_of, weight in self._scores:
-            raw = scores_of(nodes)
-            if raw.view(np.uint64).max() > MAX_NODE_SCORE:  # or below 0
-                raise NotFollowedError
-            score += raw * weight
+        for each_score in self._scores:
+            score += _in_bounds(each_score.scorer(nodes)) * each_score.weight
         return is_full, score
+
+
+def _in_bounds(scores: IntArray) -> IntArray:
+    """Return the scores. Raises `NotFollowedError` if one is outside 0..100."""
+    if scores.view(np.uint64).max(initial=0) > MAX_NODE_SCORE:  # or below 0
+        raise NotFollowedError
+    return scores
 
 
 class Replicas:
@@ -361,11 +424,12 @@ class Replicas:
         return True
 
     def place_many(
-        self, count: int, pick: Pick, ties: list[ClusterRows] | None, seen: Callable[[int], None]
+        self, count: int, pick: Pick, ties: list[ClusterRows] | None, seen: Callable[[int], None], *, ends: bool
     ) -> tuple[ClusterRows, bool]:
         """Place up to `count` replicas, which are in the table of nodes only after the last. Return their nodes, and
         False if the next one must be decided by itself. `ties` gets the nodes that share the highest total, of which
-        `pick` picks one; `seen` gets the number of replicas so far."""
+        `pick` picks one; `seen` gets the number of replicas so far. If the series `ends` with them, the last one is
+        left to `Standing.catch_up`."""
         nodes, placed, goes_on = np.empty(count, dtype=np.int64), 0, True
         taken = self._standing.taken
         while goes_on and placed < count:
@@ -379,7 +443,7 @@ class Replicas:
             nodes[placed] = node
             placed += 1
             taken[node] += 1
-            goes_on = self.place(node)
+            goes_on = not (ends and placed == count) and self.place(node)
             if placed % EACH == 0:
                 seen(placed)
         taken[:] = 0

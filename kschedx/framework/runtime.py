@@ -58,7 +58,7 @@ def request_options(release: Release) -> RequestOptions:
     )
 
 
-def seen_by(release: Release, snapshot: Snapshot) -> Snapshot:
+def _seen_by(release: Release, snapshot: Snapshot) -> Snapshot:
     """Return the cluster as kube-scheduler has it in its cache."""
     return snapshot.with_finished_pods if release.behaviour.finished_pods_are_counted else snapshot
 
@@ -77,7 +77,7 @@ class Framework:
         """`ask` calls the configured extenders; without it, they are not called."""
         self.profile = profile
         self.config = config
-        self.snapshot = seen_by(release, snapshot)
+        self.snapshot = _seen_by(release, snapshot)
         self.release = release
         self.nodes: NodeTable = self.snapshot.nodes(request_options(release))
         self._plugins: dict[str, Plugin] = {}

@@ -277,7 +277,7 @@ class EquivalenceClass:
             scores = scored if isinstance(scored, Scores) else self._scoring.scores(partial(self._table, scored))
             cycle = replace(cycle, scores=scores)
             if self._steps is None and len(cycle.choice) == 1:
-                cycle = replace(cycle, dry_steps=run_dry_steps(framework, self._state, pod, cycle.choice[0]))
+                cycle = replace(cycle, dry_steps=_run_dry_steps(framework, self._state, pod, cycle.choice[0]))
         return cycle if self._extended is None else self._extended.judged(cycle)
 
     def _shared_decision(self, pod: Pod) -> Decision:
@@ -575,7 +575,7 @@ def after_binding(framework: Framework, pod: Pod, node: ClusterRow) -> Iterator[
         yield plugin.bound(state, pod, node)
 
 
-def run_dry_steps(
+def _run_dry_steps(
     framework: Framework, state: CycleState, pod: Pod, node: ClusterRow
 ) -> tuple[tuple[str, Status], ...]:
     """Return what Reserve, Permit, PreBind, Bind, and PostBind would do on the chosen node; nothing changes."""

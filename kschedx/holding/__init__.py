@@ -29,7 +29,7 @@ OWNERS: Mapping[str, tuple[str, str]] = {
 """Prefix to the owner of such gates, and the command or place that shows the cause."""
 
 
-def gates_of_others(pod: Pod) -> Iterator[Gate]:
+def _gates_of_others(pod: Pod) -> Iterator[Gate]:
     """Yield the pod's gates, without Kueue's own two: these are reported with its Workload."""
     for gate in pod.spec.scheduling_gates:
         if gate.name in (ADMISSION_GATE, TOPOLOGY_GATE):
@@ -58,7 +58,7 @@ def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
     names = {profile.scheduler_name for profile in scheduler.config.profiles}
     return Holding(
         kueue=_held_by_kueue(snapshot, pod, attempt),
-        gates=tuple(gates_of_others(pod)),
+        gates=tuple(_gates_of_others(pod)),
         scheduler=None if pod.spec.scheduler_name in names else other_scheduler(snapshot, pod),
         group=pod_group_of(scheduler, cycle, attempt),
         pools=tuple(_device_pools(snapshot, pod)),

@@ -23,6 +23,7 @@ from kschedx.holding.model import (
     WorkloadState,
 )
 from kschedx.kube import kueue as api
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import (
     ClusterQueue,
     Cohort,
@@ -48,7 +49,7 @@ from kschedx.snapshot.snapshot import Snapshot
 # pkg/scheduler/flavorassigner, pkg/podset and pkg/controller/tas of kubernetes-sigs/kueue.
 
 
-def flavor_fits(
+def _flavor_fits(
     snapshot: Snapshot, pod: Pod, workload: Workload, queue: ClusterQueue | None, attempt: Attempt
 ) -> Iterator[FlavorFit]:
     """Yield a result for each flavor that the pod can get: its assigned flavors, else all of its queue."""
@@ -141,7 +142,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
     if workload is None:
         kueue = Kueue(state=WorkloadState.NO_WORKLOAD, queue=queue_name, is_gated=True)
         return _incomplete_group(snapshot, pod, kueue)
-    run = kueue_state(snapshot)
+    run = _kueue_state(snapshot)
     local = _local_queue(snapshot, pod.metadata.namespace, workload.spec.queue_name)
     admission = workload.status.admission
     named = admission.cluster_queue if admission else local.spec.cluster_queue if local else ""
@@ -188,7 +189,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         )
     if state in (WorkloadState.FINISHED, WorkloadState.NO_QUEUE):
         return kueue
-    return replace(kueue, fits=tuple(flavor_fits(snapshot, pod, workload, cluster_queue, attempt)))
+    return replace(kueue, fits=tuple(_flavor_fits(snapshot, pod, workload, cluster_queue, attempt)))
 
 
 def _incomplete_group(snapshot: Snapshot, pod: Pod, kueue: Kueue) -> Kueue:
@@ -203,7 +204,7 @@ def _incomplete_group(snapshot: Snapshot, pod: Pod, kueue: Kueue) -> Kueue:
     return replace(kueue, group=name, group_pods=number, group_total=int(total)) if number < int(total) else kueue
 
 
-def kueue_state(snapshot: Snapshot) -> Run:
+def _kueue_state(snapshot: Snapshot) -> Run:
     """Return Kueue's state before its next cycle, computed once per snapshot."""
     cached = vars(snapshot)
     if "_kueue" not in cached:
@@ -324,11 +325,9 @@ def _said(
         ):
             yield Said(type=kind, status=condition.status, reason=condition.reason, message=condition.message)
     for owner in (local, queue):
-        for condition in owner.status.conditions if owner is not None else ():
-            if condition.type == "Active" and condition.status == "False":
-                yield Said(
-                    type=condition.type, status=condition.status, reason=condition.reason, message=condition.message
-                )
+        inactive = condition_of(owner.status.conditions, "Active", "False") if owner is not None else None
+        if inactive is not None:
+            yield Said(type=inactive.type, status=inactive.status, reason=inactive.reason, message=inactive.message)
 
 
 class _Sharing(TypedDict, total=False):

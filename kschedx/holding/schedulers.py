@@ -22,6 +22,7 @@ from kschedx.kube.autoscalers import (
     HAMI_PHASE,
     HAMI_REGISTER,
     HAMI_SCHEDULER,
+    OF_OBJECTS,
     TASK_GROUP,
     TASK_GROUPS,
     YUNIKORN_APPLICATION,
@@ -73,7 +74,7 @@ def conditions(told: Iterable[Condition]) -> tuple[Said, ...]:
     )
 
 
-def queues_of(snapshot: Snapshot, scheduler: str, pod: Pod, queue: str) -> tuple[SchedulerQueue, ...]:
+def _queues_of(snapshot: Snapshot, scheduler: str, pod: Pod, queue: str) -> tuple[SchedulerQueue, ...]:
     """Return the queue that the pod or its group names and those above it, the nearest first; empty if none is
     known."""
     find = {"Volcano": _volcano, "KAI": _kai, "Run:ai": _kai, "Koordinator": _koordinator, "YuniKorn": _yunikorn}
@@ -251,7 +252,7 @@ def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
 # pkg/util/reservation of koordinator-sh/koordinator.
 
 
-def rooms_for(snapshot: Snapshot, pod: Pod) -> Iterator[ReservedRoom]:
+def _rooms_for(snapshot: Snapshot, pod: Pod) -> Iterator[ReservedRoom]:
     for reservation in sorted(snapshot.of(Reservation), key=lambda item: item.metadata.name):
         if any(_is_meant(owner, pod) for owner in reservation.spec.owners):
             status = reservation.status
@@ -284,7 +285,7 @@ def _names(reference: ObjectReference, namespace: str, name: str, uid: str) -> b
     return is_named and (not uid or reference.uid in ("", uid))
 
 
-def moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
+def _moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
     """Yield the jobs that move the pod, with their own messages."""
     for job in sorted(snapshot.of(PodMigrationJob), key=lambda job: job.metadata.name):
         named = job.spec.pod_ref
@@ -427,19 +428,19 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
     named = group.metadata.name if group is not None else _group_name(pod)
     running, members = _members(snapshot, pod, named) if named else (0, 0)
     in_group = group.spec.queue if group is not None else ""
-    queues = queues_of(snapshot, known.title, pod, in_group or _mark(pod, known.queue_marks))
+    queues = _queues_of(snapshot, known.title, pod, in_group or _mark(pod, known.queue_marks))
     nearest = queues[0] if queues else SchedulerQueue(name=in_group or _mark(pod, known.queue_marks))
     scheduler = OtherScheduler(
         name=pod.spec.scheduler_name,
         title=known.title,
         look_at=known.look_at,
         group=f"{pod.metadata.namespace}/{named}" if named else "",
-        said=(*_said_of(snapshot, pod), *moves_of(snapshot, pod), *_said_of_group(group), *nearest.said),
+        said=(*_said_of(snapshot, pod), *_moves_of(snapshot, pod), *_said_of_group(group), *nearest.said),
         queue=nearest.name,
         queue_state=nearest.state,
         queue_shares=nearest.shares,
         queues_above=queues[1:],
-        rooms=tuple(rooms_for(snapshot, pod)) if known.title == "Koordinator" else (),
+        rooms=tuple(_rooms_for(snapshot, pod)) if known.title == "Koordinator" else (),
         shared=tuple(_shared_devices(snapshot, pod)) if known.title == "HAMi" else (),
         application=_mark(pod, known.application_marks),
         min_member=_least(pod),
@@ -450,6 +451,10 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         look_at = shell_command(f"{known.look_at} {{}} -n {{}}", named, group.metadata.namespace)
         least = group.spec.min_member
         return replace(scheduler, look_at=look_at, phase=group.status.phase, min_member=least)
+    if named and known.record is not None:
+        is_object = _mark(pod, OF_OBJECTS) == named
+        look_at = shell_command(f"{known.look_at} {{}} -n {{}}", named, pod.metadata.namespace)
+        return replace(scheduler, look_at=look_at if is_object else "the events of the pod")
     return _with_task_group(snapshot, pod, known, scheduler) if scheduler.application else scheduler
 
 

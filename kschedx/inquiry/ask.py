@@ -16,7 +16,7 @@ from kschedx.explain.subject import Subject, stored
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, key_of, title
-from kschedx.inquiry.pod import Admit, WithoutDecision, explain
+from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
 from kschedx.inquiry.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
@@ -107,6 +107,18 @@ class Inquiry(Struct, frozen=True, kw_only=True):
     def is_stopped(self, found: Written) -> bool:
         """Return whether the workload creates no pods, for a reason of its own."""
         return found.workload is not None and workload_lifecycle(self.clusters.before, found.workload) is not None
+
+    def is_held(self, found: Written) -> bool:
+        """Return whether the workload of the cluster creates no pods, or no more, for a reason of its own."""
+        is_stored = found.document is None
+        return bool(found.workload and state_of(self.clusters.before, found.workload, is_stored=is_stored))
+
+    def is_disputed(self, found: Found, node: str | None) -> bool:
+        """Return whether the cluster reports that a pod which fits the node has none, without changes that explain
+        it."""
+        read = self.clusters.read
+        is_changed = read is not self.clusters.applied
+        return isinstance(found, Pod) and not is_changed and bool(node and objection(read, found, self.setup, node))
 
     def refused(self, found: Written, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
         """Return the answer of `WithoutDecision.refused`. `count` is the number of refused pods, by default all missing

@@ -33,6 +33,7 @@ from kschedx.render.states import (
     state_document,
 )
 from kschedx.results import Shown
+from kschedx.snapshot.events import TRIGGERED_SCALE_UP
 
 if TYPE_CHECKING:
     from kschedx.explain.cause_kinds import VirtualNode
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from kschedx.inquiry.fix import Fix
     from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
-
 
 MOST_GATED = 2
 """The maximum number of pods of a group with scheduling gates that a title names."""
@@ -135,9 +135,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     remedies: Callable[[], tuple[Fix, ...]] | None = None
     """Return the fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
     setup: Setup | None = None
-    """With a setup, fixes may create pods, and are tried on the whole cluster unless `is_tried_alone`."""
-    is_tried_alone: bool = False
-    """Whether fixes are tried on the pod alone."""
+    """With a setup, fixes may create pods, and are tried on the whole cluster."""
     before: Snapshot | None = None
     """The cluster without the manifests in question; None if there are none."""
 
@@ -188,8 +186,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @property
     def is_scaled_up(self) -> bool:
-        """Whether an autoscaler adds a node for the pod."""
-        return any(scaling.adds_node for scaling in self.scalings) and self.autoscaler_down is None
+        """Whether an autoscaler adds a node for the pod, or reports that it does."""
+        event = None if self.autoscalers else self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
+        is_reported = event is not None and event.reason == TRIGGERED_SCALE_UP
+        return (is_reported or any(scaling.adds_node for scaling in self.scalings)) and self.autoscaler_down is None
 
     @cached_property
     def autoscaler_down(self) -> ComponentDown | None:
@@ -282,7 +282,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return (recreated,)
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
         fixes = tuple(self._for_group(Fix.of(fix, owner, pod, is_stored=is_stored)) for fix in tried)
-        before = self.before or (None if self.setup is None or self.is_tried_alone else self.setup.snapshot)
+        before = self.before or (None if self.setup is None else self.setup.snapshot)
         fixes = tuple(fix.with_claims_of(owner, pod, before, self.cycle.snapshot) for fix in fixes)
         by_hand = all(fix.adds_node for fix in fixes)
         room = self._room(owner) or (self._room(owner, with_changes_of_pod=True) if by_hand else ())
@@ -444,16 +444,15 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.explain.diagnosis import Diagnosis
         from kschedx.explain.root_causes import root_causes
         from kschedx.inquiry.fix import Fix, admin_access
-        from kschedx.kube.escaping import shell_command
+        from kschedx.kube.escaping import shell_command, why_command
         from kschedx.render.wording import listed
 
         pod = self.cycle.pod.metadata
         for cause in root_causes(Diagnosis(self.cycle)):
             match cause:
                 case MatchingPodPending():
-                    namespace, _, name = cause.pod.partition("/")
-                    command = shell_command("kschedx why pod/{} -n {}", name, namespace)
-                    yield Fix.untried(f"make room for {cause.pod} first, which this pod follows", commands=(command,))
+                    title = f"make room for {cause.pod} first, which this pod follows"
+                    yield Fix.untried(title, commands=(why_command(cause.pod),))
                 case SelectorOfNamespace(namespace=namespace, annotation=annotation):
                     emptied = f"kubectl annotate namespace {{}} {annotation}= --overwrite"
                     commands = [shell_command(emptied, namespace)]
@@ -524,7 +523,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.fixes.ranking import TrialOutcome
         from kschedx.inquiry.fix import Fix
 
-        if self.setup is None or self.is_tried_alone or self.gang is not None:
+        if self.setup is None or self.gang is not None:
             return lambda fix: TrialOutcome()
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
 
@@ -557,7 +556,14 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         snapshot = with_bound_pods(snapshot, placed)
         pod = snapshot.pods[snapshot.pods.rows[lacking[0]]]
         scheduler = self.scheduler.on(snapshot)
-        owner, fixes = template_owner(snapshot, pod), find_fixes(scheduler, scheduler.schedule(pod, self.cycle.profile))
+        owner, members = template_owner(snapshot, pod), {member.pod for member in gang.waiting}
+        fixes = [
+            fix
+            for fix in find_fixes(scheduler, scheduler.schedule(pod, self.cycle.profile))
+            if not any(
+                change.delete and f"{change.target.namespace}/{change.target.name}" in members for change in fix.changes
+            )
+        ]
         if len(lacking) == 1:
             return tuple(Fix.of(fix, owner, pod) for fix in fixes)
         whole = []
@@ -645,7 +651,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return Explanation(cycle, scheduler, self.first_notes, autoscalers=self.autoscalers)
 
     def records(self) -> list[dict[str, object]]:
-        """Return a row for each node that reached Filter, with its total if the pod fits."""
+        """Return a row for each node that reached Filter, with its total if the pod fits. Nodes with a total come
+        first, since polars infers a column's type from its first rows."""
         cycle = self.cycle
         if cycle.filter is None or cycle.nodes is None:
             return []
@@ -663,7 +670,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                     "total": totals.get(name),
                 }
             )
-        return all_records
+        return sorted(all_records, key=lambda record: record["total"] is None)
 
     def to_dict(self) -> dict[str, object]:
         """Return the Explanation document as plain dicts, lists, strings, and integers."""

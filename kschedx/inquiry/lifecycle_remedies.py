@@ -16,7 +16,7 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workloads import SCALED, workload_of
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
-from kschedx.explain.subject import Subject
+from kschedx.explain.subject import Subject, stored
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.changes import pointer
 from kschedx.fixes.dead_end import gate_of_controller
@@ -32,7 +32,7 @@ from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, merged_fi
 from kschedx.inquiry.workload_lifecycle import replica_sets_of
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.documents import Target
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -74,6 +74,8 @@ from kschedx.render.wording import listed
 Manifest = Mapping[str, object]
 
 MOST_FIXES = 3
+MOST_OF_ANOTHER = 2
+"""Fixes of the pending pod for which another waits."""
 _ATTACHED = re.compile(r"Multi-Attach error|already (exclusively )?attached|already used by pod")
 _NO_REQUEST = re.compile(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
 _NO_METRICS = re.compile(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
@@ -84,6 +86,10 @@ _FOR_ALL = re.compile(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
 _NO_FINALIZERS: Mapping[str, object] = {"metadata": {"finalizers": None}}
 _NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
+
+
+def _repaired(node: str) -> Fix:
+    return Fix.untried(f"repair {node}, or delete the node if its machine is gone")
 
 
 class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
@@ -117,6 +123,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 phrase = f"{reason} {message}"
                 advice = next((advised for words, advised in REJECTIONS if re.search(words, phrase)), "")
                 yield Fix.untried(advice.format(node=listed(nodes, 3))) if advice else None
+            case RolloutStalled(nodes=nodes) if nodes:
+                yield from map(_repaired, nodes)
             case RolloutStalled(seconds=0):
                 yield from self._rolled_back()
             case Suspended(kind=kind, queue=queue, field=field) if not queue:
@@ -149,7 +157,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     def _of_pod(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:
             case OnLostNode(node=node):
-                yield Fix.untried(f"repair {node}, or delete the node if its machine is gone")
+                yield _repaired(node)
             case KeptBySidecar(running=running):
                 native = f"run {running} as an init container with restartPolicy Always"
                 yield Fix.untried(f"{native}: it ends with the Job's other containers")
@@ -185,9 +193,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case WaitingForKubelet():
                 yield from self._starting(lifecycle)
             case ComponentDown(component=component, pods=pods, is_pending=True):
-                namespace, _, name = pods[0].partition("/")
-                command = shell_command("kschedx why pod/{} -n {}", name, namespace)
-                yield Fix.untried(f"make room for {pods[0]} first: {component} has no node", commands=(command,))
+                title = f"make room for {pods[0]} first: {component} has no node"
+                yield Fix.untried(title, commands=(why_command(pods[0]),))
             case Contradicted(message=message):
                 failed = extender_failure(message)
                 yield None if failed is None else Fix.untried(failed.advice)
@@ -201,11 +208,13 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 return
 
     def _started_other(self, key: str) -> Iterator[Fix | None]:
-        """Yield fixes for another pod, which a kubelet does not run."""
+        """Yield fixes for another pod, which a kubelet does not run or which fits no node."""
         row = self.snapshot.pods.rows.get(key)
         state = None if row is None else pod_lifecycle(self.snapshot, self.snapshot.pods[row])
         if row is not None and isinstance(state, WaitingForKubelet):
             yield from replace(self, pod=self.snapshot.pods[row])._starting(state)
+        elif row is not None and row in self.snapshot.pods.pending and state is None:
+            yield from self.explain(stored(self.snapshot, key), self.setup).fixes[:MOST_OF_ANOTHER]
 
     # --- states of the workload
 
@@ -331,7 +340,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             last = state.pods[-1:]
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
             of_pods = tuple(map(self._logs, last))
-            again = f"delete Job {self._maker_name} and create it again: a Job that has failed creates no pods"
+            kind = str((self.maker or {}).get("kind") or "Job")
+            again = f"delete {kind} {self._maker_name} and create it again: a {kind} that has failed creates no pods"
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
             yield Fix.untried(advice.format(node=state.node))
@@ -377,7 +387,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _starting(self, state: WaitingForKubelet) -> Iterator[Fix | None]:
         """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
-        phrase, name = state.message or state.event, self.pod.metadata.name
+        phrase, name = f"{state.message} {state.event}".strip(), self.pod.metadata.name
         start = f"{phrase} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else phrase
         image = next(
             (container.image for container in self.pod.spec.containers if container.name == state.container), ""

@@ -33,6 +33,7 @@ from kschedx.kube.workloads import (
     is_foreign,
     kind_and_group,
     made_of,
+    qualified_kind,
 )
 from kschedx.releases.release import Release
 from kschedx.render.wording import count, listed
@@ -87,7 +88,7 @@ def key_of(manifest: Mapping[str, object]) -> tuple[str, str, str]:
 def title(manifest: Mapping[str, object]) -> str:
     """Return kind and name: `Deployment web`."""
     named = map_at(manifest, "metadata")
-    return f"{manifest.get('kind')} {named.get('name') or named.get('generateName') or ''}"
+    return f"{qualified_kind(manifest)} {named.get('name') or named.get('generateName') or ''}"
 
 
 Manifest = dict[str, object]

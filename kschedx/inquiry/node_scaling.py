@@ -23,7 +23,7 @@ from kschedx.inquiry.fix import Fix
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Node, Pod
 from kschedx.render.states import ComponentDown
-from kschedx.snapshot.events import FAILED_SCALE_UP, RecordedEvent
+from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
 
 if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
@@ -91,7 +91,7 @@ def other_ways(group: str, error: str) -> str:
 
 def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
     """Yield fixes according to the autoscaler's own event, if the cluster's objects do not show its groups."""
-    if event.reason == "TriggeredScaleUp":
+    if event.reason == TRIGGERED_SCALE_UP:
         yield by_autoscaler("wait for cluster-autoscaler: it reports that it adds a node for the pod")
     elif event.reason == FAILED_SCALE_UP:
         ways = other_ways("the node group", event.message)

@@ -9,17 +9,17 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, nearest
 from kschedx.kube.autoscalers import CAPACITY_TYPE
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Selector
-from kschedx.kube.types import Labels, Node
+from kschedx.kube.types import LOST_TAINTS, Labels, Node
 from kschedx.snapshot.columns import each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
 
 _CAPACITY_TYPES = (CAPACITY_TYPE, "eks.amazonaws.com/capacityType", "kubernetes.azure.com/scalesetpriority")
 _SPOT = "cloud.google.com/gke-spot"
-_UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 class Use(Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ def node_rows(table: NodeTable, labels: Selector | None = None, price_of: PriceO
         rows.append(
             NodeRow(
                 name=node.name,
-                status=status_of(node),
+                status=_status_of(node),
                 zone=zone,
                 pool=first_label(of_node, POOL_LABELS),
                 type=type_,
@@ -117,12 +117,11 @@ def _capacity_type(labels: Labels) -> str:
     return first_label(labels, _CAPACITY_TYPES).lower().replace("_", "-").replace("regular", "on-demand")
 
 
-def status_of(node: Node) -> str:
+def _status_of(node: Node) -> str:
     """Return the status as `kubectl get nodes` prints it. A node without conditions, as in handwritten manifests,
     counts as ready."""
-    ready = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "True")
-    tainted = any(taint.key in _UNREADY for taint in node.spec.taints)
-    status = "Ready" if ready == "True" and not tainted else "NotReady"
+    tainted = any(taint.key in LOST_TAINTS for taint in node.spec.taints)
+    status = "Ready" if reports_ready(node.status.conditions) and not tainted else "NotReady"
     return f"{status},SchedulingDisabled" if node.spec.unschedulable else status
 
 

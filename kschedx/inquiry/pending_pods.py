@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice, pairwise
 from typing import TYPE_CHECKING
@@ -24,7 +25,8 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, Json, part_of, to_json
-from kschedx.kube.types import Pod
+from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
+from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import made_of
 from kschedx.render.words.fixes import with_nodes
 from kschedx.simulate.added_nodes import left_over
@@ -70,6 +72,8 @@ class SharedFix(Struct, frozen=True, kw_only=True):
     of: int
     nodes: int = 1
     """The number of added nodes, if the fix adds a node."""
+    zones: tuple[str, ...] = ()
+    """Their zones, if they are in several."""
 
     @property
     def is_enough(self) -> bool:
@@ -82,7 +86,7 @@ class SharedFix(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return self.fix.title if self.nodes == 1 else with_nodes(self.fix.steps, self.nodes)
+        return self.fix.title if self.nodes == 1 else with_nodes(self.fix.steps, self.nodes, self.zones)
 
 
 class PendingStory(Struct, frozen=True, kw_only=True):
@@ -264,10 +268,11 @@ class SharedFixes:
             return replace(pod, spec=replace(pod.spec, preemption_policy="Never"))
 
         run = run_on(with_changed_pods(cluster, changed()), self._simulation.setup)
-        left, nodes = list(left_over(run, rows.tolist())), 1
+        left, zones = list(left_over(run, rows.tolist())), Counter({"": 1})
         if first.added is not None and len(its_own) + 1 == len(fix.steps):
-            nodes, left = _on_more_nodes(run, first, left)
-        return SharedFix(fix=fix, pods=of - len(left), of=of, nodes=nodes)
+            zones, left = _on_more_nodes(run, first, left)
+        several = tuple(sorted(zones)) if len(zones) > 1 else ()
+        return SharedFix(fix=fix, pods=of - len(left), of=of, nodes=zones.total(), zones=several)
 
     def _free_tried(self) -> None:
         """Free the clusters in which fixes were tried, because a framework and its plugins refer to each other."""
@@ -279,22 +284,38 @@ class SharedFixes:
         return self._scene or self._simulation.run.cluster.frozen()
 
 
-def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[int, list[int]]:
-    """Return how many nodes identical to the added one are needed, and the pods without a node even then. The number of
-    new nodes assumes that each gets as many pods as the first."""
+def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[Counter[str], list[int]]:
+    """Return how many nodes identical to the added one are needed in each zone, and the pods without a node even then.
+    Other zones of the cluster are tried for pods that more nodes in the zone of the first one do not help. The number
+    of new nodes assumes that each gets as many pods as the first."""
     template = proposal.added
     assert template is not None, "a node is added"
     offered = less(template, {resource_amount.resource: resource_amount.amount for resource_amount in proposal.taken})
-    taken = run.cluster.snapshot.cluster.index
+    index = run.cluster.snapshot.cluster.index
     names = islice(
-        (name for number in count(2) if (name := f"{template.name}-{number}") not in taken), MOST_ADDED_NODES - 1
+        (name for number in count(2) if (name := f"{template.name}-{number}") not in index), MOST_ADDED_NODES
     )
-    nodes, each = 1, len(run.cluster.pods.on_node(taken[template.name]))
-    while left and each:
-        more = [run.cluster.add_node(another_like(offered, name)) for name in islice(names, -(-len(left) // each))]
-        left = list(left_over(run, left))
-        used = sum(len(run.cluster.pods.on_node(node)) > 0 for node in more)
-        if not used:
-            break
-        nodes += used
-    return nodes, left
+    zone = first_label(template.metadata.labels, ZONE_LABELS)
+    others = _zones_beside(run.cluster.snapshot.cluster.nodes, template) if zone else ()
+    added, each = [(zone, index[template.name])], len(run.cluster.pods.on_node(index[template.name]))
+    before, size = 0, -(-len(left) // max(each, 1))
+    while left and each and len(left) != before:
+        before = len(left)
+        for place in (zone, *others):
+            labels = {key: place if key in ZONE_LABELS else value for key, value in offered.metadata.labels.items()}
+            node = replace(offered, metadata=replace(offered.metadata, labels=labels))
+            helped = 1
+            while left and helped:
+                added += [(place, run.cluster.add_node(another_like(node, name))) for name in islice(names, size)]
+                still = list(left_over(run, left))
+                helped, left = len(left) - len(still), still
+                size = -(-len(left) // each) if helped >= size or not others else 1
+    return Counter(place for place, row in added if len(run.cluster.pods.on_node(row))), left
+
+
+def _zones_beside(nodes: Iterable[Node], template: Node) -> tuple[str, ...]:
+    """Return the other zones in the region of the template."""
+    region = first_label(template.metadata.labels, REGION_LABELS)
+    labels = [node.metadata.labels for node in nodes]
+    zones = {first_label(each, ZONE_LABELS) for each in labels if first_label(each, REGION_LABELS) == region}
+    return tuple(sorted(zones - {"", first_label(template.metadata.labels, ZONE_LABELS)}))

@@ -50,6 +50,7 @@ from kschedx.inquiry.pod_lifecycle import (
 )
 from kschedx.inquiry.target import new_pod
 from kschedx.inquiry.workload_lifecycle import next_rejected, refused, rejected_pods, state_of, unready_reason
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
@@ -131,7 +132,7 @@ def explain(
     """
     is_anothers = is_of_another(subject, setup)
     unknown = None if is_anothers else no_scheduler(subject.snapshot, subject.pod, setup)
-    if (is_anothers or unknown is not None) and (down := other_scheduler_down(subject.snapshot, subject.pod)):
+    if (is_anothers or unknown is not None) and (down := _other_scheduler_down(subject.snapshot, subject.pod)):
         return unscheduled(subject, setup, down, _remedies(subject, setup, down))
     if is_anothers:
         return _of_another(subject, setup)
@@ -330,9 +331,7 @@ def _explained(
     scheduler = scheduler.on(snapshot) if node else scheduler
     cycle = cycle_of(scheduler, pod, profile)
     if node:
-        is_ready = all(
-            condition.status == "True" for condition in subject.pod.status.conditions if condition.type == "Ready"
-        )
+        is_ready = reports_ready(subject.pod.status.conditions)
         why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"
         notes = (on_its_node(cycle, node, why), *notes)
     autoscalers: tuple[NodeAutoscaler, ...] = ()
@@ -386,7 +385,7 @@ def _of_another(subject: Subject, setup: Setup) -> Explanation:
 # Signs that another component decides, or that the decision is not carried out.
 
 
-def other_scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
+def _other_scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
     """Return the pod's scheduler if it is down and has reported nothing about the pod; None for kube-scheduler."""
     name = pod.spec.scheduler_name
     if pod.spec.node_name or pod.status.conditions or name == DEFAULT_SCHEDULER:

@@ -21,15 +21,10 @@ from kschedx.controllers.workloads import (
 from kschedx.explain.cycle_notes import claim_without_node
 from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.decoding import map_at
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
-from kschedx.kube.types import (
-    ContainerStatus,
-    JobController,
-    Namespace,
-    Pod,
-    Taint,
-)
+from kschedx.kube.types import UNREACHABLE, ContainerStatus, JobController, Namespace, Pod, Taint
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
@@ -72,7 +67,6 @@ _CONFIGURATION_REASONS = frozenset(
     }
 )
 """Upstream: pkg/kubelet/kuberuntime/kuberuntime_container.go."""
-_UNREACHABLE = "node.kubernetes.io/unreachable"
 JOB_FAILURES = ("FailureTarget", "Failed")
 JOB_ENDS = ("SuccessCriteriaMet", "Complete", *JOB_FAILURES)
 """The condition types of an ended Job. A Job has the first condition of each outcome until its last pods are gone."""
@@ -197,9 +191,9 @@ def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
     if row is None or pod.status.phase != "Running":
         return None
     node = snapshot.cluster.nodes[row]
-    ready = next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
-    taint = Taint(key=_UNREACHABLE, effect=NO_EXECUTE)
-    if (ready is None or ready.status != "Unknown") and all(taint.key != _UNREACHABLE for taint in node.spec.taints):
+    ready = condition_of(node.status.conditions, "Ready")
+    taint = Taint(key=UNREACHABLE, effect=NO_EXECUTE)
+    if (ready is None or ready.status != "Unknown") and all(taint.key != UNREACHABLE for taint in node.spec.taints):
         return None
     tolerated = [toleration for toleration in pod.spec.tolerations if tolerates(toleration, taint, comparison=False)]
     limits = [toleration.toleration_seconds for toleration in tolerated]
@@ -209,14 +203,7 @@ def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
 
 
 def _resize_held(pod: Pod) -> ResizeHeld | None:
-    condition = next(
-        (
-            condition
-            for condition in pod.status.conditions
-            if (condition.type, condition.status) == (RESIZE_PENDING, "True")
-        ),
-        None,
-    )
+    condition = condition_of(pod.status.conditions, RESIZE_PENDING, "True")
     if condition is None:
         return None
     return ResizeHeld(
@@ -300,11 +287,10 @@ def is_node_lost(snapshot: Snapshot, name: str) -> bool:
 
 def is_ready(pod: Pod) -> bool:
     """Return whether the pod is running according to its status, and its Ready condition is not False."""
-    unready = any(condition.type == "Ready" and condition.status != "True" for condition in pod.status.conditions)
     return (
         pod.status.phase in ("Running", "")
         and bool(pod.spec.node_name)
-        and not unready
+        and reports_ready(pod.status.conditions)
         and not pod.metadata.deletion_timestamp
     )
 
@@ -331,10 +317,7 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         if (named := next((kind for reasons, kind in _BY_REASON if phrase in reasons), None)) is not None:
             waits, reason = named, phrase
             message, event = message or said, event if message else ""
-        elif any(
-            (condition.type, condition.status) == ("PodReadyToStartContainers", "False")
-            for condition in pod.status.conditions
-        ):
+        elif condition_of(pod.status.conditions, "PodReadyToStartContainers", "False") is not None:
             waits = Waits.SANDBOX
     return WaitingForKubelet(
         subject=pod.key,
@@ -357,10 +340,8 @@ def _node_trouble(snapshot: Snapshot, name: str) -> str:
     """Return `node n1 is unreachable: Kubelet stopped posting node status.`; empty without a Ready condition."""
     row = snapshot.cluster.index.get(name)
     conditions = () if row is None else snapshot.cluster.nodes[row].status.conditions
-    ready = next(
-        (condition for condition in conditions if condition.type == "Ready" and condition.status != "True"), None
-    )
-    if ready is None:
+    ready = condition_of(conditions, "Ready")
+    if ready is None or ready.status == "True":
         return ""
     said = f": {ready.message}" if ready.message else ""
     return f"node {name} is {'unreachable' if ready.status == 'Unknown' else 'not ready'}{said}"

@@ -49,7 +49,7 @@ from kschedx.kube.autoscalers import (
     NodeSelectorRequirementWithMinValues,
 )
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.resources import RequestOptions
+from kschedx.kube.resources import SPEC_ALONE
 from kschedx.kube.types import NodeCondition, Pod
 from kschedx.kube.typos import meant_by
 from kschedx.render.wording import count
@@ -58,7 +58,9 @@ MOST_TRIALS = 8
 MOST_REMEDIES = 3
 MOST_TYPES = 4
 """Instance types for which a limit is raised, smallest first."""
-_NO_CAPACITY = re.compile(r"insufficient ?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE)
+_NO_CAPACITY = re.compile(
+    r"insufficient ?(instance ?)?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE
+)
 
 
 class _Trial(Struct, frozen=True, kw_only=True):
@@ -324,13 +326,10 @@ def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Itera
         for name, (amount, wanted) in short.items():
             if amount <= 0 or amount * LEAST_SHARE < wanted or name == "pods":
                 return
-            changed = changed and pod_edits.requesting(changed, name, amount, _OPTIONS)
+            changed = changed and pod_edits.requesting(changed, name, amount, SPEC_ALONE)
             asked.append((name, amount))
         if changed is not None and asked:
             yield _Trial(step=request_at_most(asked), pod=changed)
-
-
-_OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
 
 
 def _short(asked: Amounts, daemons: Amounts, instance_type: InstanceType) -> dict[str, tuple[int, int]]:

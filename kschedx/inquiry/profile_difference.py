@@ -48,7 +48,7 @@ class SetupComparison(Shown, Struct, frozen=True, kw_only=True):
                 part_of(SettingDocument, change, before=change.before or None, after=change.after or None)
                 for change in self.changes
             ),
-            pods=None if self.summary is None else pods_document(self.summary),
+            pods=None if self.summary is None else _pods_document(self.summary),
         )
 
 
@@ -74,8 +74,8 @@ class Comparison(SetupComparison, frozen=True, kw_only=True):
                 "effect": difference.effect.value,
                 "before": difference.before.outcome.value,
                 "after": difference.after.outcome.value,
-                "old_node": difference.old_node,
-                "new_node": difference.new_node,
+                "old_node": difference.old_node or "",
+                "new_node": difference.new_node or "",
                 "plugins": ", ".join(difference.causes),
             }
             for difference in self.differences
@@ -87,11 +87,11 @@ Share = Callable[[Callable[[int], Answers], Sequence[PairPart]], Iterator[Answer
 """Evaluates the parts of a comparison and yields their answers in order."""
 
 
-def one_by_one(work: Callable[[int], Answers], parts: Sequence[PairPart]) -> Iterator[Answers]:
+def _one_by_one(work: Callable[[int], Answers], parts: Sequence[PairPart]) -> Iterator[Answers]:
     yield from map(work, range(len(parts)))
 
 
-def compare_pods(pair: Pair, rows: Sequence[int], left_out: Mapping[str, int], share: Share = one_by_one) -> Summary:
+def compare_pods(pair: Pair, rows: Sequence[int], left_out: Mapping[str, int], share: Share = _one_by_one) -> Summary:
     """Compare the outcomes of the pods in these rows of the snapshot under both setups."""
     pods = pair.snapshot.pods
     pair.prepare()
@@ -173,7 +173,7 @@ def _setup(setup: Setup) -> SetupDocument:
     return SetupDocument(setup.name, setup.release.version, names, setup.unknown_plugin_documents)
 
 
-def pods_document(summary: Summary) -> PodsDocument:
+def _pods_document(summary: Summary) -> PodsDocument:
     return part_of(
         PodsDocument,
         summary,
@@ -290,4 +290,4 @@ def _pods(documents: Sequence[PartDocument]) -> Json:
     )
     # both values are about all pods: every part has leftOut, and the first has nodes if all pods are decided
     nodes = None if whole.undecided else documents[0].get("nodes")
-    return {**to_json(pods_document(whole)), "leftOut": documents[0]["leftOut"], "nodes": nodes}
+    return {**to_json(_pods_document(whole)), "leftOut": documents[0]["leftOut"], "nodes": nodes}

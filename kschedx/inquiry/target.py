@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -25,14 +27,18 @@ from kschedx.inquiry.manifests import (
     written_from,
     written_from_custom_resource,
 )
+from kschedx.inquiry.workload_lifecycle import workload_lifecycle
 from kschedx.kube import custom_resources, kueue
-from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject
+from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, ScaledObject
 from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.snapshot.edits import with_applied
+from kschedx.snapshot.pod_groups import group_name
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.sources.tree import SUFFIXES
 
 if TYPE_CHECKING:
     from kschedx.controllers.workloads import Workload
@@ -49,13 +55,10 @@ _ALIKE = ("Deployment", "ReplicaSet", "ReplicationController", "Job")
 """Kinds whose pods differ only in their names."""
 
 
-FILE_ENDINGS = (".yaml", ".yml", ".json")
-
-
 def is_file(target: str) -> bool:
     """Return whether the target names manifests: standard input, an existing file, or a name that looks like one.
     `deploy/web` is an object even if there is such a file; `./deploy/web` is a file."""
-    if target == "-" or target.endswith(FILE_ENDINGS):
+    if target == "-" or target.endswith(SUFFIXES):
         return True
     return not is_object(target) and Path(target).exists()
 
@@ -135,6 +138,8 @@ def _named(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | Wr
         row = snapshot.pods.rows.get(f"{namespace}/{name}")
         if row is None:
             row = _only_one_of(snapshot, name, namespace)
+        if row is None and (not_created := _of_stateful_set(snapshot, name, namespace)) is not None:
+            return not_created
         if row is None:
             raise InputError(
                 f'no pod "{name}" in namespace "{namespace}"', hint=_nearest_pod(snapshot, name, namespace)
@@ -154,6 +159,13 @@ def _named(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | Wr
         )
     workload: Manifest = msgspec.json.decode(manifest)
     return written_from(snapshot, workload)
+
+
+def _of_stateful_set(snapshot: Snapshot, name: str, namespace: str) -> Written | None:
+    """Return the StatefulSet of a pod that it has not created yet, by the name of the pod."""
+    owner, dash, ordinal = name.rpartition("-")
+    raw = snapshot.workloads.get(("StatefulSet", namespace, owner)) if dash and ordinal.isdecimal() else None
+    return None if raw is None else written_from(snapshot, msgspec.json.decode(raw))
 
 
 def _only_one_of(snapshot: Snapshot, name: str, namespace: str) -> int | None:
@@ -238,7 +250,7 @@ def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tu
         if owner is None or is_done or not workload.spec.pod_sets or within not in (None, namespace):
             continue
         target = f"{namespace}/{owner.kind}/{owner.name}"
-        if owner.kind not in (*MAKING_PODS, "Pod") and _of_custom_resource(snapshot, target, namespace) is None:
+        if owner.kind not in (*MAKING_PODS, "Pod") and not _of_custom_resource(snapshot, target, namespace):
             number = sum(pod_set.count for pod_set in workload.spec.pod_sets)
             yield pod_of_workload(workload), f"{owner.kind} {owner.name}", number
 
@@ -274,9 +286,9 @@ def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written
     return None
 
 
-def _of_custom_resource(snapshot: Snapshot, target: str, namespace: str) -> Pod | None:
-    """Return a pod that `jobset/NAME` or `lws/NAME` owns, directly or through a workload: the first pending one, else
-    the last."""
+def _of_custom_resource(snapshot: Snapshot, target: str, namespace: str) -> Sequence[Pod]:
+    """Return the pods that `jobset/NAME` or `lws/NAME` owns, directly or through a workload: the pending ones, else the
+    last one."""
     *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
     namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
     pods = snapshot.pods
@@ -290,7 +302,30 @@ def _of_custom_resource(snapshot: Snapshot, target: str, namespace: str) -> Pod 
             if owned[owners]:
                 rows.append(row)
     waiting = [row for row in rows if row in pods.pending]
-    return pods[(waiting or rows[-1:])[0]] if rows else None
+    return [pods[row] for row in waiting or rows[-1:]]
+
+
+def _member_of_group(snapshot: Snapshot, target: str, namespace: str) -> Pod | None:
+    """Return a pod of `podgroup/NAME`: the first pending one, else the last. Raises `InputError` if it has no pods."""
+    *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
+    namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
+    if word not in _words_for("PodGroup"):
+        return None
+    pods = snapshot.pods
+    marked = pods.labels.where(lambda labels: name in _group_marks(labels))
+    marked |= pods.annotations.where(lambda annotations: name in _group_marks(annotations))
+    marked |= pods.specs.where(
+        lambda spec: name in (group_name(spec, of_workloads=False), group_name(spec, of_workloads=True))
+    )
+    rows = np.flatnonzero(marked & pods.namespaces.where(lambda own: own == namespace)).tolist()
+    if not rows:
+        raise InputError(f'no pod of a PodGroup "{name}" in namespace "{namespace}"')
+    waiting = [row for row in rows if row in pods.pending]
+    return pods[(waiting or rows[-1:])[0]]
+
+
+def _group_marks(marks: Mapping[str, str]) -> tuple[str | None, ...]:
+    return tuple(marks.get(key) for key in (POD_GROUP_LABEL, *GROUP_NAMES))
 
 
 def _owners_of(snapshot: Snapshot, namespace: str, owners: Iterable[OwnerReference]) -> Iterator[OwnerReference]:
@@ -328,7 +363,9 @@ def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) ->
         kind, _, its_group = key.partition(".")
         is_meant = word in _words_for(kind) and its_group.startswith(group)
         if is_meant and (there, called) == (space[0] if space else namespace, name):
-            yield from written_from_custom_resource(msgspec.json.decode(raw))
+            manifest: Manifest = msgspec.json.decode(raw)
+            found, state = written_from_custom_resource(manifest), workload_lifecycle(snapshot, manifest)
+            yield from found if state is None or state.is_open else islice(found, 1)
             return
 
 
@@ -341,8 +378,10 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[P
         row = _only_one_of(snapshot, name if slash else target, space if slash else namespace)
     if row is not None:
         return [snapshot.pods[row]]
-    if (pod := _of_custom_resource(snapshot, target, namespace)) is not None:
-        return [pod]
+    if created := _of_custom_resource(snapshot, target, namespace):
+        return created
+    if (member := _member_of_group(snapshot, target, namespace)) is not None:
+        return [member]
     if (held := _held_by_kueue(snapshot, target, namespace)) is not None:
         return [held]
     if custom := [*_stored_custom_resources(snapshot, target, namespace)]:
@@ -350,6 +389,9 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[P
     if (scaled := _scaled_by(snapshot, target, namespace)) is not None:
         return [scaled]
     is_namespace = space in snapshot.namespaces or space in snapshot.pods.namespaces.values
+    not_created = _of_stateful_set(snapshot, *((name, space) if slash else (target, namespace)))
+    if not_created is not None:
+        return [not_created]
     if target.count("/") == 1 and not is_namespace and not Path(space).exists():
         hint = nearest(space.lower(), SHORT_NAMES)
         raise InputError(f'no kind "{space}", and no pod "{name}" in namespace "{space}"', hint=hint)

@@ -37,18 +37,12 @@ from kschedx.inquiry.pod_lifecycle import (
 )
 from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
+from kschedx.kube.conditions import Condition, condition_of
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.storage import OfStatefulSet
-from kschedx.kube.types import (
-    ControllerCondition,
-    CronJobController,
-    JobController,
-    ObjectMeta,
-    Pod,
-    ReplicasController,
-)
+from kschedx.kube.types import CronJobController, JobController, ObjectMeta, Pod, ReplicasController
 from kschedx.kube.workloads import (
     REVISION_HASH,
     current_replica_set,
@@ -147,7 +141,10 @@ def _is_unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -
     """Return whether an API server has stored a workload, and its controller has not yet written its status."""
     metadata, status = map_at(manifest, "metadata"), map_at(manifest, "status")
     is_stored = bool(metadata.get("uid") and metadata.get("creationTimestamp")) and "status" in manifest
-    if not is_stored or any(status.values()) or workload.kind not in SCALED or not wanted_replicas(manifest):
+    is_stored &= (workload.kind, workload.namespace, workload.name) in snapshot.workloads  # not only in a file
+    if not is_stored or any(status.values()) or map_at(manifest, "spec").get("suspend") is True:
+        return False
+    if workload.kind not in SCALED or not wanted_replicas(manifest):
         return False
     return not _rows(snapshot, workload) and not any(replica_sets_of(snapshot, workload))
 
@@ -268,7 +265,7 @@ def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
     (pkg/controller/podautoscaler/horizontal.go)."""
     state = ScaledToZero(subject=workload.reference, field="spec.replicas")
     for keda in snapshot.of(ScaledObject):
-        unready = keda.status.condition("Ready", "False")
+        unready = condition_of(keda.status.conditions, "Ready", "False")
         if _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
             why = "no trigger is active, and minReplicaCount is 0"
             if keda.metadata.annotations.get(PAUSED_REPLICAS) == "0":
@@ -333,6 +330,7 @@ def _held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
         return None
     return (
         _stalled_rollout(snapshot, manifest, rows)
+        or _stalled_by_lost_node(snapshot, manifest, rows)
         or _update_held(snapshot, manifest, rows)
         or _not_scaled(snapshot, workload, len(rows))
     )
@@ -367,14 +365,14 @@ def _not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotSca
         if not _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
             continue
         named, most = f"HorizontalPodAutoscaler {hpa.metadata.name}", hpa.spec.max_replicas or 0
-        if (broken := hpa.status.condition("ScalingActive", "False")) is not None:
+        if (broken := condition_of(hpa.status.conditions, "ScalingActive", "False")) is not None:
             return replace(state, autoscaler=named, why=f"does not scale ({broken.reason})", message=broken.message)
-        limited = hpa.status.condition("ScalingLimited", "True")
+        limited = condition_of(hpa.status.conditions, "ScalingLimited", "True")
         if limited is not None and limited.reason == "TooManyReplicas" and replicas >= most:
             why = f"is at maxReplicas {most}"
             return replace(state, autoscaler=named, why=why, message=limited.message, most=most)
     for keda in snapshot.of(ScaledObject):
-        unready = keda.status.condition("Ready", "False")
+        unready = condition_of(keda.status.conditions, "Ready", "False")
         if unready is not None and _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
             named = f"ScaledObject {keda.metadata.name}"
             return replace(state, autoscaler=named, why=f"is not ready ({unready.reason})", message=unready.message)
@@ -386,12 +384,10 @@ def deadline_exceeded(manifest: Manifest) -> str:
     if manifest.get("kind") != "Deployment":
         return ""
     conditions = _converted(manifest, ReplicasController).status.conditions
-    failed_conditions = (
-        condition
-        for condition in conditions
-        if (condition.type, condition.reason) == ("Progressing", "ProgressDeadlineExceeded")
-    )
-    return next((condition.message or condition.reason for condition in failed_conditions), "")
+    failed = condition_of(conditions, "Progressing")
+    if failed is None or failed.reason != "ProgressDeadlineExceeded":
+        return ""
+    return failed.message or failed.reason
 
 
 def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
@@ -415,13 +411,42 @@ def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
     return replace(state, pods=tuple(_unready_text(snapshot, pod) for pod in unready))
 
 
+class _DaemonSetStatus(Struct, frozen=True, rename="camel"):
+    desired_number_scheduled: int = 0
+    updated_number_scheduled: int = 0
+
+
+class _DaemonSet(Struct, frozen=True):
+    status: _DaemonSetStatus = _DaemonSetStatus()
+
+
+def _stalled_by_lost_node(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
+    """Return the state of a DaemonSet whose rollout waits for a pod on a lost node, which counts as unavailable."""
+    if manifest.get("kind") != "DaemonSet":
+        return None
+    status, pods = _converted(manifest, _DaemonSet).status, snapshot.pods
+    if status.updated_number_scheduled >= status.desired_number_scheduled:
+        return None
+    lost = [row for row in rows if is_node_lost(snapshot, pods.node_names[row])]
+    if not lost:
+        return None
+    nodes = tuple(dict.fromkeys(pods.node_names[row] for row in lost))
+    return RolloutStalled(
+        subject=workload_of(manifest).reference,
+        message="",
+        pods=tuple(f"{pods.names[row]} on {pods.node_names[row]}, which is unreachable" for row in lost),
+        nodes=nodes,
+        updated=status.updated_number_scheduled,
+        wanted=status.desired_number_scheduled,
+    )
+
+
 def unready_reason(snapshot: Snapshot, pod: Pod) -> str:
     """Return why a running pod is not ready; empty if it is ready, or if its status gives no reason."""
-    unready = next(
-        (condition for condition in pod.status.conditions if condition.type == "Ready" and condition.status != "True"),
-        None,
-    )
-    return "" if unready is None else _warning(snapshot, pod) or unready.message or unready.reason
+    ready = condition_of(pod.status.conditions, "Ready")
+    if ready is None or ready.status == "True":
+        return ""
+    return _warning(snapshot, pod) or ready.message or ready.reason
 
 
 def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
@@ -465,11 +490,8 @@ def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[Ob
                 yield metadata, raw
 
 
-def _failure(conditions: Sequence[ControllerCondition]) -> ControllerCondition | None:
-    return next(
-        (condition for condition in conditions if (condition.type, condition.status) == ("ReplicaFailure", "True")),
-        None,
-    )
+def _failure(conditions: Sequence[Condition]) -> Condition | None:
+    return condition_of(conditions, "ReplicaFailure", "True")
 
 
 def refused(
@@ -558,10 +580,8 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
         return replace(ended, subject=workload.reference)
     if not _rows(snapshot, workload):
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
-        failed = [one for one in _conditions(manifest) if (one.type, one.status) == ("ReplicaFailure", "True")]
-        if event is not None or failed:
-            message = event.message if event is not None else failed[0].message
-            return refused(workload.reference, message, is_workload=True)
+        if (failed := event or _failure(_conditions(manifest))) is not None:
+            return refused(workload.reference, failed.message, is_workload=True)
         unmet = (one.message for one in _conditions(manifest) if one.status == "False" and one.message)
         if message := next(unmet, ""):
             return NotObserved(subject=workload.reference, kind=workload.kind, message=message)
@@ -570,20 +590,23 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
     return None
 
 
-def _conditions(manifest: Manifest) -> Sequence[ControllerCondition]:
+def _conditions(manifest: Manifest) -> Sequence[Condition]:
     return _converted({"status": map_at(manifest, "status")}, ReplicasController).status.conditions
 
 
 _PHASES = (("phase",), ("state", "phase"), ("applicationState", "state"), ("jobStatus",))
 """Where the status of batch work has its phase: Workflow, Volcano's Job, SparkApplication, RayJob."""
 _SUCCEEDED = frozenset({"completed", "complete", "succeeded"})
-_FAILED = frozenset({"failed", "error", "aborted", "terminated"})
+_FAILED = frozenset({"failed", "error", "aborted", "terminated", "submission_failed"})
 
 
 def _ended(manifest: Manifest) -> Finished | Failed | None:
     """Return how the work of a custom resource has ended, without its name; None if it has not."""
     status = map_at(manifest, "status")
-    phases = [(str(map_at(status, *path[:-1]).get(path[-1]) or ""), "") for path in _PHASES]
+    parts = [(map_at(status, *path[:-1]), path[-1]) for path in _PHASES]
+    phases = [
+        (str(part.get(key) or ""), str(part.get("errorMessage") or part.get("message") or "")) for part, key in parts
+    ]
     phases += [(one.type, one.message or one.reason) for one in _conditions(manifest) if one.status == "True"]
     for phase, message in phases:
         if phase.lower() in _SUCCEEDED:
@@ -637,10 +660,9 @@ def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
         for row in rows:
             pod = snapshot.pods[row]
             if row in snapshot.pods.pending:
-                said = next(
-                    (condition.message for condition in pod.status.conditions if condition.type == "PodScheduled"), ""
-                )
-                return StillActive(subject=subject, job=job.name, pod=pod.key, message=said)
+                scheduled = condition_of(pod.status.conditions, "PodScheduled")
+                message = "" if scheduled is None else scheduled.message
+                return StillActive(subject=subject, job=job.name, pod=pod.key, message=message)
             if (state := pod_lifecycle(snapshot, pod)) is not None and not isinstance(state, Finished | Failed):
                 said = headline(state).removeprefix(f"{state.subject} ")
                 return StillActive(subject=subject, job=job.name, pod=pod.key, state=said)
@@ -698,6 +720,8 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     else:
         wanted = wanted_replicas(manifest)
     rows, pods = _rows(snapshot, workload), snapshot.pods
+    if _stalled_by_lost_node(snapshot, manifest, rows) is not None:
+        return None
     if workload.kind == "DaemonSet" and (row := _beside_its_predecessor(pods, rows)) is not None:
         return pods[row]
     for row in rows if workload.kind == "Deployment" else ():

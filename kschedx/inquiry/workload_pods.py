@@ -64,7 +64,7 @@ class KubeletAdmission(Struct, frozen=True, kw_only=True):
     """The pods that the kubelet admits."""
 
 
-def admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> KubeletAdmission:
+def _admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> KubeletAdmission:
     """Return how many of the replicas the kubelet of their node admits, one after the other, as far as that is certain.
     Existing pods of the workload stay, on whatever node they are."""
     workload = workloads.workload_of(manifest)
@@ -481,7 +481,7 @@ class ManifestQuestions:
         if not subject.pod.spec.node_name:
             return self.add(subject, manifest, count=count, is_tried=is_tried)
         if manifest is not None and workloads.has_replicas(manifest):
-            taken = admit_by_kubelet(subject, manifest, partial(explain, setup=self._setup))
+            taken = _admit_by_kubelet(subject, manifest, partial(explain, setup=self._setup))
             self._create(self.snapshot, taken.pods)
             return BoundPods(subject=subject, explanation=taken.explanation)
         explanation = explain(subject, self._setup)

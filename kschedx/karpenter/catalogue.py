@@ -80,7 +80,7 @@ class InstanceTypes(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     instance_types: tuple[WrittenType, ...]
 
 
-def is_catalogue(document: object) -> bool:
+def _is_catalogue(document: object) -> bool:
     return isinstance(document, Mapping) and document.get("kind") == KIND
 
 
@@ -241,7 +241,7 @@ _CPU_SHARES = ((0, 1000, 0.06), (1000, 2000, 0.01), (2000, 4000, 0.005), (4000, 
 
 def any_catalogue(document: object) -> InstanceTypes:
     """Read a catalogue or a cloud's own format. Raises `InputError`."""
-    if is_catalogue(document):
+    if _is_catalogue(document):
         return read_catalogue(document)
     if isinstance(document, Mapping) and isinstance(document.get("InstanceTypes"), list):
         return _of_ec2(document)

@@ -19,13 +19,7 @@ from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, in_fo
 from kschedx.karpenter.known_types import KnownTypes, known_types
 from kschedx.karpenter.node_claims import PoolTemplate
 from kschedx.karpenter.nodes import ClusterState
-from kschedx.karpenter.pods import (
-    UNSCHEDULABLE,
-    Looked,
-    PodEligibility,
-    look_at,
-    pod_requirements,
-)
+from kschedx.karpenter.pods import Looked, PodEligibility, look_at, pod_requirements
 from kschedx.karpenter.provisioning import Provisioner, SkippedPool
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
 from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, Requirements
@@ -37,8 +31,8 @@ from kschedx.kube.autoscalers import (
     NodeOverlay,
     NodePool,
     NodeSelectorRequirementWithMinValues,
-    condition,
 )
+from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import ResourceList
@@ -63,14 +57,14 @@ _PRICE = re.compile(r"[0-9]+(\.[0-9]+)?")
 _ADJUSTMENT = re.compile(r"[+-][0-9]*\.?[0-9]+%?")
 
 
-def check_pool(pool: NodePool) -> None:
+def _check_pool(pool: NodePool) -> None:
     """Raises `InputError` with the place of the error."""
     about = Place(object=f"NodePool {pool.name}")
     _check_amounts(pool.spec.limits, "spec.limits", about)
     _check_requirements(pool.spec.template.spec.requirements, "spec.template.spec.requirements", about)
 
 
-def check_overlay(overlay: NodeOverlay) -> None:
+def _check_overlay(overlay: NodeOverlay) -> None:
     """Raises `InputError` with the place of the error."""
     about, spec = Place(object=f"NodeOverlay {overlay.name}"), overlay.spec
     _check_amounts(spec.capacity, "spec.capacity", about)
@@ -224,9 +218,9 @@ class Karpenter:
         """Return None for a cluster without NodePools. Raises `InputError` for an invalid one."""
         pools = snapshot.of(NodePool)
         for pool in pools:
-            check_pool(pool)
+            _check_pool(pool)
         for overlay in in_force(snapshot.of(NodeOverlay)):
-            check_overlay(overlay)
+            _check_overlay(overlay)
         return cls(snapshot, options) if pools else None
 
     @cached_property
@@ -470,7 +464,7 @@ def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
     }
     for buffer in snapshot.of(CapacityBuffer):
         namespace = buffer.metadata.namespace
-        ready = condition(buffer.status.conditions, "ReadyForProvisioning")
+        ready = condition_of(buffer.status.conditions, "ReadyForProvisioning")
         if ready is None or ready.status != "True":
             continue
         named = buffer.spec.pod_template_ref

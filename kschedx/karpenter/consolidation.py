@@ -28,6 +28,7 @@ from kschedx.karpenter.disruption import (
     goes_elsewhere,
     is_active,
     is_invalid,
+    price_fractions,
 )
 from kschedx.karpenter.instance_types import InstanceType, min_values_unmet, too_few_text
 from kschedx.karpenter.node_claims import NewNodeClaim
@@ -35,7 +36,8 @@ from kschedx.karpenter.nodes import StateNode
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.requirements import RESERVED, LabelRequirement, Requirements
 from kschedx.karpenter.scheduler import RoundResult
-from kschedx.kube.autoscalers import BALANCED, CAPACITY_TYPE, NodeClaim, NodePool, condition
+from kschedx.kube.autoscalers import BALANCED, CAPACITY_TYPE, NodeClaim, NodePool
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import INSTANCE_TYPE, ZONE
 from kschedx.kube.scalars import scaled
@@ -254,7 +256,7 @@ class Consolidator:
             self._kept[disruption.node] = blocked
             return None
         pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(state.row).tolist()]
-        drifted = condition(state.claim.status.conditions, "Drifted")
+        drifted = condition_of(state.claim.status.conditions, "Drifted")
         candidate = _Candidate(
             state=state,
             pool=pool,
@@ -467,7 +469,7 @@ class Consolidator:
         prices = [
             price
             for instance_type in cheaper
-            if (price := launch_price(instance_type, claim, requirements)) is not None
+            if (price := _launch_price(instance_type, claim, requirements)) is not None
         ]
         command = replace(
             command, replacements=1, types=tuple(instance_type.name for instance_type in cheaper), new_price=min(prices)
@@ -477,7 +479,7 @@ class Consolidator:
     @staticmethod
     def _cheaper(claim: NewNodeClaim, requirements: Requirements, price: float) -> list[InstanceType]:
         """Return the types whose most expensive possible offering costs less than `price`, cheapest first."""
-        priced = [(launch_price(instance_type, claim, requirements), instance_type) for instance_type in claim.types]
+        priced = [(_launch_price(instance_type, claim, requirements), instance_type) for instance_type in claim.types]
         known = [(its, instance_type) for its, instance_type in priced if its is not None and its < price]
         return [instance_type for _, instance_type in sorted(known, key=lambda it: (it[0], it[1].name))]
 
@@ -491,43 +493,41 @@ class Consolidator:
 
     # --- Balanced
 
-    def _scored(self, command: Command, nodes: Sequence[_Candidate]) -> Command:
-        savings = command.savings
+    def _scored(self, command: Command, nodes: Sequence[_Candidate]) -> Command | str:
+        """Return the command with its scores, or why they are not known."""
         pools = {node.pool.name for node in nodes if node.pool.spec.disruption.consolidation_policy == BALANCED}
-        if savings is None or not pools:
-            return command
         scores = []
         for name in sorted(pools):
             its = [node for node in nodes if node.pool.name == name]
-            share = sum(candidate.price or 0.0 for candidate in its) / command.price if command.price else 1.0
-            total_cost, total_disruption = self._totals(name)
-            if total_cost <= 0:
-                continue
+            mates = [state for state in self._states.values() if state.pool == name]
+            fractions = price_fractions(mates, self._prices)
+            if not fractions or (command.savings is None and command.replacements):
+                return PRICES_UNKNOWN
+            saved = 1.0 if command.savings is None or not command.price else command.savings / command.price
             scores.append(
                 Score(
                     pool=name,
-                    savings=savings * share / total_cost,
-                    disruption=sum(candidate.disruption_cost for candidate in its) / total_disruption,
+                    savings=saved * sum(fractions[candidate.name] for candidate in its),
+                    disruption=sum(candidate.disruption_cost for candidate in its) / self._total_disruption(mates),
                 )
             )
         return replace(command, scores=tuple(scores))
 
-    def _totals(self, pool: str) -> tuple[float, float]:
-        """Return a pool's cost per hour and the cost of disrupting all of it."""
-        cost = sum(self._prices[name] or 0.0 for name, node in self._states.items() if node.pool == pool)
-        disruption = 0.0
-        for state in self._states.values():
-            if state.pool == pool and state.row >= 0:
+    def _total_disruption(self, mates: Iterable[StateNode]) -> float:
+        """Return the cost of disrupting all nodes of a pool."""
+        total = 0.0
+        for state in mates:
+            if state.row >= 0:
                 pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(state.row).tolist()]
-                disruption += NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
-        return cost, disruption
+                total += NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
+        return total
 
     @staticmethod
     def _is_approved(command: Command) -> bool:
         return all(score.is_approved for score in command.scores)
 
 
-def launch_price(one: InstanceType, claim: NewNodeClaim, asked: Requirements) -> float | None:
+def _launch_price(one: InstanceType, claim: NewNodeClaim, asked: Requirements) -> float | None:
     """WorstLaunchPrice: the most expensive offering of the capacity type to launch; None if no price is known."""
     allowed = claim.template.allowed
     for capacity_type in (RESERVED, SPOT, ON_DEMAND):

@@ -7,7 +7,7 @@ emptiness.go), utils/pdb. No object shows Karpenter's nominations of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 
@@ -25,8 +25,8 @@ from kschedx.kube.autoscalers import (
     DisruptionBudget,
     NodeClaim,
     NodePool,
-    condition,
 )
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.duration import Duration
 from kschedx.kube.names import INSTANCE_TYPE, ZONE
@@ -63,7 +63,7 @@ class Balance(Struct, frozen=True, kw_only=True):
     disruption: float
     """The node's fraction of disruption: 1 plus the eviction costs of its pods."""
     savings: float | None
-    """The node's fraction of the price; None if the pool's nodes may differ in price, which no cluster shows."""
+    """The node's fraction of the price; None if the pool's nodes may differ in price, and a price is not known."""
 
     @property
     def needed(self) -> float:
@@ -130,12 +130,14 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
         return part_of(DisruptionDocument, self, balance=None if self.balance is None else self.balance.document)
 
 
-def disruptions(snapshot: Snapshot, names: Iterable[str], now: int | None = None) -> list[NodeDisruption]:
+def disruptions(
+    snapshot: Snapshot, names: Iterable[str], now: int | None = None, *, prices: Mapping[str, float | None] = {}
+) -> list[NodeDisruption]:
     """Return the result for each of Karpenter's nodes. `now` is in nanoseconds; the default is the time of the
-    snapshot."""
+    snapshot. `prices` are those of nodes."""
     if not snapshot.of(NodeClaim):
         return []
-    pools = _Pools(snapshot, asked_at(snapshot) if now is None else now)
+    pools = _Pools(snapshot, prices, asked_at(snapshot) if now is None else now)
     return [one for name in names if (one := pools.disruption(name)).pool]
 
 
@@ -144,17 +146,28 @@ def asked_at(snapshot: Snapshot) -> int:
     return nanoseconds(snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
+def price_fractions(nodes: Sequence[StateNode], prices: Mapping[str, float | None]) -> dict[str, float]:
+    """Return each node's fraction of the price of all; empty if that is not known. Nodes of one type, zone, and
+    capacity type cost the same."""
+    known = [price for node in nodes if (price := prices.get(node.name)) is not None]
+    if len(known) == len(nodes) and sum(known) > 0:
+        return {node.name: price / sum(known) for node, price in zip(nodes, known, strict=True)}
+    kinds = {tuple(node.labels.get(key) for key in _PRICED_BY) for node in nodes}
+    is_same = len(kinds) == 1 and None not in next(iter(kinds))
+    return {node.name: 1 / len(nodes) for node in nodes} if is_same else {}
+
+
 class _Pools:
     """The nodes of a cluster with their NodePools."""
 
-    def __init__(self, snapshot: Snapshot, now: int) -> None:
-        self._snapshot, self._now = snapshot, now
+    def __init__(self, snapshot: Snapshot, prices: Mapping[str, float | None], now: int) -> None:
+        self._snapshot, self._prices, self._now = snapshot, prices, now
         self._behaviour = karpenter_behaviour(karpenter_version(snapshot))
         self._pools = {pool.name: pool for pool in snapshot.of(NodePool)}
         cluster = ClusterState.of(snapshot)
         self._states = {node.row: node for node in (*cluster.staying, *cluster.leaving) if node.row >= 0}
-        self._costs: dict[str, tuple[float, int, bool]] = {}
-        """Pool to its disruption cost, its number of nodes, and whether these cost the same."""
+        self._costs: dict[str, tuple[float, dict[str, float]]] = {}
+        """Pool to its disruption cost, and each node's fraction of the price, as far as it is known."""
         self._budgets: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
         for budget in snapshot.disruption_budgets:
             with suppress(InputError):  # an invalid selector matches no pod
@@ -174,8 +187,8 @@ class _Pools:
             node=name,
             pool=state.pool if state.claim is not None else "",
             obstacles=() if state.claim is None else tuple(self._obstacles(state, pool, pods)),
-            is_consolidatable=_is_true(condition(conditions, "Consolidatable")),
-            is_drifted=_is_true(condition(conditions, "Drifted")),
+            is_consolidatable=condition_of(conditions, "Consolidatable", "True") is not None,
+            is_drifted=condition_of(conditions, "Drifted", "True") is not None,
             is_empty=_is_empty(pods, behaviour),
             balance=self._balance(state) if is_balanced and state.claim and behaviour.moves_are_balanced else None,
             blocking=() if pool is None or state.claim is None else _blocking(pool, self._now),
@@ -184,16 +197,13 @@ class _Pools:
         )
 
     def _balance(self, state: StateNode) -> Balance:
-        """Nodes of one type, zone, and capacity type cost the same."""
         if state.pool not in self._costs:
             mates = [node for node in self._states.values() if node.pool == state.pool]
-            kinds = {tuple(mate.labels.get(key) for key in _PRICED_BY) for mate in mates}
-            is_same = len(kinds) == 1 and None not in next(iter(kinds))
             cost = sum(_disruption_cost(_pods_on(self._snapshot, mate)) for mate in mates)
-            self._costs[state.pool] = cost, len(mates), is_same
-        cost, count, is_same = self._costs[state.pool]
+            self._costs[state.pool] = cost, price_fractions(mates, self._prices)
+        cost, fractions = self._costs[state.pool]
         own = _disruption_cost(_pods_on(self._snapshot, state))
-        return Balance(disruption=own / cost, savings=1 / count if is_same else None)
+        return Balance(disruption=own / cost, savings=fractions.get(state.name))
 
     def _obstacles(self, state: StateNode, pool: NodePool | None, pods: list[Pod]) -> Iterator[Obstacle]:
         """Yield obstacles in Karpenter's order."""
@@ -265,10 +275,6 @@ def eviction_cost(pod: Pod) -> float:
 
 def _disruption_cost(pods: Iterable[Pod]) -> float:
     return 1.0 + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
-
-
-def _is_true(value: object) -> bool:
-    return getattr(value, "status", "") == "True"
 
 
 def goes_elsewhere(pod: Pod) -> bool:
@@ -387,9 +393,6 @@ def _is_evicted(pod: Pod, now: int) -> bool:
 
 
 def _lets_go(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    is_unready = any(
-        pod_condition.type == "Ready" and pod_condition.status == "False" for pod_condition in pod.status.conditions
-    )
-    if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and is_unready:
-        return True
-    return bool(budget.status.disruptions_allowed)
+    is_unready = condition_of(pod.status.conditions, "Ready", "False") is not None
+    allows_unready = budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and is_unready
+    return allows_unready or bool(budget.status.disruptions_allowed)

@@ -13,13 +13,14 @@ import numpy as np
 from kschedx.karpenter.amounts import PODS, Amount, Amounts, pod_requests
 from kschedx.karpenter.devices import NoDevices
 from kschedx.karpenter.instance_types import InstanceType
-from kschedx.karpenter.nodes import OPTIONS, PortUsage, StateNode, is_of_daemon_set, ports_of, tolerates_all
+from kschedx.karpenter.nodes import PortUsage, StateNode, is_of_daemon_set, ports_of, tolerates_all
 from kschedx.karpenter.pods import DaemonSets, PodData, mounted
 from kschedx.karpenter.requirements import LabelRequirement, Requirements
 from kschedx.karpenter.topology import Topologies, Unsatisfiable
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE
 from kschedx.kube.quantity import ResourceList, milli_value
 from kschedx.kube.quantity import value as whole_value
+from kschedx.kube.resources import SPEC_ALONE
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.snapshot import Snapshot
@@ -122,7 +123,7 @@ class ExistingNodes:
             ExistingNode(state, snapshot, types.get((state.pool, state.labels.get(INSTANCE_TYPE, ""))))
             for state in ordered
         ]
-        table = snapshot.nodes(OPTIONS)
+        table = snapshot.nodes(SPEC_ALONE)
         names = {*table.resources.names, *(name for state in ordered for name in state.allocatable), PODS}
         self._columns = {name: column for column, name in enumerate(sorted(names))}
         self._left = np.zeros((len(ordered), len(names)), dtype=np.int64)
@@ -145,7 +146,7 @@ class ExistingNodes:
 
     def _of_daemons(self, snapshot: Snapshot) -> IntArray:
         """(node, resource) the requests of the DaemonSets' pods on each node."""
-        table, pods = snapshot.nodes(OPTIONS), snapshot.pods
+        table, pods = snapshot.nodes(SPEC_ALONE), snapshot.pods
         rows = np.flatnonzero(pods.owners.where(is_of_daemon_set) & (pods.node >= 0))
         requested = np.zeros((len(snapshot.cluster.nodes), len(self._columns)), dtype=np.int64)
         for column, name in enumerate(table.resources.names):

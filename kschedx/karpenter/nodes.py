@@ -8,10 +8,11 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from msgspec import Struct
 
 from kschedx.karpenter.amounts import NODES, Amount, amounts_of
-from kschedx.kube.autoscalers import INITIALIZED, NODE_POOL, REGISTERED, NodeClaim, condition
+from kschedx.kube.autoscalers import INITIALIZED, NODE_POOL, REGISTERED, NodeClaim
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE
 from kschedx.kube.quantity import ResourceList
-from kschedx.kube.resources import RequestOptions, nano_units
+from kschedx.kube.resources import nano_units
 from kschedx.kube.tolerations import tolerates
 from kschedx.kube.types import Labels, Node, OwnerReference, Pod, Taint, Toleration
 from kschedx.snapshot.columns import ClusterRow
@@ -117,9 +118,6 @@ class PortUsage:
 
 # Existing and launching nodes as Karpenter sees them. Upstream: controllers/state (StateNode, Cluster), utils/pod.
 
-OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
-"""How Karpenter counts requests."""
-
 
 class StateNode(Struct, frozen=True, kw_only=True):
     """A node, its NodeClaim, or both."""
@@ -181,7 +179,7 @@ class StateNode(Struct, frozen=True, kw_only=True):
         """Whether it is being disrupted: it gets no pods, and its pods move."""
         if self.claim is None:
             return self.node is not None and bool(self.node.metadata.deletion_timestamp)
-        terminating = condition(self.claim.status.conditions, "InstanceTerminating")
+        terminating = condition_of(self.claim.status.conditions, "InstanceTerminating")
         is_terminating = terminating is not None and terminating.status == "True"
         return bool(self.claim.metadata.deletion_timestamp) or is_terminating
 

@@ -23,6 +23,7 @@ from kschedx.karpenter.requirements import (
     well_known,
 )
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL
+from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import HOSTNAME, label_key_errors, label_value_errors
 from kschedx.kube.scalars import parse_int64
@@ -50,7 +51,7 @@ from kschedx.snapshot.storage import Storage
 _EBS = "ebs.csi.aws.com"
 
 
-def claim_names(pod: Pod) -> Iterator[tuple[Volume, str]]:
+def _claim_names(pod: Pod) -> Iterator[tuple[Volume, str]]:
     """Yield volumes with a claim, and the claim's name."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
@@ -59,10 +60,10 @@ def claim_names(pod: Pod) -> Iterator[tuple[Volume, str]]:
             yield volume, f"{pod.metadata.name}-{volume.name}"
 
 
-def volume_refusal(pod: Pod, storage: Storage) -> str:
+def _volume_refusal(pod: Pod, storage: Storage) -> str:
     """Return why Karpenter ignores the pod because of its claims, as its message, or an empty string."""
     namespace = pod.metadata.namespace
-    for _, name in claim_names(pod):
+    for _, name in _claim_names(pod):
         claim = storage.claim(namespace, name)
         if claim is None:
             missing = f'persistentvolumeclaims "{name}" not found'
@@ -107,7 +108,7 @@ def volume_alternatives(pod: Pod, storage: Storage) -> tuple[Requirements | None
     """Return alternative requirements for the pod's volumes; None requires nothing. As upstream, all combinations are
     kept, even for volumes without a common location."""
     alternatives: list[Requirements | None] = [None]
-    for _, name in claim_names(pod):
+    for _, name in _claim_names(pod):
         claim = storage.claim(pod.metadata.namespace, name)
         own = _of_claim(claim, storage) if claim is not None else ()
         if not own:
@@ -152,7 +153,7 @@ def _of_volume(volume: PersistentVolume) -> Iterator[Requirements]:
 def mounted(pod: Pod, storage: Storage) -> Mapping[str, frozenset[str]]:
     """Driver to the keys of the pod's claims."""
     names_by_driver: dict[str, set[str]] = {}
-    for _, name in claim_names(pod):
+    for _, name in _claim_names(pod):
         claim = storage.claim(pod.metadata.namespace, name)
         driver = _driver(claim, storage) if claim is not None else ""
         if claim is not None and driver:
@@ -208,20 +209,20 @@ def pod_requirements(pod: Pod, *, prefers: bool) -> Requirements:
 def relaxed(pod: Pod, *, tolerates_preferred_taints: bool) -> Pod | None:
     """Return the pod with one requirement relaxed, or None if there is nothing to relax."""
     steps: tuple[Callable[[Pod], Pod | None], ...] = (
-        without_first_required_term,
+        _without_first_required_term,
         partial(_without_heaviest, rules="pod_affinity"),
         partial(_without_heaviest, rules="pod_anti_affinity"),
         _without_node_preference,
         _without_soft_spread,
     )
-    for step in (*steps, tolerating_preferred_taints) if tolerates_preferred_taints else steps:
+    for step in (*steps, _tolerating_preferred_taints) if tolerates_preferred_taints else steps:
         changed = step(pod)
         if changed is not None:
             return changed
     return None
 
 
-def without_first_required_term(pod: Pod) -> Pod | None:
+def _without_first_required_term(pod: Pod) -> Pod | None:
     """Remove the first required term, except the last one, because one term must match."""
     affinity = _node_affinity(pod)
     required = affinity.required_during_scheduling_ignored_during_execution
@@ -231,7 +232,7 @@ def without_first_required_term(pod: Pod) -> Pod | None:
     return _with_node_affinity(pod, replace(affinity, required_during_scheduling_ignored_during_execution=rest))
 
 
-def tolerating_preferred_taints(pod: Pod) -> Pod | None:
+def _tolerating_preferred_taints(pod: Pod) -> Pod | None:
     if any(_is_like(toleration, PREFER_NO_SCHEDULE) for toleration in pod.spec.tolerations):
         return None
     return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, PREFER_NO_SCHEDULE)))
@@ -280,7 +281,7 @@ def _node_affinity(pod: Pod) -> NodeAffinity:
     return (pod.spec.affinity and pod.spec.affinity.node_affinity) or NodeAffinity()
 
 
-def with_required_terms(pod: Pod, required: NodeSelector) -> Pod:
+def _with_required_terms(pod: Pod, required: NodeSelector) -> Pod:
     affinity = replace(_node_affinity(pod), required_during_scheduling_ignored_during_execution=required)
     return _with_node_affinity(pod, affinity)
 
@@ -410,7 +411,7 @@ class DaemonSets:
         allowed: frozenset[str],
         of_type: Requirements | None,
     ) -> bool:
-        self._pods[index] = tolerating_preferred_taints(self._pods[index]) or self._pods[index]
+        self._pods[index] = _tolerating_preferred_taints(self._pods[index]) or self._pods[index]
         if not tolerates_all(self._pods[index].spec.tolerations, taints):
             return False
         while True:
@@ -418,7 +419,7 @@ class DaemonSets:
             is_of_type = of_type is None or of_type.overlaps(own)
             if is_of_type and requirements.is_compatible(own, allowed):
                 return True
-            fewer = without_first_required_term(self._pods[index])
+            fewer = _without_first_required_term(self._pods[index])
             if fewer is None:
                 return False
             self._pods[index] = fewer
@@ -454,7 +455,7 @@ def karpenter_daemon_pods(snapshot: Snapshot) -> Iterator[Pod]:
             template = decode(raw, _DaemonSet).spec.template
             daemon = Pod(metadata=ObjectMeta(namespace=namespace, labels=template.metadata.labels), spec=template.spec)
             pod = newest.get((namespace, name), daemon)
-            yield pod if (terms := daemon.spec.required_node_affinity) is None else with_required_terms(pod, terms)
+            yield pod if (terms := daemon.spec.required_node_affinity) is None else _with_required_terms(pod, terms)
 
 
 def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
@@ -474,7 +475,6 @@ def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
 # The pods that Karpenter evaluates, and why it ignores others. Upstream: pkg/utils/pod (IsProvisionable,
 # IsReschedulable), Validate in provisioner.go.
 
-UNSCHEDULABLE = "Unschedulable"
 _BOUNDS = ("Gt", "Lt")
 
 
@@ -502,9 +502,8 @@ class Looked(Struct, frozen=True, kw_only=True):
 def look_at(pod: Pod, storage: Storage, group: str) -> Looked:
     """`group` is the API group of the cluster's node classes."""
     is_written = not pod.status.phase  # from a manifest: no API server has stored it, and no scheduler has seen it
-    if not is_written and not any(
-        condition.type == "PodScheduled" and condition.reason == UNSCHEDULABLE for condition in pod.status.conditions
-    ):
+    scheduled = condition_of(pod.status.conditions, "PodScheduled")
+    if not is_written and (scheduled is None or scheduled.reason != UNSCHEDULABLE):
         return Looked(outcome=PodEligibility.NOT_MARKED)
     if pod.status.nominated_node_name:
         return Looked(outcome=PodEligibility.NOMINATED)
@@ -516,7 +515,7 @@ def look_at(pod: Pod, storage: Storage, group: str) -> Looked:
     if pool is not None and pool.operator == "DoesNotExist":
         return Looked(outcome=PodEligibility.AVOIDS_KARPENTER)
     wrong = [*_selector_errors(pod, group)]
-    wrong += filter(None, [volume_refusal(pod, storage)])
+    wrong += filter(None, [_volume_refusal(pod, storage)])
     return (
         Looked(outcome=PodEligibility.REFUSED, reason="; ".join(wrong))
         if wrong

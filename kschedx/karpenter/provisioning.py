@@ -62,7 +62,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         kept: list[NodePool] = []
         for pool in used:
             known = types[pool.name]
-            if known.are_all and not template_types(pool, known.types, settings):
+            if known.are_all and not _template_types(pool, known.types, settings):
                 skipped.append(SkippedPool(pool=pool, why="no-types"))
             kept.append(pool)
         return cls(pools=tuple(kept), skipped=tuple(skipped), types=types, settings=settings)
@@ -123,7 +123,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         pool_templates: list[PoolTemplate] = []
         for pool in self.pools:
             known = self.types[pool.name]
-            types = template_types(pool, known.types, self.settings)
+            types = _template_types(pool, known.types, self.settings)
             if not types and known.are_all:
                 continue
             behaviour = self.settings.behaviour
@@ -183,7 +183,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         ]
 
 
-def template_types(pool: NodePool, types: Sequence[InstanceType], settings: Settings) -> tuple[InstanceType, ...]:
+def _template_types(pool: NodePool, types: Sequence[InstanceType], settings: Settings) -> tuple[InstanceType, ...]:
     """Return the types that meet the pool's own requirements."""
     left = filter_types(
         types,

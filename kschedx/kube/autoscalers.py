@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kschedx.kube import descheduling
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
@@ -45,6 +46,9 @@ GROUP_NAMES = (
     "gang.scheduling.koordinator.sh/name",
 )
 """The annotations or labels in which Volcano, KAI, and Koordinator name a pod's group, by precedence."""
+
+OF_OBJECTS = tuple(name for name in GROUP_NAMES if name != "gang.scheduling.koordinator.sh/name")
+"""Those that name a PodGroup."""
 
 YUNIKORN_QUEUE, YUNIKORN_APPLICATION = "yunikorn.apache.org/queue", "yunikorn.apache.org/app-id"
 TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"
@@ -120,7 +124,13 @@ LABELS = f"{_CAPACITY}labels"
 """`key=value,key=value`."""
 TAINTS = f"{_CAPACITY}taints"
 """`key=value:effect,key:effect`."""
-ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS)
+OWNER_KIND, OWNER_NAME = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name"
+OWNER_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"
+MACHINE = "machine.openshift.io/machine"
+"""On OpenShift: namespace and name of the node's Machine, whose name is that of its MachineSet and a suffix."""
+OF_MACHINES = (OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE, MACHINE)
+"""Annotations of nodes."""
+ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS, *OF_MACHINES)
 
 
 class MachineMeta(Struct, frozen=True, kw_only=True):
@@ -138,6 +148,7 @@ class MachineTemplate(Struct, frozen=True, kw_only=True):
 
 
 class ScalableSpec(Struct, frozen=True, kw_only=True):
+    replicas: int | None = None
     template: MachineTemplate = MachineTemplate()
 
 
@@ -354,7 +365,7 @@ class NodePool(KubernetesObject, frozen=True, kw_only=True):
     def not_ready(self) -> NodeCondition | None:
         """The condition that prevents Karpenter from using the pool; None if it is ready. A pool without conditions is
         not ready, but a manifest that no API server has stored is assumed to become ready."""
-        ready = condition(self.status.conditions, "Ready")
+        ready = condition_of(self.status.conditions, "Ready")
         is_stored = bool(self.metadata.uid or self.metadata.creation_timestamp or self.status.conditions)
         if (ready is not None and ready.status == "True") or not is_stored:
             return None
@@ -394,8 +405,7 @@ class NodeOverlay(KubernetesObject, frozen=True, kw_only=True):
 
     @property
     def is_ready(self) -> bool:
-        ready = condition(self.status.conditions, "Ready")
-        return ready is not None and ready.status == "True"
+        return condition_of(self.status.conditions, "Ready", "True") is not None
 
 
 class Subnet(Struct, frozen=True, kw_only=True):
@@ -447,10 +457,6 @@ NODE_CLASSES: dict[tuple[str, str], type[NodeClass]] = {
     (AZURE, "AKSNodeClass"): AKSNodeClass,
     (GCP, "GCENodeClass"): GCENodeClass,
 }
-
-
-def condition(conditions: tuple[NodeCondition, ...], name: str) -> NodeCondition | None:
-    return next((node_condition for node_condition in conditions if node_condition.type == name), None)
 
 
 # CapacityBuffers: capacity that an autoscaler keeps free for future pods.

@@ -66,7 +66,7 @@ def at(value: object, path: str) -> object:
     return value
 
 
-def fields_at(value: object, path: str) -> Fields:
+def _fields_at(value: object, path: str) -> Fields:
     """Return the map at a path of keys, or an empty map."""
     return map_at(value, *path.split("."))
 
@@ -113,7 +113,7 @@ def _groups(path: str, replicas: str = "replicas", template: str = "template", d
 
 def _job_set(manifest: Fields) -> Iterator[tuple[str, int | None]]:
     for where, group in _items(manifest, "spec.replicatedJobs"):
-        job = fields_at(group, "template.spec")
+        job = _fields_at(group, "template.spec")
         parallelism = number(job, "parallelism", 1)
         at_a_time = min(parallelism, number(job, "completions", parallelism))
         yield f"{where}.template.spec.template", number(group, "replicas", 1) * at_a_time
@@ -123,7 +123,7 @@ def _leader_worker_set(manifest: Fields) -> Iterator[tuple[str, int | None]]:
     """Groups of `size` pods, one of them the leader."""
     below = "spec.leaderWorkerTemplate"
     replicas, size = number(manifest, "spec.replicas", 1), number(manifest, f"{below}.size", 1)
-    has_leader = bool(fields_at(manifest, f"{below}.leaderTemplate"))
+    has_leader = bool(_fields_at(manifest, f"{below}.leaderTemplate"))
     if has_leader:
         yield f"{below}.leaderTemplate", replicas
     yield f"{below}.workerTemplate", replicas * max(size - has_leader, 0)
@@ -140,7 +140,7 @@ def _ray(below: str) -> Counts:
             if at(group, "suspend") is True:
                 wanted = 0
             yield f"{where}.template", wanted * number(group, "numOfHosts", 1)
-        if fields_at(manifest, "spec.submitterPodTemplate"):
+        if _fields_at(manifest, "spec.submitterPodTemplate"):
             yield "spec.submitterPodTemplate", 1
 
     return counts
@@ -153,7 +153,7 @@ def _ray_added(below: str) -> Callable[[Fields, str], Iterator[Fields]]:
         if path != f"{below}.headGroupSpec.template":
             return
         if at(manifest, f"{below}.enableInTreeAutoscaling") is True:
-            own = fields_at(manifest, f"{below}.autoscalerOptions.resources")
+            own = _fields_at(manifest, f"{below}.autoscalerOptions.resources")
             yield _container("autoscaler", own or {"requests": {"cpu": "500m", "memory": "512Mi"}})
         if at(manifest, "spec.submissionMode") == "SidecarMode":
             yield _container("ray-job-submitter", _SUBMITTER)
@@ -179,7 +179,7 @@ def _container(name: str, resources: Fields) -> Fields:
 
 def _knative_added(manifest: Fields, _path: str) -> Iterator[Fields]:
     """The queue-proxy, with the default of ConfigMap config-deployment."""
-    annotations = fields_at(manifest, "spec.template.metadata.annotations")
+    annotations = _fields_at(manifest, "spec.template.metadata.annotations")
     amounts = {
         resource: annotations.get(f"queue.sidecar.serving.knative.dev/{resource}-resource-request")
         for resource in _MEASURED
@@ -192,7 +192,7 @@ _MEASURED = ("cpu", "memory", "ephemeral-storage")
 
 def _knative(manifest: Fields) -> Iterator[tuple[str, int | None]]:
     """The number of pods with which a revision starts."""
-    annotations = fields_at(manifest, "spec.template.metadata.annotations")
+    annotations = _fields_at(manifest, "spec.template.metadata.annotations")
 
     def scale(name: str, default: int) -> int:
         for key in (f"autoscaling.knative.dev/{name}", f"autoscaling.knative.dev/{name.replace('-s', 'S')}"):
@@ -205,13 +205,13 @@ def _knative(manifest: Fields) -> Iterator[tuple[str, int | None]]:
 
 
 def _argo_rollout(manifest: Fields) -> Iterator[tuple[str, int | None]]:
-    if not fields_at(manifest, "spec.workloadRef"):
+    if not _fields_at(manifest, "spec.workloadRef"):
         yield "spec.template", number(manifest, "spec.replicas", 1)
 
 
 def _notebook(manifest: Fields) -> Iterator[tuple[str, int | None]]:
     """One pod, or none while the notebook is stopped."""
-    stopped = "kubeflow-resource-stopped" in fields_at(manifest, "metadata.annotations")
+    stopped = "kubeflow-resource-stopped" in _fields_at(manifest, "metadata.annotations")
     yield "spec.template", 0 if stopped else 1
 
 
@@ -232,15 +232,15 @@ def _pod_spec(fields: Fields, requests: Fields, **more: object) -> Fields:
 
 def _requests(resources: Fields) -> Fields:
     """Return a container's requests; limits replace missing ones."""
-    return {**fields_at(resources, "limits"), **fields_at(resources, "requests")}
+    return {**_fields_at(resources, "limits"), **_fields_at(resources, "requests")}
 
 
 def _spark(manifest: Fields) -> Iterator[BuiltPods]:
     """spark.driver and spark.executor: memory with its overhead, cores or coreRequest."""
     is_jvm = str(at(manifest, "spec.type") or "Java") in ("Java", "Scala")
-    common = {"nodeSelector": fields_at(manifest, "spec.nodeSelector")}
+    common = {"nodeSelector": _fields_at(manifest, "spec.nodeSelector")}
     for part, count in (("driver", 1), ("executor", number(manifest, "spec.executor.instances", 1))):
-        fields = fields_at(manifest, f"spec.{part}")
+        fields = _fields_at(manifest, f"spec.{part}")
         factor = at(manifest, "spec.memoryOverheadFactor") or (0.1 if is_jvm else 0.4)
         memory = _jvm_bytes(fields.get("memory") or "1g")
         overhead = _jvm_bytes(fields.get("memoryOverhead")) if fields.get("memoryOverhead") else None
@@ -248,13 +248,13 @@ def _spark(manifest: Fields) -> Iterator[BuiltPods]:
             overhead = max(int(memory * float(cast("float | str", factor))), 384 << 20)
         cpu = fields.get("coreRequest") or fields.get("cores") or 1
         requests = {"cpu": str(cpu), **({} if memory is None else {"memory": str(memory + (overhead or 0))})}
-        dynamic = fields_at(manifest, "spec.dynamicAllocation").get("enabled") is True
+        dynamic = _fields_at(manifest, "spec.dynamicAllocation").get("enabled") is True
         yield BuiltPods(
             part=part,
             path=f"spec.{part}",
             count=None if dynamic and part == "executor" else count,
             spec=_pod_spec({**common, **fields}, requests),
-            labels=fields_at(fields, "labels"),
+            labels=_fields_at(fields, "labels"),
         )
 
 
@@ -269,7 +269,7 @@ def _jvm_bytes(text: object) -> int | None:
 
 def _flink(manifest: Fields) -> Iterator[BuiltPods]:
     """JobManagers, and enough TaskManagers for the job's parallelism."""
-    slots = str(fields_at(manifest, "spec.flinkConfiguration").get("taskmanager.numberOfTaskSlots") or "1")
+    slots = str(_fields_at(manifest, "spec.flinkConfiguration").get("taskmanager.numberOfTaskSlots") or "1")
     parallelism = at(manifest, "spec.job.parallelism")
     task_managers: int | None = None
     if isinstance(at(manifest, "spec.taskManager.replicas"), int):
@@ -278,12 +278,12 @@ def _flink(manifest: Fields) -> Iterator[BuiltPods]:
         task_managers = math.ceil(parallelism / int(slots))
     wanted = (("jobManager", number(manifest, "spec.jobManager.replicas", 1)), ("taskManager", task_managers))
     for part, count in wanted:
-        resource = fields_at(manifest, f"spec.{part}.resource")
+        resource = _fields_at(manifest, f"spec.{part}.resource")
         memory = _jvm_bytes(resource.get("memory")) if resource.get("memory") else None
         requests = {"cpu": str(resource.get("cpu") or 1), **({} if memory is None else {"memory": str(memory)})}
         template = {
-            **fields_at(manifest, "spec.podTemplate.spec"),
-            **fields_at(manifest, f"spec.{part}.podTemplate.spec"),
+            **_fields_at(manifest, "spec.podTemplate.spec"),
+            **_fields_at(manifest, f"spec.{part}.podTemplate.spec"),
         }
         yield BuiltPods(part=part.lower(), path=f"spec.{part}", count=count, spec=_pod_spec(template, requests))
 
@@ -293,10 +293,10 @@ def _strimzi(*parts: str) -> Callable[[Fields], Iterator[BuiltPods]]:
 
     def build(manifest: Fields) -> Iterator[BuiltPods]:
         for part in parts:
-            fields = fields_at(manifest, part)
+            fields = _fields_at(manifest, part)
             if not fields or ("replicas" not in fields and part == "spec.kafka"):
                 continue  # brokers of a cluster with KafkaNodePools
-            spec = _pod_spec(fields_at(fields, "template.pod"), _requests(fields_at(fields, "resources")))
+            spec = _pod_spec(_fields_at(fields, "template.pod"), _requests(_fields_at(fields, "resources")))
             name = part.rpartition(".")[2] if "." in part else ""
             yield BuiltPods(part=name, path=part, count=number(fields, "replicas", 1), spec=spec)
 
@@ -304,7 +304,7 @@ def _strimzi(*parts: str) -> Callable[[Fields], Iterator[BuiltPods]]:
 
 
 def _cloud_native_pg(manifest: Fields) -> Iterator[BuiltPods]:
-    affinity = fields_at(manifest, "spec.affinity")
+    affinity = _fields_at(manifest, "spec.affinity")
     placing = {key: affinity.get(key) for key in ("nodeSelector", "tolerations")}
     placing["priorityClassName"] = at(manifest, "spec.priorityClassName")
     labels = {"cnpg.io/cluster": str(at(manifest, "metadata.name") or "")}
@@ -312,7 +312,7 @@ def _cloud_native_pg(manifest: Fields) -> Iterator[BuiltPods]:
         key = str(affinity.get("topologyKey") or "kubernetes.io/hostname")
         term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
         placing["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    spec = _pod_spec(placing, _requests(fields_at(manifest, "spec.resources")))
+    spec = _pod_spec(placing, _requests(_fields_at(manifest, "spec.resources")))
     count = number(manifest, "spec.instances", 1)
     yield BuiltPods(part="instance", path="spec", count=count, spec=spec, labels=labels)
 
@@ -321,17 +321,17 @@ def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[
     """Components with `count` and `podTemplate`. The container `main` has this memory by default."""
 
     def build(manifest: Fields) -> Iterator[BuiltPods]:
-        for path, fields in _items(manifest, groups) if groups else [("spec", fields_at(manifest, "spec"))]:
-            template = fields_at(fields, "podTemplate.spec")
+        for path, fields in _items(manifest, groups) if groups else [("spec", _fields_at(manifest, "spec"))]:
+            template = _fields_at(fields, "podTemplate.spec")
             written = template.get("containers")
             containers = [item for item in written if isinstance(item, Mapping)] if isinstance(written, list) else []
             own = next((container for container in containers if container.get("name") == main), {"name": main})
-            resources = fields_at(own, "resources")
+            resources = _fields_at(own, "resources")
             own = {**own, "resources": {**resources, "requests": {"memory": memory, **_requests(resources)}}}
             beside = (container for container in containers if container.get("name") != main)
             labels = {
                 label: str(at(manifest, "metadata.name") or ""),
-                **fields_at(fields, "podTemplate.metadata.labels"),
+                **_fields_at(fields, "podTemplate.metadata.labels"),
             }
             yield BuiltPods(
                 part=str(fields.get("name") or "") if groups else "",
@@ -346,22 +346,22 @@ def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[
 
 def _prometheus(manifest: Fields) -> Iterator[BuiltPods]:
     """Prometheus and Alertmanager: `spec` has the placement, with the fields of a pod."""
-    fields = fields_at(manifest, "spec")
+    fields = _fields_at(manifest, "spec")
     count = number(fields, "replicas", 1) * number(fields, "shards", 1)
     yield BuiltPods(
-        part="", path="spec", count=count, spec=_pod_spec(fields, _requests(fields_at(fields, "resources")))
+        part="", path="spec", count=count, spec=_pod_spec(fields, _requests(_fields_at(fields, "resources")))
     )
 
 
 def _inference_service(manifest: Fields) -> Iterator[BuiltPods]:
     """Each component is a pod spec. For a model with a serving runtime, only the resources are known."""
     for part in ("predictor", "transformer", "explainer"):
-        fields = fields_at(manifest, f"spec.{part}")
+        fields = _fields_at(manifest, f"spec.{part}")
         if not fields:
             continue
         served = [field for field in fields.values() if isinstance(field, Mapping) and "resources" in field]
         containers = fields.get("containers")
-        requests = _requests(fields_at(served[0], "resources")) if served and not containers else {}
+        requests = _requests(_fields_at(served[0], "resources")) if served and not containers else {}
         spec = _pod_spec(fields, requests, containers=containers)
         yield BuiltPods(
             part=part, path=f"spec.{part}", count=max(number(fields, "minReplicas", 1), 1), spec=_named(spec)
@@ -382,8 +382,8 @@ def _workflow(manifest: Fields) -> Iterator[BuiltPods]:
             continue
         container = template.get("container") or template.get("script")
         if isinstance(container, Mapping):
-            requests = _requests(fields_at(container, "resources"))
-            spec = _pod_spec({**fields_at(manifest, "spec"), **template}, requests)
+            requests = _requests(_fields_at(container, "resources"))
+            spec = _pod_spec({**_fields_at(manifest, "spec"), **template}, requests)
             yield BuiltPods(part="", path=where, count=1, spec=spec)
 
 

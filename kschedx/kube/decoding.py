@@ -48,15 +48,15 @@ def _decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -
         return _decoder(kind).decode(data)
     except msgspec.ValidationError:
         # nulls are rare in large data, so only what failed is decoded again; as JSON, for fields that stay raw
-        return _decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(data))))
+        return _decoder(kind).decode(msgspec.json.encode(_without_nulls(msgspec.json.decode(data))))
 
 
-def without_nulls(value: object) -> object:
+def _without_nulls(value: object) -> object:
     """Remove every null map entry, and replace nulls in lists with empty maps, as Go reads them."""
     if isinstance(value, dict):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [{} if item is None else without_nulls(item) for item in value]
+        return [{} if item is None else _without_nulls(item) for item in value]
     return value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from kschedx.kube.conditions import Condition
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.types import KubernetesObject
 
@@ -17,35 +18,31 @@ CONFIG_SOURCE = "kubernetes.io/config.source"
 ANNOTATIONS = (EVICT, PREFER_NO_EVICTION, CONFIG_SOURCE)
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
+class Waiting(Struct, frozen=True, kw_only=True, gc=False):
     reason: str = ""
 
 
-class Terminated(Struct, frozen=True, kw_only=True, rename="camel"):
+class Terminated(Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
     reason: str = ""
     exit_code: int = 0
 
 
-class ContainerState(Struct, frozen=True, kw_only=True):
+class ContainerState(Struct, frozen=True, kw_only=True, gc=False):
     waiting: Waiting | None = None
     terminated: Terminated | None = None
 
 
-class ContainerFacts(Struct, frozen=True, kw_only=True, rename="camel"):
+class ContainerFacts(Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
     name: str = ""
     restart_count: int = 0
     state: ContainerState = ContainerState()
 
 
-class ConditionFacts(Struct, frozen=True, kw_only=True, rename="camel"):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
+class ConditionFacts(Condition, frozen=True, kw_only=True, gc=False, rename="camel"):
     last_transition_time: str = ""
 
 
-class PodStatusFacts(Struct, frozen=True, kw_only=True, rename="camel"):
+class PodStatusFacts(Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
     reason: str = ""
     qos_class: str = ""
     conditions: tuple[ConditionFacts, ...] = ()

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from kschedx.kube.quantity import Written
 from kschedx.kube.scalars import Int64
 from kschedx.kube.selectors import NodeSelector
-from kschedx.kube.types import KubernetesObject, ObjectMeta
+from kschedx.kube.types import KubernetesObject, ObjectMeta, Taint
 
 MAX_DEVICES_OF_CLAIM = 32
 """AllocationResultsMaxSize."""
@@ -80,13 +80,8 @@ class DeviceCounterConsumption(Struct, frozen=True, kw_only=True, rename="camel"
     counters: dict[str, Counter] = {}
 
 
-class DeviceTaint(Struct, frozen=True, kw_only=True):
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+class DeviceTaint(Taint, frozen=True, kw_only=True):
+    pass
 
 
 class NodeAllocatableResourceMapping(Struct, frozen=True, kw_only=True, rename="camel"):

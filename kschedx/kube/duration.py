@@ -16,7 +16,6 @@ NANOSECONDS = {
 }
 
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_LARGEST = 2**63 - 1
 
 
 class Duration(int):
@@ -36,9 +35,10 @@ class Duration(int):
         if not parts or "".join(number + unit for number, unit in parts) != unsigned:
             raise ValueError('expected a duration such as "10s" or "1m30s"')
         total = sum(map(_nanoseconds, *zip(*parts, strict=True)))
-        if total > _LARGEST:
+        signed = -total if text.startswith("-") else total
+        if not -(2**63) <= signed < 2**63:
             raise ValueError("expected a duration of less than 292 years")
-        return cls(-total if text.startswith("-") else total)
+        return cls(signed)
 
     def __str__(self) -> str:
         """Format as Go does: `1m30s`, `500ms`, `0s`."""

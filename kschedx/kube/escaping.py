@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from shlex import join, quote
 from urllib.parse import unquote
@@ -104,6 +106,26 @@ def shell_command(template: str, *data: str | Path | Mapping[str, object] | Sequ
     return template.format(*(quote(_written(item)) for item in data))
 
 
+_CLUSTER: ContextVar[tuple[str, ...]] = ContextVar("cluster", default=())
+
+
+@contextmanager
+def asking_about(options: Iterable[str]) -> Iterator[None]:
+    """Name the cluster with these options in every command of kschedx within this context."""
+    token = _CLUSTER.set(tuple(options))
+    try:
+        yield
+    finally:
+        _CLUSTER.reset(token)
+
+
+def why_command(pod: str) -> str:
+    """Return the command that explains a pod (`namespace/name`) of the cluster in question."""
+    namespace, _, name = pod.partition("/")
+    command, options = shell_command("kschedx why pod/{} -n {}", name, namespace), _CLUSTER.get()
+    return f"{command} {join(options)}" if options and not command.startswith("#") else command
+
+
 def typed_command(words: Iterable[str]) -> str:
     """Return a command that the user typed, as a shell reads it."""
     return join(words)
@@ -134,6 +156,15 @@ _SECRET_URL = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]*[@?][^\s"'<>]*"
 _HOST = re.compile(r"(?:\[[^]\s]*\]|[^:\s@]*)(?::\d*)?")
 
 
+def _masked(key: str, equals: str, value: str) -> str:
+    """Return a pair of a query, without its value unless that is a setting of the API."""
+    is_setting = key in _SETTINGS and re.fullmatch(r"[0-9]{1,9}(ms|s|m|h)?|true|false", value)
+    return f"{key}={value if is_setting else MASK}" if equals else MASK
+
+
+_SETTINGS = frozenset({"timeout", "timeoutSeconds", "limit", "watch", "resourceVersion", "allowWatchBookmarks"})
+
+
 class Url:
     """A URL whose text hides possible secrets: user info, and the values of its query and fragment."""
 
@@ -159,7 +190,7 @@ class Url:
         if self.credentials:
             shown = shown.replace("://", f"://{MASK}@", 1) if "://" in shown else f"{MASK}@{shown}"
         pairs = (pair.partition("=") for pair in values.split("&")) if values else ()
-        masked = "&".join(f"{key}={MASK}" if equals else MASK for key, equals, _ in pairs)
+        masked = "&".join(_masked(*pair) for pair in pairs)
         return f"{shown}{query}{masked}{fragment}{MASK if fragment else ''}"
 
     def __repr__(self) -> str:

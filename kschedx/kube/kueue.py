@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from kschedx.kube import conditions
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32
 from kschedx.kube.selectors import LabelSelector
@@ -34,11 +36,7 @@ MANAGER_CONFIG = "kueue-system/kueue-manager-config"
 """The ConfigMap with Kueue's Configuration."""
 
 
-class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
+class Condition(conditions.Condition, frozen=True, kw_only=True, rename="camel"):
     last_transition_time: str | None = None
 
 
@@ -244,7 +242,7 @@ class Workload(KubernetesObject, frozen=True, kw_only=True):
         return self.spec.priority or 0
 
     def condition(self, kind: str) -> Condition | None:
-        return next((condition for condition in self.status.conditions if condition.type == kind), None)
+        return condition_of(self.status.conditions, kind)
 
     def has(self, kind: str) -> bool:
         condition = self.condition(kind)
@@ -254,7 +252,7 @@ class Workload(KubernetesObject, frozen=True, kw_only=True):
     def queued_since(self) -> str:
         """The time that orders Workloads of equal priority: the creation, or the last eviction."""
         evicted = self.condition("Evicted")
-        if evicted is not None and evicted.status == "True" and evicted.reason in _PUT_BACK:
+        if evicted is not None and evicted.status == "True" and evicted.reason in TIMED_EVICTIONS:
             return evicted.last_transition_time or ""
         return self.metadata.creation_timestamp or ""
 
@@ -264,7 +262,8 @@ class Workload(KubernetesObject, frozen=True, kw_only=True):
         return self.spec.active is not False and not self.has("QuotaReserved") and not self.has("Finished")
 
 
-_PUT_BACK = ("PodsReadyTimeout", "AdmissionCheck")
+TIMED_EVICTIONS = ("PodsReadyTimeout", "AdmissionCheck")
+"""Reasons of evictions after which a Workload may have a backoff."""
 
 
 class FairSharing(Struct, frozen=True, kw_only=True):
@@ -432,7 +431,7 @@ class AdmissionCheck(KubernetesObject, frozen=True, kw_only=True):
 
     @property
     def is_active(self) -> bool:
-        return any(condition.type == "Active" and condition.status == "True" for condition in self.status.conditions)
+        return condition_of(self.status.conditions, "Active", "True") is not None
 
 
 class TopologyLevel(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -108,7 +108,7 @@ _SHORT_DIGITS = 18
 """Decimal digits that upstream always stores as an int64 (maxInt64Factors in math.go)."""
 
 # The characters of Go's strings.TrimSpace, which are fewer than those of str.strip.
-_GO_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+GO_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 @lru_cache(maxsize=16384)
@@ -170,7 +170,7 @@ def _as_text(written: Written) -> str:
     is_too_long = written.bit_length() > 3 * _LONGEST if isinstance(written, int) else len(written) > _LONGEST
     if is_too_long:
         raise InputError(f"a quantity of more than {_LONGEST} characters is not supported")
-    return str(written).strip(_GO_SPACE)
+    return str(written).strip(GO_SPACE)
 
 
 def _written_exponent(suffix: str, text: str) -> int:

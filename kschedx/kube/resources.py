@@ -10,17 +10,11 @@ from functools import lru_cache
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import CPU, MEMORY, PODS, is_counted, is_pod_level_resource
 from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, value
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
-from kschedx.kube.types import (
-    Container,
-    ContainerStatus,
-    KubernetesObject,
-    PodSpec,
-    PodStatus,
-    ResourceRequirements,
-)
+from kschedx.kube.types import Container, ContainerStatus, KubernetesObject, PodSpec, PodStatus, ResourceRequirements
 
 # The assumed requests of a pod on a node until 1.31 (calculateResource in pkg/scheduler/framework/types.go).
 
@@ -123,6 +117,10 @@ class RequestPart(Struct, frozen=True, kw_only=True):
         if not self.container:
             return "pod-level resources" if self.kind is PartKind.POD_LEVEL else str(self.kind)
         return f"init {self.container}" if self.kind is PartKind.INIT else self.container
+
+
+SPEC_ALONE = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
+"""How the autoscalers, the descheduler, Kueue, and dynamic resources count a pod's requests."""
 
 
 def pod_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> PodRequest:
@@ -389,7 +387,7 @@ def _while_resizing(wanted: Exact, actuated: ResourceList, allocated: ResourceLi
 
 
 def _is_resize_infeasible(status: PodStatus) -> bool:
-    pending = next((condition for condition in status.conditions if condition.type == "PodResizePending"), None)
+    pending = condition_of(status.conditions, "PodResizePending")
     return pending is not None and pending.reason == "Infeasible"
 
 

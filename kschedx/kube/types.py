@@ -5,6 +5,7 @@
 
 from msgspec import Struct, field
 
+from kschedx.kube.conditions import Condition, condition_of
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
@@ -363,11 +364,8 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
         )
 
 
-class PodCondition(Struct, frozen=True, kw_only=True, rename="camel"):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
+class PodCondition(Condition, frozen=True, kw_only=True):
+    pass
 
 
 class ContainerStateWaiting(Struct, frozen=True, kw_only=True):
@@ -475,13 +473,9 @@ class NodeSystemInfo(Struct, frozen=True, kw_only=True, rename="camel"):
     kubelet_version: str = ""
 
 
-class NodeCondition(Struct, frozen=True, kw_only=True, rename="camel"):
-    type: str = ""
-    status: str = ""
+class NodeCondition(Condition, frozen=True, kw_only=True, rename="camel"):
     last_heartbeat_time: str | None = None
     last_transition_time: str | None = None
-    reason: str = ""
-    message: str = ""
 
 
 class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -508,12 +502,8 @@ class Node(KubernetesObject, frozen=True, kw_only=True):
     @property
     def is_lost(self) -> bool:
         """Whether the node is not ready, so that its pods are not ready and its kubelet may not respond."""
-        if any(taint.key in LOST_TAINTS for taint in self.spec.taints):
-            return True
-        return any(
-            condition.type == "Ready" and condition.status in ("False", "Unknown")
-            for condition in self.status.conditions
-        )
+        is_tainted = any(taint.key in LOST_TAINTS for taint in self.spec.taints)
+        return is_tainted or condition_of(self.status.conditions, "Ready", "False", "Unknown") is not None
 
 
 # --- other kinds of core/v1, apps/v1, policy/v1, and scheduling.k8s.io
@@ -629,20 +619,9 @@ class Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
     rolling_update: RollingUpdate | None = None
 
 
-class ControllerCondition(Struct, frozen=True, kw_only=True):
-    """`ReplicaFailure` of a ReplicaSet, `Complete` and `Failed` of a Job, `ScalingLimited` of an autoscaler."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-
-
 class ControllerStatus(Struct, frozen=True, kw_only=True):
-    conditions: tuple[ControllerCondition, ...] = ()
-
-    def condition(self, kind: str, status: str) -> ControllerCondition | None:
-        return next((item for item in self.conditions if (item.type, item.status) == (kind, status)), None)
+    conditions: tuple[Condition, ...] = ()
+    """`ReplicaFailure` of a ReplicaSet, `Complete` and `Failed` of a Job, `ScalingLimited` of an autoscaler."""
 
 
 class ReplicasControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -711,7 +690,7 @@ class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel
     desired_healthy: Int32 | None = None
     disrupted_pods: dict[str, str] = {}
     observed_generation: Int64 = 0
-    conditions: tuple[ControllerCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
@@ -770,7 +749,7 @@ class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class PodGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
-    conditions: tuple[ControllerCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 class PodGroup(KubernetesObject, frozen=True, kw_only=True):

@@ -159,7 +159,7 @@ def unlikely_quantities(spec: PodSpec) -> Iterator[UnlikelyQuantity]:
         for amounts in (container.resources.requests, container.resources.limits):
             for resource, amount in amounts.items():
                 written = str(amount)
-                meant = likely_quantity(resource, written)
+                meant = _likely_quantity(resource, written)
                 if meant and (container.name, resource, written) not in reported:
                     reported.add((container.name, resource, written))
                     yield UnlikelyQuantity(
@@ -205,7 +205,7 @@ def _one_suffix_less(resource: str, written: str) -> str:
     return f"{number}{_ONE_LESS[suffix]}" if suffix in _ONE_LESS else ""
 
 
-def likely_quantity(resource: str, written: str) -> str | None:
+def _likely_quantity(resource: str, written: str) -> str | None:
     """Return the amount that was probably meant, or None if the amount is plausible."""
     number = written.rstrip("kKMGTPEmi")
     suffix = written[len(number) :]

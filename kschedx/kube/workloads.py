@@ -396,6 +396,13 @@ def kind_and_group(manifest: Mapping[str, object]) -> tuple[str, str]:
     return str(manifest.get("kind") or ""), group if slash else ""
 
 
+def qualified_kind(manifest: Mapping[str, object]) -> str:
+    """Return the kind, with its group if it is a custom resource named like a kind of Kubernetes:
+    `Job.batch.volcano.sh`."""
+    kind, group = kind_and_group(manifest)
+    return f"{kind}.{group}" if kind in KINDS and is_foreign(manifest) else kind
+
+
 def is_foreign(manifest: Mapping[str, object]) -> bool:
     """Return whether the kind is not one of Kubernetes' own."""
     kind, group = kind_and_group(manifest)

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from kschedx.kube.kueue import (
     MULTIKUEUE,
+    TIMED_EVICTIONS,
     AdmissionCheck,
     AdmissionCheckState,
     ClusterQueue,
@@ -23,7 +24,7 @@ from kschedx.kube.kueue import (
 )
 from kschedx.kueue.cache import PROVISIONING
 from kschedx.kueue.settings import Settings
-from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, TIMED_EVICTIONS, Job, checks_for, checks_of, timestamp
+from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
 
 INADMISSIBLE = "Inadmissible"
 PREEMPTED = "Preempted"

@@ -36,7 +36,7 @@ NO_PLACE = "TopologyPlacementFailed"
 _SEVERITY = {NO_PLACE: 1, WAITING_FOR_QUOTA: 2, EXCEEDS_MAXIMUM: 3, NO_MATCHING_FLAVOR: 4}
 
 
-def most_severe(left: str, right: str) -> str:
+def _most_severe(left: str, right: str) -> str:
     return left if _SEVERITY.get(left, 0) >= _SEVERITY.get(right, 0) else right
 
 
@@ -253,7 +253,7 @@ class Assignment:
             return
         for pod_set in self.pod_sets:
             if pod_set.mode is Mode.NO_FIT:
-                self.cause = most_severe(self.cause, _cause_of(pod_set, queue))
+                self.cause = _most_severe(self.cause, _cause_of(pod_set, queue))
 
 
 def _cause_of(pod_set_assignment: PodSetAssignment, queue: ClusterQueue) -> str:
@@ -275,7 +275,7 @@ def _cause_of(pod_set_assignment: PodSetAssignment, queue: ClusterQueue) -> str:
                 by_group[number] = attempt.cause
     message = ""
     for cause in by_group.values():
-        message = most_severe(message, cause)
+        message = _most_severe(message, cause)
     return message
 
 
@@ -448,7 +448,7 @@ class Assigner:
                 continue
             choices, rank, attempt = self._try(name, covered, usage, indices)
             reasons += attempt.reasons
-            attempts.append(replace_sorted(attempt))
+            attempts.append(_replace_sorted(attempt))
             if not has_fungibility:
                 if rank[0] > (best_rank[0] if best_rank is not None else Chance.NO_FIT):
                     best, best_rank = choices, rank
@@ -485,7 +485,7 @@ class Assigner:
             chance, borrowing, reason, why = self._check(fr, usage.get(fr, 0), amount, indices)
             if reason:
                 reasons.append(reason)
-                cause = most_severe(cause, why)
+                cause = _most_severe(cause, why)
             most = max(most, borrowing)
             if self._is_better(rank, (chance, borrowing)):
                 rank = (chance, borrowing)
@@ -578,7 +578,7 @@ class Assigner:
                 max(before.borrowing, attempt.borrowing),
                 min(chances, default=None),
                 tuple(sorted({*before.reasons, *attempt.reasons})),
-                most_severe(before.cause, attempt.cause),
+                _most_severe(before.cause, attempt.cause),
             )
         if not seen:
             return
@@ -653,7 +653,7 @@ class Assigner:
         assignment.set_mode(Mode.NO_FIT, [failed[0]])
 
 
-def replace_sorted(attempt: Attempt) -> Attempt:
+def _replace_sorted(attempt: Attempt) -> Attempt:
     attempt.reasons = tuple(sorted(attempt.reasons))
     return attempt
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -51,6 +51,8 @@ class QueueOverview(Struct, frozen=True, kw_only=True):
     rows: tuple[FlavorRow, ...]
     waiting: tuple[Waiting, ...]
     """In queue order."""
+    checking: tuple[Waiting, ...] = ()
+    """Those with quota whose admission checks are not ready, each with their messages."""
 
 
 class CohortOverview(Struct, frozen=True, kw_only=True):
@@ -67,6 +69,10 @@ class Overview(Admissions, frozen=True, kw_only=True):
     unqueued: tuple[Waiting, ...]
     """Pending Workloads without a queue."""
     snapshot: Snapshot
+
+    @property
+    def checking(self) -> int:
+        return sum(len(queue.checking) for queue in self.queues)
 
     @property
     def waiting(self) -> int:
@@ -87,6 +93,7 @@ def overview(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, 
     )
     pending = [job for job in run.jobs.values() if job.state == "Pending"]
     queued = {job.key for jobs in order.values() for job in jobs}
+    checking = {name: tuple(_checking(jobs.values())) for name, jobs in run.cache.jobs.items()}
     cycles = settle(run)
     heads = _first_heads(cycles)
     queues = tuple(
@@ -97,6 +104,7 @@ def overview(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, 
             holding=before[name][1],
             rows=before[name][0],
             waiting=tuple(_waiting(run, job, heads, order[name]) for job in order[name]),
+            checking=checking[name],
         )
         for name in run.queues
     )
@@ -113,6 +121,12 @@ def overview(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, 
         cohorts=cohorts,
         unqueued=tuple(_waiting(run, job, heads, ()) for job in pending if job.key not in queued),
     )
+
+
+def _checking(jobs: Iterable[Job]) -> Iterator[Waiting]:
+    for job in jobs:
+        if job.state == "QuotaReserved" and job.pending_message:
+            yield Waiting(workload=job.key, priority=job.priority, outcome="", message=job.pending_message)
 
 
 def _rows(node: Node) -> Iterator[FlavorRow]:

@@ -16,7 +16,7 @@ from kschedx.kube.field_errors import aggregate, as_json, invalid
 from kschedx.kube.kueue import PodSet, Workload
 from kschedx.kube.names import CPU
 from kschedx.kube.quantity import ResourceList, Written, parse_quantity
-from kschedx.kube.resources import RequestOptions, exact_request
+from kschedx.kube.resources import SPEC_ALONE, exact_request
 from kschedx.kube.types import (
     Container,
     LimitRange,
@@ -28,9 +28,6 @@ from kschedx.kube.types import (
 )
 from kschedx.kueue.amounts import Requests, amount_of, exact, times
 from kschedx.kueue.settings import Settings, Transformation
-
-_OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
-
 
 # --- adjusting
 
@@ -176,13 +173,13 @@ def _greater(left: Requests, right: Requests) -> list[str]:
 
 def pod_requests(spec: PodSpec) -> Requests:
     """Return the requests of one pod before exclusions and transformations, as topology placement counts them."""
-    nano = exact_request(spec, PodStatus(), _OPTIONS)
+    nano = exact_request(spec, PodStatus(), SPEC_ALONE)
     return {name: amount_of(name, Fraction(amount, 10**9)) for name, amount in nano.items()}
 
 
 def quota_requests(spec: PodSpec, count: int, settings: Settings) -> Requests:
     resources = settings.configuration.resources
-    nano = exact_request(spec, PodStatus(), _OPTIONS)
+    nano = exact_request(spec, PodStatus(), SPEC_ALONE)
     kept = {
         name: Fraction(amount, 10**9)
         for name, amount in nano.items()

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import PodSet, PodSetTopologyRequest, PodSetUpdate, ResourceFlavor, SliceConstraint
 from kschedx.kube.kueue import Topology as TopologyObject
 from kschedx.kube.names import HOSTNAME, PODS
@@ -262,8 +263,7 @@ def _minus(left: Requests, right: Mapping[str, int]) -> Requests:
 
 def _is_usable(node: Node) -> bool:
     """Return whether the node is ready and not cordoned."""
-    ready = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "")
-    return ready == "True" and not node.spec.unschedulable
+    return condition_of(node.status.conditions, "Ready", "True") is not None and not node.spec.unschedulable
 
 
 @dataclass(slots=True)

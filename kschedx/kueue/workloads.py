@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.kube.kueue import (
+    TIMED_EVICTIONS,
     Admission,
     AdmissionCheckState,
     ClusterQueue,
@@ -32,8 +33,6 @@ ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 
 _MOST_CONDITION_TEXT = 32 * 1024
 
-TIMED_EVICTIONS = ("PodsReadyTimeout", "AdmissionCheck")
-"""Reasons of evictions after which a Workload may have a backoff."""
 READY, PENDING, RETRY, REJECTED = "Ready", "Pending", "Retry", "Rejected"
 """States of an admission check."""
 
@@ -226,7 +225,11 @@ class Job:
 
     @property
     def pending_message(self) -> str:
-        """Kueue's message why it has no quota, or an empty string."""
+        """Kueue's message why it has no quota, or that of its open admission checks; otherwise an empty string."""
+        if self.has_quota:
+            open_checks = [check for check in self.checks if check.state != READY]
+            messages = (f"{check.name} is {check.state}" + f": {check.message}".rstrip(": ") for check in open_checks)
+            return f"admission check {'; '.join(messages)}" if open_checks else ""
         stamped = self.conditions.get("QuotaReserved")
         return stamped.message if stamped is not None and stamped.status == "False" else ""
 

@@ -23,7 +23,6 @@ from kschedx.plugins.inter_pod_affinity.terms import (
     DomainSums,
     ExistingTerms,
     PodTerms,
-    present,
 )
 from kschedx.snapshot.columns import BoolArray, ClusterRows, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable, PodRows
@@ -139,7 +138,7 @@ class MatchInterPodAffinity(Predicate):
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         try:
             rules = Rules.of(pod, self._existing, nodes)
-            repelling = repelling_pods(pod, nodes, matching_keys, in_own_namespace=True)
+            repelling = _repelling_pods(pod, nodes, _matching_keys, in_own_namespace=True)
         except InputError as wrong:
             state[self._key] = str(wrong)
             return
@@ -230,7 +229,7 @@ def _lacks_affinity(now: _State, pod: Pod, nodes: NodeTable) -> BoolArray:
         return np.zeros(len(nodes), dtype=np.bool_)
     satisfied = np.ones(len(nodes), dtype=np.bool_)
     for key, sums in now.affinity.sums.items():
-        satisfied &= present(nodes.label(key)) & (sums[nodes.rows] > 0)
+        satisfied &= nodes.label(key).present & (sums[nodes.rows] > 0)
     if all(term.matches(pod, NO_LABELS) for term in terms):
         satisfied |= now.affinity.everywhere[nodes.rows] == 0
     return ~satisfied
@@ -244,11 +243,11 @@ KeysOf = Callable[[tuple[PodAffinityTerm, ...], Callable[[PodAffinityTerm], bool
 a term matches."""
 
 
-def matching_keys(terms: tuple[PodAffinityTerm, ...], matches: Callable[[PodAffinityTerm], bool]) -> Iterable[str]:
+def _matching_keys(terms: tuple[PodAffinityTerm, ...], matches: Callable[[PodAffinityTerm], bool]) -> Iterable[str]:
     return (term.topology_key for term in terms if matches(term))
 
 
-def repelling_pods(pod: Pod, nodes: NodeTable, keys_of: KeysOf, *, in_own_namespace: bool) -> Mapping[str, IntArray]:
+def _repelling_pods(pod: Pod, nodes: NodeTable, keys_of: KeysOf, *, in_own_namespace: bool) -> Mapping[str, IntArray]:
     """Return topology key to (pod,) 1 for the pods that keep the incoming pod out of their domain.
 
     A term without namespaces applies to its own pod's namespace, or to all namespaces without `in_own_namespace`.
@@ -302,7 +301,7 @@ class MatchInterPodAffinityByTerm(Predicate):
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         try:
-            per_pod = repelling_pods(pod, nodes, last_key_if_any_matches, in_own_namespace=False)
+            per_pod = _repelling_pods(pod, nodes, _last_key_if_any_matches, in_own_namespace=False)
             repelling = {key: Numbers(numbers) for key, numbers in per_pod.items()}
             state[self._key] = _TermState(
                 rules=Rules.of(pod, self._existing, nodes),
@@ -329,7 +328,7 @@ class MatchInterPodAffinityByTerm(Predicate):
         )
 
 
-def last_key_if_any_matches(
+def _last_key_if_any_matches(
     terms: tuple[PodAffinityTerm, ...], matches: Callable[[PodAffinityTerm], bool]
 ) -> Iterable[str]:
     return (terms[-1].topology_key,) if any(map(matches, terms)) else ()

@@ -204,15 +204,6 @@ class Priority(ABC):
         return scores
 
 
-def scaled(scores: IntArray, *, reverse: bool = False) -> IntArray:
-    """Scale the highest score to 10; with `reverse`, the highest becomes 0, and zero becomes 10 (NormalizeReduce)."""
-    highest = max(int(scores.max(initial=0)), 0)
-    if highest == 0:
-        return np.full_like(scores, MAX_PRIORITY) if reverse else scores
-    shares = MAX_PRIORITY * scores // highest
-    return MAX_PRIORITY - shares if reverse else shares
-
-
 class Provider(Era, frozen=True, kw_only=True):
     """What a Policy can choose from, and the defaults without a Policy."""
 

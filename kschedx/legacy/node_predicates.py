@@ -13,6 +13,7 @@ from kschedx.findings import Finding, InsufficientResource, PluginMessage, TooMa
 from kschedx.findings import NodeUnschedulable as CordonedNode
 from kschedx.framework.interface import CycleState
 from kschedx.framework.status import Code, Verdicts
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
 from kschedx.kube.selectors import CompiledNodeSelector, RequiredNodeAffinity, compile_node_selector, selector_from_set
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE
@@ -128,9 +129,7 @@ class _Pressure(Predicate):
         return True
 
     def _is_true(self, node: Node) -> bool:
-        return any(
-            condition.type == self.condition and condition.status == "True" for condition in node.status.conditions
-        )
+        return condition_of(node.status.conditions, self.condition, "True") is not None
 
 
 class CheckNodeMemoryPressure(_Pressure):

@@ -18,22 +18,20 @@ from kschedx.kube.storage import BETA_REGION, BETA_ZONE
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import AVOID_PODS, Pod, Taint, Toleration
 from kschedx.legacy.affinity_predicates import controller_selectors, service_selectors, services_of
-from kschedx.legacy.interface import MAX_PRIORITY, Context, Priority, scaled
+from kschedx.legacy.interface import MAX_PRIORITY, Context, Priority
 from kschedx.legacy.node_predicates import tolerates_by_key
 from kschedx.legacy.stored import incoming_limits, scored_request
-from kschedx.plugins.image_locality import normalized_image_name
+from kschedx.plugins.image_locality import MAX_CONTAINER_THRESHOLD, MIN_THRESHOLD, normalized_image_name
 from kschedx.plugins.inter_pod_affinity.plugin import raw_scores
 from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms, PodTerms
 from kschedx.plugins.resource_allocation import amounts, truncated
+from kschedx.plugins.score_functions import default_normalize
+from kschedx.plugins.selector_spread import ZONE_WEIGHTING
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.node_selection import preferred_weights
 from kschedx.snapshot.nodes import NodeTable
 
 # ImageLocalityPriority (image_locality.go of both versions).
-
-_MIB = 1024 * 1024
-SMALLEST = 23 * _MIB
-LARGEST = 1000 * _MIB
 
 
 class ImageLocalityPriority(Priority):
@@ -46,8 +44,8 @@ class ImageLocalityPriority(Priority):
             if image is not None:
                 spread = len(image.nodes) / len(nodes.cluster.nodes)
                 held[image.nodes] += times * int(float(image.size_bytes) * spread)
-        sums = held[nodes.rows].clip(SMALLEST, LARGEST)
-        return MAX_PRIORITY * (sums - SMALLEST) // (LARGEST - SMALLEST)
+        sums = held[nodes.rows].clip(MIN_THRESHOLD, MAX_CONTAINER_THRESHOLD)
+        return MAX_PRIORITY * (sums - MIN_THRESHOLD) // (MAX_CONTAINER_THRESHOLD - MIN_THRESHOLD)
 
 
 class EarlyImageLocalityPriority(Priority):
@@ -60,8 +58,8 @@ class EarlyImageLocalityPriority(Priority):
             if image is not None:
                 held[image.nodes] += times * image.sizes
         sums = held[nodes.rows]
-        steps = 10 * (sums - SMALLEST) // (LARGEST - SMALLEST) + 1
-        return np.where(sums < SMALLEST, 0, np.where(sums >= LARGEST, MAX_PRIORITY, steps))
+        steps = 10 * (sums - MIN_THRESHOLD) // (MAX_CONTAINER_THRESHOLD - MIN_THRESHOLD) + 1
+        return np.where(sums < MIN_THRESHOLD, 0, np.where(sums >= MAX_CONTAINER_THRESHOLD, MAX_PRIORITY, steps))
 
 
 # InterPodAffinityPriority (interpod_affinity.go).
@@ -114,7 +112,7 @@ class NodeAffinityPriority(Priority):
         return preferred_weights(compile_preferred_terms(terms), nodes)
 
     def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        return scaled(scores)
+        return default_normalize(scores, most=MAX_PRIORITY)
 
 
 class EarlyNodeAffinityPriority(NodeAffinityPriority):
@@ -143,7 +141,7 @@ class TaintTolerationPriority(Priority):
         return tolerates(toleration, taint, comparison=False)
 
     def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        return scaled(scores, reverse=True)
+        return default_normalize(scores, reverse=True, most=MAX_PRIORITY)
 
 
 class EarlyTaintTolerationPriority(TaintTolerationPriority):
@@ -347,7 +345,6 @@ class ResourceLimitsPriority(Priority):
 
 # Priorities that spread the pods of a service or controller (selector_spreading.go of both versions).
 
-ZONE_WEIGHTING = 2.0 / 3.0
 _NO_ZONE = -1
 
 

@@ -89,7 +89,7 @@ _SENTENCES = Texts(
 )
 
 
-def v1_13(release: Release) -> Provider:
+def _v1_13(release: Release) -> Provider:
     """Return the scheduler of 1.13 with the gates of a release."""
     by_taints = release.enabled("TaintNodesByCondition")
     predicates: dict[str, type[Predicate]] = {
@@ -158,7 +158,7 @@ _NAMES = Texts(
 )
 
 
-def v1_5(release: Release) -> Provider:
+def _v1_5(release: Release) -> Provider:
     """Return the scheduler of 1.5, in which no gate affects decisions."""
     predicates: dict[str, type[Predicate]] = {
         **_PREDICATES,
@@ -195,5 +195,5 @@ def v1_5(release: Release) -> Provider:
     )
 
 
-PROVIDERS: Mapping[str, Callable[[Release], Provider]] = {"1.13": v1_13, "1.5": v1_5}
+PROVIDERS: Mapping[str, Callable[[Release], Provider]] = {"1.13": _v1_13, "1.5": _v1_5}
 """Providers by the version that each is modeled on."""

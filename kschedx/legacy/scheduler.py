@@ -278,7 +278,7 @@ def _best(candidates: Sequence[Candidate], pods: PodTable) -> Sequence[Candidate
 # One pod through predicates and priorities (pkg/scheduler/core/generic_scheduler.go).
 
 
-def schedule_with_predicates(runner: PredicateRunner, pod: Pod) -> Cycle:
+def _schedule_with_predicates(runner: PredicateRunner, pod: Pod) -> Cycle:
     """Run a pod through predicates, priorities, and preemption. kube-scheduler alternates between several best nodes,
     so none is chosen."""
     pod = stored_pod(pod, runner.era.schema)
@@ -409,7 +409,7 @@ class PredicateScheduler:
 
     def schedule(self, pod: Pod, profile: Profile | None = None) -> Cycle:
         self._check(pod, profile)
-        return schedule_with_predicates(self._runner, pod)
+        return _schedule_with_predicates(self._runner, pod)
 
     def _check(self, pod: Pod, profile: Profile | None) -> None:
         """Check that the pod names the only profile, unless `profile` is given."""

@@ -39,7 +39,7 @@ from kschedx.snapshot.storage import Storage
 # A pod's requests as they were counted then: with init containers for the incoming pod, without them for a running pod.
 
 
-def whole_units(resources: ResourceList) -> dict[str, int]:
+def _whole_units(resources: ResourceList) -> dict[str, int]:
     """Return each amount, rounded up separately: CPU in thousandths, everything else in units."""
     return {name: milli_value(amount) if name == CPU else value(amount) for name, amount in resources.items()}
 
@@ -47,16 +47,16 @@ def whole_units(resources: ResourceList) -> dict[str, int]:
 def incoming_request(spec: PodSpec) -> dict[str, int]:
     """Return for each resource the sum over the containers, or the request of an init container if that is larger."""
     return _at_most_one_starting(
-        [whole_units(container.resources.requests) for container in spec.containers],
-        [whole_units(container.resources.requests) for container in spec.init_containers],
+        [_whole_units(container.resources.requests) for container in spec.containers],
+        [_whole_units(container.resources.requests) for container in spec.init_containers],
     )
 
 
 def incoming_limits(spec: PodSpec) -> dict[str, int]:
     """Return the limits, computed like `incoming_request`."""
     return _at_most_one_starting(
-        [whole_units(container.resources.limits) for container in spec.containers],
-        [whole_units(container.resources.limits) for container in spec.init_containers],
+        [_whole_units(container.resources.limits) for container in spec.containers],
+        [_whole_units(container.resources.limits) for container in spec.init_containers],
     )
 
 
@@ -81,7 +81,7 @@ def scored_request(spec: PodSpec) -> Mapping[str, int]:
 
 
 def _scored(container: Container, resource: str, default: int) -> int:
-    return whole_units(container.resources.requests).get(resource, default)
+    return _whole_units(container.resources.requests).get(resource, default)
 
 
 def is_best_effort(spec: PodSpec) -> bool:
@@ -89,7 +89,7 @@ def is_best_effort(spec: PodSpec) -> bool:
     named = (
         amounts.get(resource, 0)
         for container in spec.containers
-        for amounts in (whole_units(container.resources.requests), whole_units(container.resources.limits))
+        for amounts in (_whole_units(container.resources.requests), _whole_units(container.resources.limits))
         for resource in (CPU, MEMORY)
     )
     return not any(named)
@@ -165,7 +165,7 @@ def _resources(resources: ResourceList, schema: Schema) -> ResourceList:
     """Return amounts in whole units: each was rounded up before they were summed."""
     return {
         name: f"{amount}m" if name == CPU else str(amount)
-        for name, amount in whole_units(resources).items()
+        for name, amount in _whole_units(resources).items()
         if schema.counts_every_resource or name in (CPU, "memory", GPU) or name.startswith(OPAQUE_INTEGER)
     }
 

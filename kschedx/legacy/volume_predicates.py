@@ -29,6 +29,7 @@ from kschedx.kube.types import InTreeVolumeSources, Node, Pod, Volume
 from kschedx.legacy.interface import Context, PluginPredicate, Predicate, joined
 from kschedx.plugins.volume_binding.binding import REASON_UNBOUND_IMMEDIATE, Binding, Conflict, PodClaims
 from kschedx.plugins.volume_restrictions import VolumeRestrictions
+from kschedx.plugins.volume_zone import NO_CLAIM_NAME
 from kschedx.snapshot.columns import BoolArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
 
@@ -172,8 +173,6 @@ AZURE_DISK = Disk(
 class CountError(Exception):
     """An error that prevents counting volumes, with upstream's message."""
 
-
-NO_CLAIM_NAME = "PersistentVolumeClaim had no name"
 
 MISSING = "<missing>-"
 """The prefix of the name of an unidentified disk."""

@@ -34,12 +34,11 @@ from kschedx.kube.types import Pod
 from kschedx.plugins.default_preemption import NEVER, VICTIMS_TERMINATING, Preemptor
 from kschedx.snapshot.columns import ClusterRow, TableRow, each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.pods import NATIVE, PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 # ElasticQuotas and their usage (elasticquota.go).
 
-NATIVE = ("cpu", "memory", "ephemeral-storage")
 PODS = "pods"
 
 OPTIONS = RequestOptions(
@@ -100,17 +99,17 @@ def request_of(pod: Pod) -> Amounts:
     return pod_request(pod.spec, pod.status, OPTIONS).amounts
 
 
-def exceeds_all(quotas: Quotas, request: Amounts) -> str | None:
+def _exceeds_all(quotas: Quotas, request: Amounts) -> str | None:
     """Return the first resource whose usage in all namespaces, `request` included, exceeds the sum of all `min`."""
-    used, minimum = used_of_all(quotas), minimum_of_all(quotas)
+    used, minimum = _used_of_all(quotas), _minimum_of_all(quotas)
     return over(total(used, request), {}, minimum, 0)
 
 
-def used_of_all(quotas: Quotas) -> Amounts:
+def _used_of_all(quotas: Quotas) -> Amounts:
     return _sum(quota.used for quota in quotas.values())
 
 
-def minimum_of_all(quotas: Quotas) -> Amounts:
+def _minimum_of_all(quotas: Quotas) -> Amounts:
     return _sum(quota.minimum for quota in quotas.values())
 
 
@@ -197,7 +196,7 @@ class _Account:
     def exceeded(self, node: ClusterRow, own: Amounts, of_all: Amounts) -> bool:
         quotas = self.on(node)
         mine = quotas.get(self._pod.metadata.namespace)
-        return mine is not None and (mine.exceeds_maximum(own) is not None or exceeds_all(quotas, of_all) is not None)
+        return mine is not None and (mine.exceeds_maximum(own) is not None or _exceeds_all(quotas, of_all) is not None)
 
     def refusal(self, node: ClusterRow) -> Status | None:
         request = self._asked.request
@@ -286,7 +285,7 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
         if exceeded is not None:
             text = f"Pod {pod.key} is rejected in PreFilter because ElasticQuota {namespace} is more than Max"
             return _rejected(text, _finding(namespace, exceeded, request.with_nominated, quota.used, quota.maximum))
-        exceeded = exceeds_all(self._quotas, request.of_all)
+        exceeded = _exceeds_all(self._quotas, request.of_all)
         if exceeded is not None:
             text = f"Pod {pod.key} is rejected in PreFilter because total ElasticQuota used is more than min"
             return _rejected(text, _of_all(namespace, exceeded, request.of_all, self._quotas))
@@ -355,7 +354,7 @@ def _finding(
 
 
 def _of_all(namespace: str, resource: str, request: Amounts, quotas: Quotas) -> ElasticQuotaExceeded:
-    return _finding(namespace, resource, request, used_of_all(quotas), minimum_of_all(quotas), of_all=True)
+    return _finding(namespace, resource, request, _used_of_all(quotas), _minimum_of_all(quotas), of_all=True)
 
 
 def _rejected(text: str, finding: ElasticQuotaExceeded) -> PreFilterResult:

@@ -23,6 +23,7 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, Rankings, best_candidates, dry_run
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_where
 from kschedx.snapshot.nodes import NodeTable
@@ -253,5 +254,5 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
 
 def _was_preempted(pod: Pod) -> bool:
     """Return whether the pod's first DisruptionTarget condition names a scheduler."""
-    target = next((condition for condition in pod.status.conditions if condition.type == DISRUPTION_TARGET), None)
+    target = condition_of(pod.status.conditions, DISRUPTION_TARGET)
     return target is not None and target.status == "True" and target.reason == PREEMPTION_BY_SCHEDULER

@@ -56,7 +56,7 @@ KNOWN = (
 """Every feature that the scheduler of this version knows, sorted."""
 
 
-def read_features(declared: Iterable[str]) -> frozenset[str]:
+def _read_features(declared: Iterable[str]) -> frozenset[str]:
     """Return the known features in a node's list. kube-scheduler expects a sorted list and misses a feature that is out
     of order."""
     features: set[str] = set()
@@ -100,7 +100,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         if not self.handle.release.enabled("NodeDeclaredFeatures"):
             return Verdicts.success(len(nodes))
         required = state[REQUIRED]
-        read = read_features if self.handle.release.behaviour.declared_features_are_read_in_order else frozenset
+        read = _read_features if self.handle.release.behaviour.declared_features_are_read_in_order else frozenset
         missing = [tuple(sorted(required - read(declared))) for declared in nodes.declared_features.values]
         text = self.handle.release.messages.unmatched_declared_features
         codes = [Code.UNSCHEDULABLE_AND_UNRESOLVABLE if names else Code.SUCCESS for names in missing]

@@ -67,7 +67,7 @@ class TopologyManager(Struct, frozen=True, kw_only=True):
     max_numa_nodes: int = MAX_NUMA_NODES
 
 
-def topology_manager(topology: NodeResourceTopology) -> TopologyManager:
+def _topology_manager(topology: NodeResourceTopology) -> TopologyManager:
     """Attributes override the deprecated field, whose first entry counts."""
     first = topology.topology_policies[0] if topology.topology_policies else ""
     policy, scope = TOPOLOGY_POLICIES.get(first, ("none", "container"))
@@ -82,7 +82,7 @@ def topology_manager(topology: NodeResourceTopology) -> TopologyManager:
     return TopologyManager(policy=policy, scope=scope, max_numa_nodes=largest)
 
 
-def numas_of(topology: NodeResourceTopology) -> list[Numa]:
+def _numas_of(topology: NodeResourceTopology) -> list[Numa]:
     """Return new copies at each call, because containers subtract from them."""
     zones = {_id(zone.numa): zone for zone in topology.zones if zone.zone_type == NUMA_ZONE}
     return [
@@ -105,18 +105,18 @@ def _id(name: str) -> int:
     return int(digits) if int(digits) <= LARGEST_ID else -1
 
 
-def requests_of(container: Container) -> Amounts:
+def _requests_of(container: Container) -> Amounts:
     return {name: nano_units(written) for name, written in container.resources.requests.items()}
 
 
-def effective_request(pod: Pod) -> Amounts:
+def _effective_request(pod: Pod) -> Amounts:
     """Return the sum of all containers, or a larger init container, plus overhead (GetPodEffectiveRequest)."""
     total: dict[str, int] = {}
     for container in pod.spec.containers:
-        for name, amount in requests_of(container).items():
+        for name, amount in _requests_of(container).items():
             total[name] = total.get(name, 0) + amount
     for container in pod.spec.init_containers:
-        for name, amount in requests_of(container).items():
+        for name, amount in _requests_of(container).items():
             total[name] = max(total.get(name, amount), amount)
     for name, written in pod.spec.overhead.items():
         total[name] = total.get(name, 0) + nano_units(written)
@@ -217,7 +217,7 @@ Weights = Mapping[str, int]
 """Weight by resource; 1 if it is not named."""
 
 
-def over_zones(strategy: str, asked: Amounts, numas: Sequence[Numa], weights: Weights, node: str) -> int:
+def _over_zones(strategy: str, asked: Amounts, numas: Sequence[Numa], weights: Weights, node: str) -> int:
     """Return the lowest score of the NUMA nodes that score more than 0."""
     if not asked and numas:
         raise _panics(node, "divides by the number of resources that a container requests, which is 0")
@@ -337,23 +337,23 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         topology = self._topologies.get(node)
         if topology is None:
             return SUCCESS
-        manager = topology_manager(topology)
+        manager = _topology_manager(topology)
         if manager.policy != SINGLE_NUMA_NODE:
             return SUCCESS
-        numas = numas_of(topology)
+        numas = _numas_of(topology)
         if manager.scope == "pod":
-            fitting = _fitting(numas, effective_request(pod), qos, allocatable)
+            fitting = _fitting(numas, _effective_request(pod), qos, allocatable)
             return _rejected("cannot align pod", "", fitting, numas) if isinstance(fitting, str) else SUCCESS
         for init in pod.spec.init_containers:
-            fitting = _fitting(numas, requests_of(init), qos, allocatable)
+            fitting = _fitting(numas, _requests_of(init), qos, allocatable)
             if isinstance(fitting, str):
                 kind = "sidecar" if init.is_restartable_init else "init"
                 return _rejected(f"cannot align {kind} container", init.name, fitting, numas)
         for container in pod.spec.containers:
-            fitting = _fitting(numas, requests_of(container), qos, allocatable)
+            fitting = _fitting(numas, _requests_of(container), qos, allocatable)
             if isinstance(fitting, str):
                 return _rejected("cannot align container", container.name, fitting, numas)
-            _take(numas, fitting, requests_of(container), qos)
+            _take(numas, fitting, _requests_of(container), qos)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
@@ -365,16 +365,16 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         )
 
     def _score(self, pod: Pod, topology: NodeResourceTopology) -> int:
-        manager, numas = topology_manager(topology), numas_of(topology)
+        manager, numas = _topology_manager(topology), _numas_of(topology)
         is_whole = manager.scope == "pod"
         containers = (*pod.spec.init_containers, *pod.spec.containers)
-        requests = [effective_request(pod)] if is_whole else [requests_of(container) for container in containers]
+        requests = [_effective_request(pod)] if is_whole else [_requests_of(container) for container in containers]
         if self._strategy == LEAST_NUMA_NODES:
             return least_numa(requests, numas, manager.max_numa_nodes)
         if manager.policy != SINGLE_NUMA_NODE:
             return 0
         return mean(
-            [over_zones(self._strategy, item, numas, self._weights, topology.metadata.name) for item in requests]
+            [_over_zones(self._strategy, item, numas, self._weights, topology.metadata.name) for item in requests]
         )
 
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:

@@ -255,19 +255,12 @@ class ConstraintRules:
         return counted
 
 
-def where_labelled(constraints: Iterable[Constraint], nodes: NodeTable) -> BoolArray:
+def _where_labelled(constraints: Iterable[Constraint], nodes: NodeTable) -> BoolArray:
     """(node,) whether a node has the topology label of every constraint."""
     labelled = np.ones(len(nodes), dtype=np.bool_)
     for constraint in constraints:
-        labelled &= where_present(nodes.label(constraint.topology_key))
+        labelled &= nodes.label(constraint.topology_key).present
     return labelled
-
-
-def where_present(label: Column[str | None]) -> BoolArray:
-    """(row,) whether there is a value. Like `where`, but fast for a label that differs on every node."""
-    absent = label.values.index(None) if None in label.values else -1
-    present: BoolArray = label.codes != absent
-    return present
 
 
 # Hard constraints: how matching pods are spread, and on which nodes the pod would exceed the maximum skew. Upstream:
@@ -355,7 +348,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
         counts = np.where(self.exists, self.matching, NO_DOMAIN)
         minimum = 0 if self.too_few_domains else int(counts.min(initial=NO_DOMAIN))
         skewed = self.matching + self.itself - minimum > self.constraint.max_skew
-        return ~where_present(self.domains) | skewed[self.domains.codes]
+        return ~self.domains.present | skewed[self.domains.codes]
 
     def on(self, rows: IntArray) -> SpreadOnNodes:
         """The constraint's inequality on these nodes (rows of the whole cluster)."""
@@ -367,7 +360,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
             minimum = np.zeros_like(minimum)
         return SpreadOnNodes(
             spread=self,
-            missing=~where_present(self.domains.take(rows)),
+            missing=~self.domains.take(rows).present,
             matching=matching,
             minimum=minimum,
             change=self.change[rows],
@@ -434,12 +427,12 @@ class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
         return tuple(sorted(domains, key=lambda domain: (-domain.matching, domain.domain))[:SHOWN_DOMAINS])
 
 
-def spreads_of(
+def _spreads_of(
     constraints: tuple[Constraint, ...], rules: ConstraintRules, pod: Pod, nodes: NodeTable
 ) -> tuple[Spread, ...]:
     """How the pods are spread for each constraint; `nodes` are all nodes of the cluster."""
     pods = rules.matching_pods(pod, nodes)
-    labelled = where_labelled(constraints, nodes)
+    labelled = _where_labelled(constraints, nodes)
     return tuple(
         Spread.of(constraint, pod, pods, labelled & rules.counted(constraint, pod, nodes), nodes)
         for constraint in constraints
@@ -515,7 +508,7 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
         pods = rules.matching_pods(pod, everything)
         complete = np.ones(len(everything), dtype=np.bool_)
         if rules.requires_all_topologies(pod):
-            complete = where_labelled(constraints, everything)
+            complete = _where_labelled(constraints, everything)
         candidate = np.zeros(len(everything), dtype=np.bool_)
         candidate[feasible.rows] = True
         scored = candidate & complete
@@ -537,7 +530,7 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
                 weight=_weight(size),
                 domain=domain,
                 counted=counted,
-                labelled=where_present(everything.label(constraint.topology_key)),
+                labelled=everything.label(constraint.topology_key).present,
                 matching=matching.astype(np.int64),
             )
 
@@ -693,7 +686,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         except InputError as wrong:
             text = self.handle.release.messages.hard_constraints_unreadable
             return PreFilterResult(status=error(text.format(error=wrong)))
-        state[HARD] = spreads_of(constraints, self._rules, pod, nodes) if constraints else ()
+        state[HARD] = _spreads_of(constraints, self._rules, pod, nodes) if constraints else ()
         return PreFilterResult() if constraints else PRE_FILTER_SKIP
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:

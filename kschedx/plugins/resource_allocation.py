@@ -17,7 +17,7 @@ from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.types import Pod
 from kschedx.plugins.score_functions import shape_score
 from kschedx.releases import Release
-from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.columns import BoolArray, IntArray, Memo
 from kschedx.snapshot.devices import IMPLICIT_PREFIX
 from kschedx.snapshot.nodes import NodeTable
 
@@ -124,30 +124,36 @@ class Offered(Struct, frozen=True, kw_only=True):
     ) -> Offered:
         """`request[i]` is the pod's request of `resources[i]`. `with_defaults` adds the assumed requests of pods
         without cpu or memory requests. `devices` count on nodes that do not offer the resource themselves."""
-        nonzero = {CPU: 0, MEMORY: 1} if with_defaults else {}
-        allocatable, offered = np.zeros((len(resources), len(nodes)), dtype=np.int64), nodes.allocatable
-        columns: list[tuple[int, bool, int]] = []
+        counted = tuple(
+            resource.name if amount or not is_scalar_resource(resource.name) else ""
+            for resource, amount in zip(resources, request, strict=True)
+        )
+        if nodes.is_whole:
+            offered = _OFFERED.of(
+                nodes.cluster.derived,
+                lambda: _offered(nodes, counted, with_defaults=with_defaults),
+                counted,
+                with_defaults,
+            )
+        else:
+            offered = _offered(nodes, counted, with_defaults=with_defaults)
         taken: list[tuple[int, BoolArray, IntArray]] = []
-        for i, resource in enumerate(resources):
-            if not request[i] and is_scalar_resource(resource.name):
-                continue
-            allocatable[i] = amounts(nodes, offered, resource.name)
-            column = nonzero.get(resource.name, nodes.resources.index.get(resource.name))
-            if column is not None:
-                columns.append((i, resource.name in nonzero, column))
-            devices_of_nodes = devices(nodes, resource.name) if not allocatable[i].all() else None
+        allocatable = offered.allocatable
+        for i, name in enumerate(counted):
+            devices_of_nodes = devices(nodes, name) if name and not allocatable[i].all() else None
             if devices_of_nodes is not None:
                 instead = (allocatable[i] == 0) & (devices_of_nodes[0] > 0)
+                allocatable = allocatable.copy() if allocatable is offered.allocatable else allocatable
                 allocatable[i, instead] = devices_of_nodes[0][instead]
                 taken.append((i, instead, devices_of_nodes[1]))
-        counts = allocatable != 0
-        return cls(
+        counts = allocatable != 0 if taken else offered.counts
+        return replace(
+            offered,
             counts=counts,
             allocatable=allocatable,
             request=np.array(request, dtype=np.int64)[:, None],
-            columns=tuple(columns),
             devices=tuple(taken),
-            counts_everywhere=bool(counts.all()),
+            counts_everywhere=bool(counts.all()) if taken else offered.counts_everywhere,
         )
 
     def at(self, rows: IntArray) -> Offered:
@@ -177,6 +183,32 @@ class Offered(Struct, frozen=True, kw_only=True):
             requested=requested.T,
             counts_everywhere=self.counts_everywhere,
         )
+
+
+_OFFERED = Memo[Offered]()
+
+
+def _offered(nodes: NodeTable, counted: Sequence[str], *, with_defaults: bool) -> Offered:
+    """Return what nodes offer without devices, for a request of 0. Empty names in `counted` do not count."""
+    nonzero = {CPU: 0, MEMORY: 1} if with_defaults else {}
+    allocatable, offered = np.zeros((len(counted), len(nodes)), dtype=np.int64), nodes.allocatable
+    columns: list[tuple[int, bool, int]] = []
+    for i, name in enumerate(counted):
+        if not name:
+            continue
+        allocatable[i] = amounts(nodes, offered, name)
+        column = nonzero.get(name, nodes.resources.index.get(name))
+        if column is not None:
+            columns.append((i, name in nonzero, column))
+    counts = allocatable != 0
+    return Offered(
+        counts=counts,
+        allocatable=allocatable,
+        request=np.zeros((len(counted), 1), dtype=np.int64),
+        columns=tuple(columns),
+        devices=(),
+        counts_everywhere=bool(counts.all()),
+    )
 
 
 def scored_options(options: RequestOptions, release: Release) -> RequestOptions:

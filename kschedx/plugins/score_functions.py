@@ -32,11 +32,10 @@ def shape_score(shape: Sequence[UtilizationShapePoint], utilization: int) -> int
 # Normalization that several plugins share (pkg/scheduler/framework/plugins/helper/normalize_score.go).
 
 
-def default_normalize(scores: IntArray, *, reverse: bool = False) -> IntArray:
-    """Scale so that the highest score becomes 100; with `reverse`, it becomes 0 and zero becomes 100. Scores are not
-    negative."""
+def default_normalize(scores: IntArray, *, reverse: bool = False, most: int = MAX_NODE_SCORE) -> IntArray:
+    """Scale so that the highest score becomes `most`; with `reverse`, it becomes 0 and zero becomes `most`."""
     highest = max(int(scores.max(initial=0)), 0)
     if highest == 0:
-        return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores
-    scaled = MAX_NODE_SCORE * scores // highest
-    return MAX_NODE_SCORE - scaled if reverse else scaled
+        return np.full_like(scores, most) if reverse else scores
+    scaled = most * scores // highest
+    return most - scaled if reverse else scaled

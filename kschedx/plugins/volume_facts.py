@@ -47,7 +47,8 @@ def claim_unbound(claim: PersistentVolumeClaim, storage: Storage) -> ClaimUnboun
     elif not claim.storage_class:
         cause = "no-class"
     else:
-        cause = "class-missing" if storage_class is None else "immediate"
+        missing = "static" if storage.volumes_of(claim.storage_class) else "class-missing"
+        cause = missing if storage_class is None else "immediate"
     return ClaimUnbound(
         claim=claim_facts(claim),
         cause=cause,

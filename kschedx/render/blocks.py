@@ -98,7 +98,7 @@ def group_block(
     detail = diagnosis.detail(group.rows[0])
     nodes = f"({count(group.count, 'node')})" if group.count > 1 else ""
     helped = _helped(diagnosis, group)
-    lines = detail_block(detail, width, level, where=_where(group), aside=nodes, eviction=eviction, helped=helped)
+    lines = _detail_block(detail, width, level, where=_where(group), aside=nodes, eviction=eviction, helped=helped)
     if group.count > 1 and level >= Level.BRIEF:
         lines += [fact_line for fact in _in_sum(diagnosis, group) for fact_line in fact_lines(fact, width)]
         others = _others(diagnosis, group, level)
@@ -106,7 +106,7 @@ def group_block(
     return lines
 
 
-def detail_block(
+def _detail_block(
     detail: NodeDetail,
     width: int,
     level: Level,
@@ -274,7 +274,7 @@ def _eviction(eviction: Eviction, detail: NodeDetail) -> str:
                 if eviction.pdb_violations
                 else ""
             )
-            return f"helps: evicts {pods_text(eviction.victims, SHOWN_PODS)}{broken}"
+            return f"helps: evicts {_pods_text(eviction.victims, SHOWN_PODS)}{broken}"
         case EvictionVerdict.UNRESOLVABLE:
             only = sum(not all(map(only_repeats_cordon, blocker.findings)) for blocker in detail.account.blockers) == 1
             return "cannot help" if only else f"cannot help: {eviction.plugin} rejects the node even without pods"
@@ -292,7 +292,7 @@ def _eviction(eviction: Eviction, detail: NodeDetail) -> str:
             assert_never(eviction.answer)
 
 
-def pods_text(pods: tuple[Holder, ...], limit: int) -> str:
+def _pods_text(pods: tuple[Holder, ...], limit: int) -> str:
     """`shop/web-1 (priority 0), ml/train (priority 100) and 3 more`."""
     return listed([f"{pod.pod} (priority {pod.priority})" for pod in pods], limit)
 

@@ -145,7 +145,7 @@ def reason_lines(what: str, width: int) -> list[Text]:
     """Return the screen for an id, a plugin, or any text of an event. Raises `InputError` if none of it is known."""
     what = what.strip()
     if what in reasons():
-        return id_lines(what, width, everything=True)
+        return _id_lines(what, width, everything=True)
     if what in IN_TREE or any(what in reason.plugins for reason in reasons().values()):
         return _plugin_lines(what, width)
     if theirs := _their_lines(what, width):
@@ -156,7 +156,7 @@ def reason_lines(what: str, width: int) -> list[Text]:
     if not events:
         hint = nearest(what, [*reasons(), *IN_TREE]) or "`kschedx reason` lists the ids"
         raise InputError(f'no reason "{what}"', hint=hint)
-    return [line for event in events for line in (BLANK, *event_lines(event, width))][1:]
+    return [line for event in events for line in (BLANK, *_event_lines(event, width))][1:]
 
 
 def all_lines(width: int) -> list[Text]:
@@ -178,7 +178,7 @@ def _their_lines(what: str, width: int) -> list[Text]:
     return lines
 
 
-def id_lines(name: str, width: int, *, everything: bool = False) -> list[Text]:
+def _id_lines(name: str, width: int, *, everything: bool = False) -> list[Text]:
     """Return what an id means, its usual causes, its fixes, and its page. With `everything`, also how to confirm it,
     what does not help, and where Kubernetes documents it."""
     reason, page = reasons()[name], reason_page(name)
@@ -219,14 +219,14 @@ def _plugin_lines(plugin: str, width: int) -> list[Text]:
         return paragraph(f"{plugin} has no rejection reasons", width)
     lines: list[Text] = []
     for name in ids:
-        lines += [*([BLANK] if lines else []), *id_lines(name, width)]
+        lines += [*([BLANK] if lines else []), *_id_lines(name, width)]
     return lines
 
 
 # --- events
 
 
-def event_lines(event: Event, width: int) -> list[Text]:
+def _event_lines(event: Event, width: int) -> list[Text]:
     """Return each reason with its count, plugin, and id, then what the ids mean."""
     lines: list[Text] = []
     if event.nodes is not None:
@@ -241,7 +241,7 @@ def event_lines(event: Event, width: int) -> list[Text]:
             lines += [text(title, BOLD), *(line for part in parts for line in _part_lines(part, width)), BLANK]
     lines += _sum(event, width)
     for name in dict.fromkeys(part.reason for part in event.parts if part.reason):
-        lines += [*id_lines(name, width), BLANK]
+        lines += [*_id_lines(name, width), BLANK]
     return lines[:-1] if lines and not lines[-1].plain else lines
 
 

@@ -102,11 +102,19 @@ def sarif(checks: Sequence[Check], version: str) -> str:
     """Return a run of this version of kschedx, with a result for each check that did not pass."""
     amiss = [check for check in checks if check.result is not Result.PASSED]
     rules = sorted({check.rule for check in amiss})
+    page = f"{DOCUMENTATION}reference/states.html"
     driver = {
         "name": "kschedx",
         "version": version,
+        "informationUri": DOCUMENTATION,
         "rules": [
-            {"id": rule, "shortDescription": {"text": RULES[rule]}, "helpUri": f"{DOCUMENTATION}reference/states.html"}
+            {
+                "id": rule,
+                "shortDescription": {"text": RULES[rule]},
+                "fullDescription": {"text": f"{RULES[rule]}."},  # code scanning requires it, and the help
+                "help": {"text": f"{page} explains every state, its cause, and its fixes."},
+                "helpUri": page,
+            }
             for rule in rules
         ],
     }

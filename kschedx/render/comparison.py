@@ -338,11 +338,11 @@ def _score(story: Story, plugin: str, row: int) -> str:
 def print_change(difference: Difference, before: Story, after: Story, times: tuple[str, str]) -> None:
     """Print to standard output and flush it, because it may be a pipe."""
     out = terminal.console()
-    terminal.write([BLANK, *change_text_lines(difference, before, after, times, width=out.width)], out)
+    terminal.write([BLANK, *_change_text_lines(difference, before, after, times, width=out.width)], out)
     out.file.flush()
 
 
-def change_text_lines(
+def _change_text_lines(
     difference: Difference, before: Story, after: Story, times: tuple[str, str], *, width: int
 ) -> list[Text]:
     """Return the headline and the differences. `times` are those of the two observations."""

@@ -118,9 +118,10 @@ def _facts(advice: Advice) -> Iterator[Fact]:
     if harmful:
         back = sum(bool(trial.bounces) for trial in harmful)
         stay = sum(bool(trial.pending) for trial in harmful)
-        yield Fact(
-            label="because", items=(f"{count(back, 'policy', 'policies')} bounce pods", f"{stay} leave pods pending")
-        )
+        bounce = f"{count(back, 'policy bounces', 'policies bounce')} pods" if back else ""
+        leave = f"{count(stay, 'policy leaves', 'policies leave')} pods pending" if stay else ""
+        if bounce or leave:
+            yield Fact(label="because", items=tuple(filter(None, (bounce, leave))))
     if advice.goal is Goal.COMPACTION:
         text = "kube-scheduler's default scoring prefers empty nodes: try --config binpack (MostAllocated)"
         yield Fact(label="note", items=(text,))

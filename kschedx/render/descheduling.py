@@ -52,6 +52,8 @@ _SIZES = (
     _Most(pods=1, nodes=2, reasons=1, plugins=2),
     _Most(pods=1, nodes=1, reasons=0, plugins=1),
     _Most(pods=1, nodes=1, reasons=0, plugins=1, rows=2),
+    _Most(pods=0, nodes=0, reasons=0, plugins=0),
+    _Most(pods=0, nodes=0, reasons=0, plugins=0, rows=2),
     _Most(pods=0, nodes=0, reasons=0, plugins=0, rows=1),
 )
 """Largest first; the first that fits the screen is used."""

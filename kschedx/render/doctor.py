@@ -59,7 +59,7 @@ def certainty_text(certainty: gaps.Certainty) -> str:
     return "" if certainty is gaps.Certainty.CERTAIN else f" ({certainty})"
 
 
-def reaction_fact(how: gaps.Reaction) -> Fact:
+def _reaction_fact(how: gaps.Reaction) -> Fact:
     """Return how `kschedx why` treats it."""
     match how:
         case gaps.Reaction.REFUSES:
@@ -79,7 +79,7 @@ def _weakens(finding: gaps.Finding) -> tuple[Fact, ...]:
         for weaken in finding.weakens
     ]
     facts = (Fact(label="" if position else "affects", items=(text,)) for position, text in enumerate(lines))
-    return (*facts, reaction_fact(finding.reaction), *_mend(finding)) if finding.counts else ()
+    return (*facts, _reaction_fact(finding.reaction), *_mend(finding)) if finding.counts else ()
 
 
 def _mend(finding: gaps.Finding) -> Iterator[Fact]:
@@ -98,7 +98,7 @@ def _mend(finding: gaps.Finding) -> Iterator[Fact]:
     yield Fact(label="fix", items=(text,))
 
 
-def problem_text(problem: gaps.Problem) -> str:
+def _problem_text(problem: gaps.Problem) -> str:
     return str(InputError(problem.message, place=problem.place, hint=problem.hint))
 
 
@@ -112,7 +112,7 @@ def _told(finding: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
         case gaps.Unreadable(problems=problems):
             number = count(finding.number, "object")
             rest = finding.number - len(problems)
-            texts = [*map(problem_text, problems), *([f"{rest:,} more"] if rest else [])]
+            texts = [*map(_problem_text, problems), *([f"{rest:,} more"] if rest else [])]
             return f"{number} cannot be read", tuple(
                 Fact(label="" if position else "at", items=(text,)) for position, text in enumerate(texts)
             )
@@ -454,14 +454,14 @@ def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _B
     for missing in shown:
         text = f"{missing_kind_text(missing)}{certainty_text(missing.certainty)} · {missing_kind_effect(missing)}"
         if missing.reaction is not gaps.Reaction.SILENT:
-            text += f"; {' '.join(reaction_fact(missing.reaction).items)}"
+            text += f"; {' '.join(_reaction_fact(missing.reaction).items)}"
         lines += paragraph(text, width, first=f"  {missing.kind:<{label}}  ")
     if len(shown) < len(kinds):
         lines.append(line((f"  {len(kinds) - len(shown):,} more: -o wide", DIM)))
     silent = [kind for kind in kinds if kind.reaction is gaps.Reaction.SILENT]
     return _Block(
         head=head,
-        detail=lines + (fact_lines(reaction_fact(gaps.Reaction.SILENT), width) if silent else []),
+        detail=lines + (fact_lines(_reaction_fact(gaps.Reaction.SILENT), width) if silent else []),
         width=width,
     )
 

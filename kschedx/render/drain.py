@@ -19,7 +19,7 @@ from kschedx.fixes.stalled_drain import (
 )
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.kube.documents import Document
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
 from kschedx.render.terminal import BLANK, DIM, SEPARATOR, line, more, paragraph, title_lines
@@ -199,8 +199,7 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         phrase = _several(budget) if fate is DrainOutcome.BUDGETS else _stopped(budget, drained)
         yield Fact(label="blocked", items=(about(pods, phrase),))
         if fate is DrainOutcome.BUDGET and (pending := drained.held[budget].pending):
-            namespace, _, name = pending[0].partition("/")
-            ask = shell_command("kschedx why pod/{} -n {}", name, namespace)
+            ask = why_command(pending[0])
             yield Fact(label="", items=(f"first let {pending[0]} be scheduled: {ask}",), command=ask)
     stranded = [drained_pod.pod for drained_pod in drained.pending]
     if stranded:
@@ -292,7 +291,7 @@ def _by_cause(bad: Sequence[DrainResult], width: int) -> list[Text]:
     """Return a line for each cause that nodes share, most common first."""
     causes: dict[str, list[str]] = {}
     for result in bad:
-        causes.setdefault(_shared(result), []).append(result.node)
+        causes.setdefault(shared_cause(result), []).append(result.node)
     ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
     lines: list[Text] = []
     for cause, names in ordered[:MOST_CAUSES]:
@@ -302,7 +301,7 @@ def _by_cause(bad: Sequence[DrainResult], width: int) -> list[Text]:
     return lines
 
 
-def _shared(result: DrainResult) -> str:
+def shared_cause(result: DrainResult) -> str:
     """Return the cause in words that other nodes may share."""
     if result.is_refused:
         fate = result.of(*REFUSES)[0].fate

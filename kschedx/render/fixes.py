@@ -72,7 +72,7 @@ def group_fix(fix: Fix, *, for_one: bool) -> FixView:
 
 def mended_fix(mended: SharedFix) -> FixView:
     """Return a fix of several pods. One that adds several nodes has no changes to copy."""
-    title, _, seen = mended_text(mended).partition(SEPARATOR)
+    title, _, seen = _mended_text(mended).partition(SEPARATOR)
     changes = _changes(mended.fix) if mended.nodes == 1 else ()
     return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
@@ -166,12 +166,12 @@ def story_fix_lines(story: PendingStory | None, width: int) -> list[Text]:
     if story is None:
         return []
     if story.mended is not None:
-        return paragraph(mended_text(story.mended), width, first="    fix  ")
+        return paragraph(_mended_text(story.mended), width, first="    fix  ")
     untold = story.explanation.no_fix
     return paragraph(untold, width, first="    no fix  ") if untold else []
 
 
-def mended_text(mended: SharedFix) -> str:
+def _mended_text(mended: SharedFix) -> str:
     """`add 3 nodes like node-1 · for all 12`."""
     parts = ["not enough alone"] if mended.fix.certainty == _PARTIAL and not mended.fix.feasible_nodes else []
     parts += [_for(mended)] if mended.pods and mended.of > 1 else []

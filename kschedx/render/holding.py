@@ -183,10 +183,10 @@ def _decision(kueue: Kueue) -> Iterator[Fact]:
     verdict = kueue.verdict
     if verdict is None:
         return
-    yield from decision_facts(verdict, [said.message for said in kueue.said])
+    yield from _decision_facts(verdict, [said.message for said in kueue.said])
 
 
-def decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
+def _decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
     """Yield the decision. `known` are messages that are already on the screen."""
     message = verdict.head.message if verdict.head is not None else verdict.blocked
     is_known = any(

@@ -18,15 +18,17 @@ SHOWN = 5
 """Pending Workloads of a queue without `-o wide`."""
 
 
-def overview_view(overview: Overview) -> View:
+def _overview_view(overview: Overview) -> View:
     """Return a view with a row for each pending Workload."""
     cohorts = f" in {count(len(overview.cohorts), 'cohort')}" if overview.cohorts else ""
     pending = f"{count(overview.waiting, 'Workload')} pending"
-    queues = [*((queue.name, queue.waiting) for queue in overview.queues), ("", overview.unqueued)]
+    if overview.checking:
+        pending += f", {overview.checking:,} with quota and open admission checks"
+    queues = [*((queue.name, (*queue.waiting, *queue.checking)) for queue in overview.queues), ("", overview.unqueued)]
     return View(
         command="kschedx kueue",
         headline=f"{count(len(overview.queues), 'ClusterQueue')}{cohorts}, {pending}",
-        tone=Tone.HELD if overview.waiting else Tone.GOOD,
+        tone=Tone.HELD if overview.waiting or overview.checking else Tone.GOOD,
         items=tuple(
             Item(
                 title=waiting_job.workload,
@@ -49,11 +51,11 @@ def overview_page(overview: Overview) -> Page:
     rows += [(f"cohort {cohort.name}", *_cells(row)) for cohort in overview.cohorts for row in cohort.rows]
     columns = tuple(Column(label=label) for label in ("queue", *_HEADS))
     quota = Table(title="Quota", columns=columns, rows=tuple(rows))
-    return page_of(overview_view(overview), overview_lines(overview, SCREEN_WIDTH), (quota,), overview.snapshot)
+    return page_of(_overview_view(overview), overview_lines(overview, SCREEN_WIDTH), (quota,), overview.snapshot)
 
 
 def overview_lines(overview: Overview, width: int, *, wide: bool = False) -> list[Text]:
-    view = overview_view(overview)
+    view = _overview_view(overview)
     lines = title_lines(view.headline, view.tone, width)
     for queue in overview.queues:
         lines += [BLANK, *_queue(queue, width, wide=wide)]
@@ -75,7 +77,7 @@ def _queue(queue: QueueOverview, width: int, *, wide: bool) -> Iterator[Text]:
     if queue.inactive:
         yield from paragraph(queue.inactive, width, first="  inactive  ", indent=12)
     yield from _table(queue.rows)
-    yield from _waiting(queue.waiting, width, wide=wide)
+    yield from _waiting((*queue.waiting, *queue.checking), width, wide=wide)
 
 
 def _table(rows: Sequence[FlavorRow]) -> list[Text]:

@@ -10,7 +10,7 @@ from kschedx.explain.events import extender_failure
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import why_command
 from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
@@ -108,7 +108,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
         facts=tuple(holding_facts(explanation.holding, explanation.cycle)) if is_queued else (),
         fixes=fix_views(explanation) if with_fixes else (),
         event=_event(lifecycle),
-        notes=(*texts, *lifecycle_notes(lifecycle)),
+        notes=(*texts, *_lifecycle_notes(lifecycle)),
     )
 
 
@@ -314,13 +314,12 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
             yield f"{pod.owner} creates the pod again once it is gone"
 
 
-def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
+def _lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
     """Return how to find out more."""
     if isinstance(lifecycle, NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
     if isinstance(lifecycle, StillActive) and lifecycle.pod:
-        namespace, _, name = lifecycle.pod.partition("/")
-        return (f"about that pod: {shell_command('kschedx why pod/{} -n {}', name, namespace)}",)
+        return (f"about that pod: {why_command(lifecycle.pod)}",)
     if isinstance(lifecycle, WaitingForKubelet):
         return ("kube-scheduler does not decide this; -o wide shows where it would assign the pod now",)
     if isinstance(lifecycle, Contradicted):

@@ -163,7 +163,7 @@ def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -
     nothing to patch.
     """
     lines: list[str] = []
-    for change in joined_changes(changes):
+    for change in _joined_changes(changes):
         manifest = None if change.by else only_written(change)
         if change.by:
             follows = _follows(change)
@@ -177,7 +177,7 @@ def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -
     return "".join(f"{line}\n" for line in lines)
 
 
-def joined_changes(changes: Sequence[Change]) -> list[Change]:
+def _joined_changes(changes: Sequence[Change]) -> list[Change]:
     """Return the same changes, with patches of one object joined."""
     joined: list[Change] = []
     for change in changes:
@@ -204,7 +204,7 @@ def _written(change: Change, manifest: Manifest) -> str:
     is_named = isinstance(metadata, Mapping) and bool(metadata.get("name"))
     verb = "apply --server-side" if is_named else "create"
     why = shell_comment(f"{named} is not in the cluster in this form: this is the whole manifest")
-    return f"{why}\nkubectl {verb} {_here(sendable_manifest(changed))}"
+    return f"{why}\nkubectl {verb} {_here(_sendable_manifest(changed))}"
 
 
 def _here(manifest: Manifest) -> str:
@@ -251,10 +251,10 @@ def _command(change: Change) -> str:
         return shell_command(f"kubectl delete {name}{' --cascade=orphan' if change.orphan else ''}", *data)
     if change.create is not None and (maker := _made_elsewhere(change.create)):
         is_node = change.target.kind == "Node"  # its resources are in its status, and a comment cannot be applied
-        lines = to_yaml(change.create if is_node else sendable_manifest(change.create)).splitlines()
+        lines = to_yaml(change.create if is_node else _sendable_manifest(change.create)).splitlines()
         return "\n".join([f"# {maker}", *(f"#   {line}" for line in lines)])
     if change.create is not None:
-        return f"kubectl apply --server-side {_here(sendable_manifest(change.create))}"
+        return f"kubectl apply --server-side {_here(_sendable_manifest(change.create))}"
     patch = list(change.patch)
     if target.kind == "Node" and [item["path"] for item in patch] == ["/spec/unschedulable"]:
         return shell_command(f"kubectl {'cordon' if patch[0].get('value') else 'uncordon'} {{}}", target.name)
@@ -300,7 +300,7 @@ def _made_elsewhere(manifest: Manifest) -> str:
     return ""
 
 
-def sendable_manifest(manifest: Manifest) -> Manifest:
+def _sendable_manifest(manifest: Manifest) -> Manifest:
     """Return the manifest without fields that an API server sets itself, and refuses or drops if a client sets them."""
     own = map_at(manifest, "metadata")
     kept = {key: value for key, value in own.items() if key not in _GIVEN}
@@ -310,11 +310,11 @@ def sendable_manifest(manifest: Manifest) -> Manifest:
 def patched_manifests(changes: Sequence[Change], find: Find) -> str:
     """Return the patched objects as YAML. Raises `InputError` for an object whose manifest is not known."""
     documents: list[str] = []
-    for change in joined_changes(changes):
+    for change in _joined_changes(changes):
         if change.delete:
             continue
         documents.append(
-            to_yaml(sendable_manifest(change.create) if change.create is not None else _as_patched(change, find))
+            to_yaml(_sendable_manifest(change.create) if change.create is not None else _as_patched(change, find))
         )
     return "---\n".join(documents)
 

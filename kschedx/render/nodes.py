@@ -117,7 +117,7 @@ def _use(resource: str, use: Use | None) -> str:
 def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, sort: str = "") -> list[Text]:
     """Return headline, totals, and a row for each node; `wide` shows every node and column. `sort` is the column by
     which they are sorted."""
-    view = nodes_view(rows)
+    view = _nodes_view(rows)
     lines = title_lines(view.headline, view.tone, width)
     with short_node_names([row.name for row in rows]):
         for fact in view.facts:
@@ -160,7 +160,7 @@ def _table(rows: Sequence[NodeRow], width: int | None, sort: str) -> tuple[list[
     return table, len(rows) - sum(map(len, groups))
 
 
-def nodes_view(rows: Sequence[NodeRow]) -> View:
+def _nodes_view(rows: Sequence[NodeRow]) -> View:
     """Return a view with a row for each node, in the order of `rows`."""
     uses = total(rows)
     usable = sum(row.is_open for row in rows)
@@ -190,7 +190,7 @@ def nodes_view(rows: Sequence[NodeRow]) -> View:
 def nodes_page(rows: Sequence[NodeRow], snapshot: Snapshot) -> Page:
     shown = _fragmentation(rows)
     sections = (shown,) if shown.plots and len(rows) > 1 else ()
-    return page_of(nodes_view(rows), nodes_lines(rows, SCREEN_WIDTH), sections, snapshot)
+    return page_of(_nodes_view(rows), nodes_lines(rows, SCREEN_WIDTH), sections, snapshot)
 
 
 def _fragmentation(rows: Sequence[NodeRow]) -> Histogram:

@@ -14,6 +14,7 @@ from kschedx.findings import Finding
 from kschedx.findings.nodes import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
 from kschedx.kube.workloads import MAKING_PODS
+from kschedx.progress import Phase, counted
 from kschedx.render.fixes import continued
 from kschedx.render.states import decision_name, row_named
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens, title_lines
@@ -23,6 +24,8 @@ from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words import describe
 
 MOST_LINES = 30
+MOST_BLOCKS = 4
+"""Blocks for which a screen has room, about."""
 SHOWN = 3
 SHOWN_OTHERS = 2
 EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
@@ -124,7 +127,10 @@ def _blocks(
     """Yield the blocks for which the screen has room, and one more; all with `wide`. Each begins with a blank line. The
     first `events` of them have kube-scheduler's text."""
     lines = 0
-    for number, group in enumerate(cause_groups):
+    to_mend = [cause_tone(group) is not Tone.GOOD for group in cause_groups]
+    expected = sum(to_mend) if wide else min(sum(to_mend), MOST_BLOCKS)
+    each = counted(cause_groups, Phase.TRYING_FIXES, expected, "causes", lambda it: cause_tone(it) is not Tone.GOOD)
+    for number, group in enumerate(each):
         block = [BLANK, *_block(group, fix_of, width, wide=wide, event=number < events)]
         yield block
         lines += len(block)

@@ -44,7 +44,7 @@ from kschedx.simulate.compaction import EmptiedTogether
 NAMES = 3
 
 
-def removal_text(removal: Removal) -> str:
+def _removal_text(removal: Removal) -> str:
     """Return the text about a node that can be removed."""
     moving = len(removal.places)
     pods = (
@@ -55,7 +55,7 @@ def removal_text(removal: Removal) -> str:
     return f"cluster-autoscaler removes it{pods}"
 
 
-def unremovable_text(found: Removal, reason: Unremovable) -> str:
+def _unremovable_text(found: Removal, reason: Unremovable) -> str:
     """Return the text after `cluster-autoscaler keeps it,`."""
     group = found.group
     match reason:
@@ -88,7 +88,7 @@ def unremovable_text(found: Removal, reason: Unremovable) -> str:
             blocking = found.of(RemovalFate.BLOCKS)
             if len(blocking) > 1:
                 return f"{count(len(blocking), 'pod')} cannot be evicted"
-            return f"{blocking[0].pod} cannot be evicted: {blocker_text(blocking[0])}"
+            return f"{blocking[0].pod} cannot be evicted: {_blocker_text(blocking[0])}"
         case Unremovable.NO_PLACE_TO_MOVE_PODS:
             assert found.stranded is not None
             phrase = ", ".join(f"{number} {why}" for why, number in sorted(found.stranded.refusals.items()))
@@ -106,7 +106,7 @@ def unremovable_text(found: Removal, reason: Unremovable) -> str:
             assert_never(reason)
 
 
-def removal_label(removal: Removal, *, named: bool) -> str:
+def _removal_label(removal: Removal, *, named: bool) -> str:
     """Return the result in a few words for a row of a table; `named` with the pod that keeps the node."""
     if removal.is_removable:
         return "removed, its pods move" if removal.places else "removed"
@@ -120,14 +120,14 @@ def removal_label(removal: Removal, *, named: bool) -> str:
         case Unremovable.BLOCKED_BY_POD:
             blocking = removal.of(RemovalFate.BLOCKS)
             if not named:
-                return f"pods cannot be evicted: {'; '.join(dict.fromkeys(map(blocker_text, blocking)))}"
+                return f"pods cannot be evicted: {'; '.join(dict.fromkeys(map(_blocker_text, blocking)))}"
             more = f" and {len(blocking) - 1:,} more" if len(blocking) > 1 else ""
-            return f"kept by {blocking[0].pod}{more}: {blocker_text(blocking[0])}"
+            return f"kept by {blocking[0].pod}{more}: {_blocker_text(blocking[0])}"
         case reason:
-            return unremovable_text(removal, reason)
+            return _unremovable_text(removal, reason)
 
 
-def blocker_text(fate: PodFate) -> str:
+def _blocker_text(fate: PodFate) -> str:
     """Return why a pod cannot be evicted; empty if it can."""
     match fate.blocker:
         case RemovalBlocker.CONTROLLER_NOT_FOUND:
@@ -151,7 +151,7 @@ def blocker_text(fate: PodFate) -> str:
             assert_never(fate.blocker)
 
 
-def utilization_text(used: Utilization) -> str:
+def _utilization_text(used: Utilization) -> str:
     """Return how much of the node is requested."""
     requested, offered = amount(used.resource, used.requested), amount(used.resource, used.offered)
     return f"{round(100 * used.share)}% of its {used.resource} ({requested} of {offered})"
@@ -247,7 +247,7 @@ def _table(items: Sequence[Item], width: int, *, wide: bool) -> list[Text]:
     return lines
 
 
-def together_facts(found: EmptiedTogether, most: int) -> Iterator[Fact]:
+def _together_facts(found: EmptiedTogether, most: int) -> Iterator[Fact]:
     """Yield which nodes can be removed together, what they cost, and what blocks the others; of many nodes, the first
     `most`."""
     price = f", {found.price:.2f} an hour" if found.price is not None else ""
@@ -263,18 +263,18 @@ def together_facts(found: EmptiedTogether, most: int) -> Iterator[Fact]:
         yield Fact(label="", items=(f"{count(found.not_tried, 'node')} not tried",))
 
 
-def consolidation_texts(consolidation: Consolidation, names: Collection[str]) -> list[str]:
+def _consolidation_texts(consolidation: Consolidation, names: Collection[str]) -> list[str]:
     """Return what each of Karpenter's methods does. For single-node consolidation, only the first nodes are named."""
     wanted = {*names}
     commands = [command for command in consolidation.commands if not wanted.isdisjoint(command.nodes)]
     alone = [command for command in commands if command.method is Method.SINGLE_NODE][MOST_COMMANDS:]
-    texts = [command_text(command) for command in commands if command not in alone]
+    texts = [_command_text(command) for command in commands if command not in alone]
     if alone:
         texts.append(f"{Method.SINGLE_NODE.value}: {count(len(alone), 'more node')} can go instead, each by itself")
     return texts
 
 
-def command_text(one: Command) -> str:
+def _command_text(one: Command) -> str:
     nodes = listed(one.nodes, NAMES)
     if one.method is Method.DRIFT:
         does = "replaces" if one.replacements else "removes"
@@ -334,7 +334,8 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
     if obstacles == [NOT_TRIED]:
         phrase = "Karpenter may consolidate it; not tried with so many nodes: name the node"
     elif is_open:
-        phrase = "Karpenter may replace it with a cheaper node; not decided without prices (--instance-types FILE)"
+        how = "replace it with a cheaper node" if disruption.balance is None else "consolidate it"
+        phrase = f"Karpenter may {how}; not decided without prices (--instance-types FILE)"
     elif obstacles:
         phrase = f"Karpenter keeps it, {obstacles[0]}"
         facts = [
@@ -358,7 +359,7 @@ def _blocking_facts(removal: Removal, *, wide: bool, named: bool) -> Iterator[Fa
     blocking = removal.of(RemovalFate.BLOCKS)
     is_told = named and len(blocking) == 1 and removal.reasons[0] is Unremovable.BLOCKED_BY_POD
     for number, fate in enumerate(() if is_told else blocking if wide else blocking[:MOST_BLOCKERS]):
-        yield Fact(label="" if number else "kept by", items=(f"{fate.pod}: {blocker_text(fate)}",))
+        yield Fact(label="" if number else "kept by", items=(f"{fate.pod}: {_blocker_text(fate)}",))
     if not wide and len(blocking) > MOST_BLOCKERS:
         yield Fact(label="", items=(f"{count(len(blocking) - MOST_BLOCKERS, 'more pod')}: -o wide",))
 
@@ -367,7 +368,7 @@ def _other_facts(removal: Removal) -> Iterator[Fact]:
     """Yield what else keeps the node, its node group, and what goes with it."""
     others = [reason for reason in removal.reasons[1:] if reason is not Unremovable.BLOCKED_BY_POD]
     for number, reason in enumerate(others):
-        yield Fact(label="" if number else "also", items=(unremovable_text(removal, reason),))
+        yield Fact(label="" if number else "also", items=(_unremovable_text(removal, reason),))
     if removal.group is not None:
         group = removal.group
         sizes = f"{count(group.target, 'node')}, {group.min_size} to {group.max_size}"
@@ -379,14 +380,14 @@ def _other_facts(removal: Removal) -> Iterator[Fact]:
         yield Fact(label="reasons", items=tuple(reason.value for reason in removal.reasons))
 
 
-def removal_fixes(scale_down: ScaleDown, removal: Removal) -> tuple[Fix, ...]:
+def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> tuple[Fix, ...]:
     """Return the fix after which cluster-autoscaler removes the node, if one was tried."""
     after = scale_down.safe_to_evict(removal)
     if after is None:
         return ()
     left = {fate.pod for fate in after.of(RemovalFate.BLOCKS)}
     pods = [fate.pod for fate in removal.of(RemovalFate.BLOCKS) if fate.pod not in left]
-    does = "the node is removed" if after.is_removable else f"then {unremovable_text(after, after.reasons[0])}"
+    does = "the node is removed" if after.is_removable else f"then {_unremovable_text(after, after.reasons[0])}"
     return (Fix(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does),)
 
 
@@ -427,14 +428,14 @@ def scale_down_view(
     if len(items) == 1:
         headline = f"{items[0].title}: {items[0].facts[0].items[0]}"
     commands = (
-        () if consolidation is None else consolidation_texts(consolidation, [disruption.node for disruption in kept])
+        () if consolidation is None else _consolidation_texts(consolidation, [disruption.node for disruption in kept])
     )
     basis = [*([] if scale_down is None else [_basis(scale_down)]), *([karpenter_basis(consolidation)] if kept else [])]
     return View(
         command="kschedx scale-down",
         details=tuple(commands),
         because=_causes(items) if len(items) > MOST_BLOCKS else (),
-        facts=() if together is None else tuple(together_facts(together, most or (MOST_ITEMS if wide else NAMES))),
+        facts=() if together is None else tuple(_together_facts(together, most or (MOST_ITEMS if wide else NAMES))),
         headline=headline,
         tone=Tone.GOOD if going else Tone.OPEN if any(item.tone is Tone.OPEN for item in items) else Tone.BAD,
         items=tuple(items),
@@ -462,16 +463,16 @@ def _causes(items: Sequence[Item]) -> tuple[str, ...]:
 def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, named: bool) -> Item:
     """Return the row of a node. If its sentence is not to name pods and numbers, other nodes may have the same."""
     used = "" if removal.utilization is None else round(100 * removal.utilization.share)
-    label = removal_label(removal, named=named)
-    phrase = removal_text(removal) if named else f"cluster-autoscaler: {label}"
+    label = _removal_label(removal, named=named)
+    phrase = _removal_text(removal) if named else f"cluster-autoscaler: {label}"
     if not removal.is_removable:
-        why = unremovable_text(removal, removal.reasons[0]) if named else label
+        why = _unremovable_text(removal, removal.reasons[0]) if named else label
         phrase = f"cluster-autoscaler keeps it, {why}"
     blocking, others = tuple(_blocking_facts(removal, wide=wide, named=named)), tuple(_other_facts(removal))
     because = Fact(label="because", items=(phrase,))
     own: tuple[Fact, ...] = ()
     if removal.utilization is not None:
-        own = (Fact(label="requested", items=(utilization_text(removal.utilization),)),)
+        own = (Fact(label="requested", items=(_utilization_text(removal.utilization),)),)
     return Item(
         title=removal.node,
         tone=Tone.GOOD if removal.is_removable else Tone.BAD,
@@ -484,7 +485,7 @@ def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, name
         ),
         facts=(because, *blocking, *others) if named else (because, *others),
         own=own if named else (*blocking, *own),
-        fixes=() if scale_down is None else removal_fixes(scale_down, removal),
+        fixes=() if scale_down is None else _removal_fixes(scale_down, removal),
         members=tuple(f"{pod} → {node}" for pod, node in removal.places.items()),
     )
 

@@ -98,7 +98,7 @@ def _contributions(nodes: tuple[ScoredNode, ...], ranking: Ranking, without: fro
 # --- matrices
 
 
-def initials(names: Iterable[str]) -> dict[str, str]:
+def _initials(names: Iterable[str]) -> dict[str, str]:
     """Return each plugin's capitals as a column title, longer if two would be the same: `NRF`, `TT`."""
     titles: dict[str, str] = {}
     for name in names:
@@ -119,7 +119,7 @@ def legend(titles: dict[str, str], width: int, weights: dict[str, int] | None = 
 def matrices(ranking: Ranking, width: int) -> list[Text]:
     """Return the scores of all feasible nodes: raw, normalized to 0..100, and weighted with totals."""
     first = ranking.nodes[0]
-    titles = initials(contribution.plugin for contribution in first.contributions)
+    titles = _initials(contribution.plugin for contribution in first.contributions)
     lines = legend(titles, width, {contribution.plugin: contribution.weight for contribution in first.contributions})
     for title, value in _MATRICES:
         lines += [BLANK, text(title, BOLD)]
@@ -149,12 +149,12 @@ _MATRICES: tuple[tuple[str, Callable[[Contribution], int]], ...] = (
 PASSES, REJECTS, SKIPPED = "✓", "✗", "·"
 
 
-def verdict_table(cycle: Cycle, width: int) -> list[Text]:
+def _verdict_table(cycle: Cycle, width: int) -> list[Text]:
     """Return nodes by plugins. The verdict is the first ✗, where kube-scheduler stops."""
     if cycle.filter is None or cycle.nodes is None:
         return []
     plugins = cycle.filter.plugins
-    titles = initials(plugins)
+    titles = _initials(plugins)
     marks = [
         [PASSES if code == Code.SUCCESS else REJECTS for code in verdicts.codes.tolist()]
         for verdicts in cycle.filter.verdicts
@@ -167,10 +167,10 @@ def verdict_table(cycle: Cycle, width: int) -> list[Text]:
         for row, (name, first) in enumerate(zip(cycle.nodes.names, firsts, strict=True))
     ]
     table = columns([["node", *titles.values(), "verdict"], *rows], indent=2, header=True)
-    return [*legend(titles, width), *skipped_line(cycle, width), *table]
+    return [*legend(titles, width), *_skipped_line(cycle, width), *table]
 
 
-def skipped_line(cycle: Cycle, width: int) -> list[Text]:
+def _skipped_line(cycle: Cycle, width: int) -> list[Text]:
     """Return the plugins that PreFilter skips because they have nothing to check for this pod."""
     assert cycle.filter is not None
     skipped = [plugin for plugin in cycle.profile.points.get("filter", ()) if plugin not in cycle.filter.plugins]
@@ -211,7 +211,7 @@ def _blockers(diagnosis: Diagnosis, row: TableRow) -> str:
 
 def tables(diagnosis: Diagnosis, width: int) -> list[Text]:
     """Return the verdict table below its title."""
-    table = verdict_table(diagnosis.cycle, width)
+    table = _verdict_table(diagnosis.cycle, width)
     return [text(f"verdicts on {count(diagnosis.total, 'node')}", BOLD), *table] if table else []
 
 
@@ -295,7 +295,7 @@ def _verdicts(diagnosis: Diagnosis, row: TableRow, width: int) -> list[Text]:
     if blockers:
         for fact in eviction_facts(detail):
             lines += [line("  ", fact_line) for fact_line in fact_lines(fact, width - 2)]
-    return [*lines, *(line("  ", skipped) for skipped in skipped_line(cycle, width - 2))]
+    return [*lines, *(line("  ", skipped) for skipped in _skipped_line(cycle, width - 2))]
 
 
 def _scores(node: ScoredNode, ranking: Ranking) -> list[Text]:

@@ -216,7 +216,7 @@ def nominated_text(explanation: Explanation) -> str:
 def _scale_up(explanation: Explanation) -> str:
     """Return `cluster-autoscaler adds a node of group blue`."""
     progress = (scaling.progress for scaling in explanation.scalings)
-    return next(filter(None, progress), "cluster-autoscaler adds a node")
+    return next(filter(None, progress), "cluster-autoscaler reports that it adds a node")
 
 
 def _victims(explanation: Explanation) -> tuple[str, ...]:

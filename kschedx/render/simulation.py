@@ -25,6 +25,7 @@ from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import SharedFixes
+from kschedx.progress import Phase, counted
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
 from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_fix_lines, story_reason
 from kschedx.render.lifecycle import causes, state_tone
@@ -274,11 +275,15 @@ def _is_short(lifecycle: Lifecycle) -> bool:
 def simulation_headline(simulation: Simulation) -> str:
     """Return how many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
+    disputed = {*simulation.disputed}
+    placed -= len(disputed)
     is_open = not placed and 0 < pending == undecided
     goal = simulation.goal
     parts = [] if goal is None else [goal_text(goal)]
     if goal is not None and not goal.is_reached and not placed and not pending:
         pass  # its pods never enter the queue
+    elif (disputed or _tells_refusal(simulation)) and not placed and not pending:
+        pass  # the states follow
     elif not placed and not pending:
         drained = simulation.drained
         if not all(drain_result.is_done for drain_result in drained):
@@ -293,7 +298,11 @@ def simulation_headline(simulation: Simulation) -> str:
         those = "the pod is" if pending == 1 else f"{count(pending, 'pod')} are"
         parts.append(f"{those} undecided")
     elif not placed:
-        parts.append(f"all {count(pending, 'pod')} stay pending" if pending > 1 else "the pod stays pending")
+        parts.append(
+            f"{'both' if pending == 2 else f'all {pending:,}'} pods stay pending"
+            if pending > 1
+            else "the pod stays pending"
+        )
     else:
         stay = "stays" if pending == 1 else "stay"
         parts.append(f"{placed:,} of {placed + pending:,} pods are scheduled, {pending:,} {stay} pending")
@@ -308,17 +317,22 @@ def simulation_headline(simulation: Simulation) -> str:
         parts.append(f"{count(len(simulation.kueue.pending), 'Workload')} pending in Kueue")
     if simulation.of_others:
         parts.append(f"{count(len(simulation.of_others), 'pod')} for another scheduler")
-    states = Counter(
-        (_noun(state.lifecycle), "with refused pods" if _is_short(state.lifecycle) else state.state.counted)
-        for state in simulation.states
-        if state.lifecycle is not None and not isinstance(state.lifecycle, NoScheduler)
-    )
+    states: Counter[tuple[str, str]] = Counter()
+    for state in simulation.states:
+        if (facts := state.lifecycle) is not None and not isinstance(facts, NoScheduler):
+            counted = "with refused pods" if _is_short(facts) else state.state.counted
+            states[_noun(facts), counted] += len(disputed) if facts.subject in disputed else 1
     parts += [f"{count(number, noun)} {counted}" for (noun, counted), number in states.items()]
     if refused := sum(replicas.number for replicas in simulation.refused.values()):
         parts.append(f"{count(refused, 'replica')} refused by the API server")
     if undecided and not is_open:
         parts.append(f"{undecided:,} undecided")
     return "; ".join(parts)
+
+
+def _tells_refusal(simulation: Simulation) -> bool:
+    """Return whether the headline goes on with pods that are not created."""
+    return not simulation.drained and any(isinstance(state.lifecycle, Refused) for state in simulation.states)
 
 
 def _kueue(kueue: KueueResult, width: int, most: int) -> list[Text]:
@@ -368,7 +382,9 @@ def shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
 def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: int) -> list[Text]:
     results = shown_workloads(simulation)
     lines = [BLANK] if results else []
-    for result in results[:most]:
+    shown = results[:most]
+    pending = sum(bool(result.pending or result.refused) for result in shown)
+    for result in counted(shown, Phase.TRYING_FIXES, pending, "workloads", lambda it: bool(it.pending or it.refused)):
         lines += _workload(result, mending, width)
     return lines + more(len(results) - most, "workload")
 
@@ -388,7 +404,7 @@ def _states(simulation: Simulation, width: int, most: int) -> list[Text]:
 
 def workload_tone(result: WorkloadResult) -> Tone:
     if not (result.pending or result.refused):
-        return Tone.GOOD
+        return Tone.OPEN if result.undecided else Tone.GOOD
     return Tone.OPEN if not result.refused and len(result.undecided) == len(result.pending) else Tone.BAD
 
 
@@ -502,7 +518,8 @@ def _pending(
         causes.setdefault(message.partition(" preemption: ")[0], []).append(pod)
     ordered = sorted(causes.values(), key=lambda pods: -len(pods))
     lines = [BLANK] if ordered else []
-    for pods in ordered[:most]:
+    shown = ordered[:most]
+    for pods in counted(shown, Phase.TRYING_FIXES, len(shown), "causes"):
         is_open = pods[0] in simulation.undecided
         pending = f"{count(len(pods), 'pod')} {'undecided' if is_open else 'pending'}: {listed(pods, named)}"
         lines += paragraph(pending, width, first="? " if is_open else "✗ ", style=OPEN if is_open else BAD)

@@ -295,7 +295,7 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
 
 
 class RolloutStalled(Facts, frozen=True, kw_only=True):
-    """A Deployment whose pods all have nodes, and whose rollout waits for its new pods."""
+    """A Deployment or DaemonSet whose pods all have nodes, and whose rollout waits for some of them."""
 
     message: str
     """The message of the condition Progressing with the reason ProgressDeadlineExceeded; empty before the deadline."""
@@ -303,10 +303,19 @@ class RolloutStalled(Facts, frozen=True, kw_only=True):
     """The pods that are not ready, each with its kubelet's report: `web-1 on w0: Readiness probe failed`."""
     seconds: int = 0
     """minReadySeconds, if all new pods are ready."""
+    nodes: tuple[str, ...] = ()
+    """The lost nodes of a DaemonSet's pods."""
+    updated: int = 0
+    wanted: int = 0
+    """Pods of the DaemonSet."""
 
     @property
     def told(self) -> str:
         many = len(self.pods)
+        if self.nodes:
+            where = listed(self.nodes, 3, conjunction="and")
+            verb = "is" if len(self.nodes) == 1 else "are"
+            return f"stalls in its rollout ({self.updated} of {self.wanted} pods updated): {where} {verb} unreachable"
         unready = f": {many} {'pod is' if many == 1 else 'pods are'} not ready" if many else ""
         if self.message:
             return f"exceeded its progress deadline{unready}"

@@ -65,10 +65,10 @@ def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> lis
     lines = title_lines(headline(survival), _tone(survival), width)
     for phrase in details(survival):
         lines += paragraph(phrase, width, first="  ", style=DIM)
-    ordered = worst_first(survival.results)
+    ordered = _worst_first(survival.results)
     if len(ordered) > 1:
         shown = ordered if wide else ordered[:MOST_FAILURES]
-        heads = [label for label, _ in column_heads(survival.mode)]
+        heads = [label for label, _ in _column_heads(survival.mode)]
         rows = [
             heads,
             *(
@@ -86,7 +86,7 @@ def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> lis
     return lines
 
 
-def worst_first(results: Sequence[FailureResult]) -> list[FailureResult]:
+def _worst_first(results: Sequence[FailureResult]) -> list[FailureResult]:
     return sorted(
         results,
         key=lambda result: (
@@ -142,7 +142,7 @@ def effect(result: FailureResult) -> str:
     return "every pod is rescheduled" if result.lost else "no pod is lost"
 
 
-def column_heads(mode: Mode) -> tuple[tuple[str, bool], ...]:
+def _column_heads(mode: Mode) -> tuple[tuple[str, bool], ...]:
     """Return the heads of the table, and whether each column is a number. The last three count workloads."""
     last = "restarted" if mode is Mode.OUTAGE else "blocked"
     numbers = ("nodes", "lost", "rescheduled", "pending", "down", "short", last)
@@ -167,9 +167,9 @@ def _failure_lines(survival: Survival, result: FailureResult, width: int, *, wid
     if len(survival.results) > 1:
         tone = Tone.GOOD if result.survives else Tone.BAD
         lines += title_lines(f"{result.failure.name}: {effect(result)}", tone, width)
-    for fact in loss_facts(survival, result, None if wide else MOST_WORKLOADS):
+    for fact in _loss_facts(survival, result, None if wide else MOST_WORKLOADS):
         lines += fact_lines(fact, width)
-    lines += fix_lines(tuple(fixes(result)), no_fix_text(result), width)
+    lines += fix_lines(tuple(fixes(result)), _no_fix_text(result), width)
     for fact in _eviction_facts(result):
         lines += fact_lines(fact, width)
     return lines
@@ -178,13 +178,13 @@ def _failure_lines(survival: Survival, result: FailureResult, width: int, *, wid
 # --- facts
 
 
-def no_fix_text(result: FailureResult) -> str:
+def _no_fix_text(result: FailureResult) -> str:
     """Return which pods no added node helps."""
     left = () if result.needed is None else result.needed.not_helped
     return f"no added node helps {listed(left, 3)}" if left else ""
 
 
-def loss_facts(survival: Survival, result: FailureResult, most: int | None) -> Iterator[Fact]:
+def _loss_facts(survival: Survival, result: FailureResult, most: int | None) -> Iterator[Fact]:
     """Yield the workloads by state, and the volumes that are lost."""
     shown = [state for state in WorkloadState if state is not WorkloadState.RESCHEDULED]
     for state in shown:
@@ -260,11 +260,15 @@ def _cause(survival: Survival, result: FailureResult, pod: LostPod) -> str:
 def _eviction_facts(result: FailureResult) -> Iterator[Fact]:
     """Yield when the node lifecycle controller taints the nodes, and which pods it never evicts."""
     for zone in result.zones:
-        yield Fact(label="evictions", items=(zone_text(zone),))
+        yield Fact(label="evictions", items=(_zone_text(zone),))
     times = [time for eviction in result.evictions for time in eviction.pods.values() if time is not None]
     if times:
         spans = " to ".join(dict.fromkeys((duration(min(times)), duration(max(times)))))
         yield Fact(label="", items=(f"pods are deleted {spans} after the outage",))
+    kept = sum(len(eviction.pods) for eviction in result.evictions if eviction.taint_after is None)
+    if kept:
+        text = f"{count(kept, 'pod is', 'pods are')} recreated only once the Node objects are deleted"
+        yield Fact(label="", items=(text,))
     for_ever = [
         pod for eviction in result.evictions if eviction.taint_after is not None
         for pod, time in eviction.pods.items() if time is None
@@ -278,7 +282,7 @@ def _eviction_facts(result: FailureResult) -> Iterator[Fact]:
         yield Fact(label="", items=(text,))
 
 
-def zone_text(zone: ZoneEvictions) -> str:
+def _zone_text(zone: ZoneEvictions) -> str:
     """Return `zone eu-1a is in FullDisruption (6 of 6 nodes lost): one node is tainted every 10s, the last 1m0s after
     the outage`."""
     name = f"zone {zone.zone}" if zone.zone else "the cluster, without zones,"
@@ -302,17 +306,17 @@ def duration(seconds: int) -> str:
 # --- the page
 
 
-def survival_view(survival: Survival) -> View:
+def _survival_view(survival: Survival) -> View:
     """Return a view with a row for each failure, worst first."""
     return View(
         command="kschedx survive",
         headline=headline(survival),
         tone=_tone(survival),
         details=tuple(details(survival)),
-        items=tuple(_item(survival, result) for result in worst_first(survival.results)),
+        items=tuple(_item(survival, result) for result in _worst_first(survival.results)),
         list_title="Failures",
         list_noun="failure",
-        list_columns=column_heads(survival.mode)[1:],
+        list_columns=_column_heads(survival.mode)[1:],
     )
 
 
@@ -328,11 +332,11 @@ def _item(survival: Survival, failure_result: FailureResult) -> Item:
         values=cells(failure_result, survival.mode),
         facts=(
             Fact(label="effect", items=(effect(failure_result),)),
-            *loss_facts(survival, failure_result, MOST_LISTED),
+            *_loss_facts(survival, failure_result, MOST_LISTED),
             *_eviction_facts(failure_result),
         ),
         fixes=tuple(fixes(failure_result)),
-        no_fix=no_fix_text(failure_result),
+        no_fix=_no_fix_text(failure_result),
         members=tuple(_member(pod) for loss in failure_result.workloads for pod in loss.pods),
     )
 
@@ -344,12 +348,12 @@ def _member(pod: LostPod) -> str:
 def survival_page(survival: Survival) -> Page:
     """Return a page with the failures, a heat map of workloads, and when pods are evicted."""
     lines = survival_lines(survival, width=SCREEN_WIDTH)
-    return page_of(survival_view(survival), lines, _sections(survival), survival.simulation.before)
+    return page_of(_survival_view(survival), lines, _sections(survival), survival.simulation.before)
 
 
 def _sections(survival: Survival) -> Iterator[Section]:
     if len(survival.results) <= MOST_HEAT_COLUMNS:
-        yield heat_map(survival)
+        yield _heat_map(survival)
     rows = [
         (
             visible(result.failure.name),
@@ -384,7 +388,7 @@ def _times(times: Sequence[int | None]) -> str:
     return " to ".join(spans) + (", some never" if len(known) < len(times) else "")
 
 
-def heat_map(survival: Survival) -> HeatMap:
+def _heat_map(survival: Survival) -> HeatMap:
     """Return the workloads that lose pods by failure, worst first."""
     at: dict[str, dict[int, WorkloadLoss]] = {}
     for place, failure_result in enumerate(survival.results):

@@ -23,7 +23,7 @@ HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 
 def tuning_lines(found: Tuning, width: int, *, wide: bool = False) -> list[Text]:
     """Return the headline, the front, and the best configuration with its difference from today's."""
-    lines = [*head_lines(tuning_view(found), width), BLANK]
+    lines = [*head_lines(_tuning_view(found), width), BLANK]
     others = [trial for trial in found.front if trial is not found.today]
     shown = others if wide else others[:SHOWN]
     heads = (*HEADS, *(("cost",) if found.today.cost is not None else ()))
@@ -53,7 +53,7 @@ def _values(trial: Trial) -> tuple[str, ...]:
     return (f"{trial.nodes:,}", *numbers, *cost)
 
 
-def tuning_view(tuning: Tuning) -> View:
+def _tuning_view(tuning: Tuning) -> View:
     """Return a view with the best profile as a fix, and a row for each profile of the front."""
     left_out = (f"{tuning.left_out:,} more had no time: --seconds",) if tuning.left_out else ()
     tried = f"{count(tuning.candidates, 'profile')} for {tuning.goal.value}, seed {tuning.seed}"
@@ -122,4 +122,4 @@ def tuning_page(tuning: Tuning) -> Page:
         columns=tuple(Column(label=label) for label in ("where", "subject", "change")),
         rows=tuple(_changes(tuning)) if tuning.is_better else (),
     )
-    return page_of(tuning_view(tuning), tuning_lines(tuning, SCREEN_WIDTH), (table,), tuning.snapshot)
+    return page_of(_tuning_view(tuning), tuning_lines(tuning, SCREEN_WIDTH), (table,), tuning.snapshot)

@@ -85,7 +85,11 @@ class _Admission:
         return KueueResult(
             admitted=tuple(self._admitted),
             evicted=self._evicted,
-            pending={key: job.pending_message for key, job in jobs.items() if job.state == "Pending" and job.is_active},
+            pending={
+                key: job.pending_message
+                for key, job in jobs.items()
+                if job.is_active and (job.state == "Pending" or (job.state == "QuotaReserved" and job.pending_message))
+            },
             refused=self._refused,
         )
 

@@ -15,7 +15,9 @@ from msgspec import Struct, field
 from kschedx.controllers.disruption_budgets import BudgetStatus, DisruptionBudget, budgets_of, is_ready
 from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
 from kschedx.framework.moving import Run
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document
+from kschedx.kube.selectors import Selector
 from kschedx.kube.types import OUT_OF_SERVICE, UNREACHABLE, Node
 from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.queue import Queue
@@ -38,6 +40,25 @@ class DrainedCluster(Protocol):
     def react(self, rows: Iterable[int]) -> None:
         """Schedule pods that are pending since an eviction, and those that controllers create because of it."""
         ...
+
+
+class DrainOptions(Protocol):
+    """kubectl's flags of a drain, and whether controllers recreate the pods."""
+
+    @property
+    def force(self) -> bool: ...
+
+    @property
+    def delete_emptydir_data(self) -> bool: ...
+
+    @property
+    def disable_eviction(self) -> bool: ...
+
+    @property
+    def pod_selector(self) -> Selector | None: ...
+
+    @property
+    def recreate(self) -> bool: ...
 
 
 class DrainOutcome(StrEnum):
@@ -140,10 +161,8 @@ class Evictor:
         self,
         cluster: DrainedCluster,
         base: Snapshot,
+        options: DrainOptions,
         *,
-        force: bool,
-        delete_emptydir_data: bool,
-        recreate: bool,
         scenes: dict[str, Snapshot],
     ) -> None:
         """`base` is the cluster from which the status of its budgets was computed. `scenes` receives the first nodes
@@ -151,10 +170,8 @@ class Evictor:
         self._simulator = cluster
         self._run = cluster.run
         self._queue = cluster.queue
-        self._force = force
-        self._delete_emptydir_data = delete_emptydir_data
-        self._recreate = recreate
-        self._budgets = list(budgets_of(cluster.run.snapshot, base))
+        self._options = options
+        self._budgets = [] if options.disable_eviction else list(budgets_of(cluster.run.snapshot, base))
         self._scenes = scenes
 
     def drain(self, names: Iterable[str], *, comes_back: bool) -> list[DrainResult]:
@@ -180,7 +197,7 @@ class Evictor:
         before = cluster.snapshot.cluster.nodes[node]
         is_silent = not _confirms_deletions(before)
         self._cordon(name)
-        rows = cluster.pods.on_node(node).tolist()
+        rows = [row for row in cluster.pods.on_node(node).tolist() if self._is_selected(row)]
         fates = {row: self._fate(row) for row in rows}
         of_pod = {row: [budget for budget in self._budgets if budget.covers(cluster.pods, row)] for row in rows}
         standing = {budget: self._standing(budget) for ones in of_pod.values() for budget in ones}
@@ -213,6 +230,10 @@ class Evictor:
     def _standing(self, budget: DisruptionBudget) -> BudgetStatus:
         return budget.standing(self._run.snapshot, self._run.cluster.pods, self._queue.made)
 
+    def _is_selected(self, row: int) -> bool:
+        selector = self._options.pod_selector
+        return selector is None or selector.matches(self._run.cluster.pods.labels[row])
+
     def _fate(self, row: int) -> DrainOutcome:
         """Return what a drain does with a pod, in the order of kubectl's filters."""
         pods = self._run.cluster.pods
@@ -220,18 +241,18 @@ class Evictor:
         is_orphan = False
         if is_of_daemon_set(owners):
             is_orphan = self._is_daemon_set_gone(row)
-            if not is_orphan or not self._force:
+            if not is_orphan or not self._options.force:
                 return DrainOutcome.NEEDS_FORCE if is_orphan else DrainOutcome.OF_DAEMON_SET
         if is_mirror_pod(pods, row):
             return DrainOutcome.OF_KUBELET
         keeps_data = any(volume.empty_dir is not None for volume in pods.specs[row].volumes)
-        if keeps_data and not self._delete_emptydir_data:
+        if keeps_data and not self._options.delete_emptydir_data:
             return DrainOutcome.NEEDS_EMPTYDIR_FLAG
-        if not is_controlled(owners) and not self._force:
+        if not is_controlled(owners) and not self._options.force:
             return DrainOutcome.NEEDS_FORCE
         if pods.deletion_timestamps[row]:
             return DrainOutcome.TERMINATING
-        is_recreated = is_controlled(owners) and not is_orphan and self._recreate
+        is_recreated = is_controlled(owners) and not is_orphan and self._options.recreate
         return DrainOutcome.EVICTED if is_recreated else DrainOutcome.DELETED
 
     def _is_daemon_set_gone(self, row: int) -> bool:
@@ -306,7 +327,5 @@ class Evictor:
 def _confirms_deletions(node: Node) -> bool:
     """Whether pods of the node are gone once they are deleted: the kubelet responds, or the node is out of service."""
     taints = {taint.key for taint in node.spec.taints}
-    is_unknown = any(
-        condition.type == "Ready" and condition.status == "Unknown" for condition in node.status.conditions
-    )
+    is_unknown = condition_of(node.status.conditions, "Ready", "Unknown") is not None
     return OUT_OF_SERVICE in taints or not (UNREACHABLE in taints or is_unknown)

@@ -8,7 +8,7 @@ If a replacement fits nowhere, room for it may be made in the same way on anothe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations_with_replacement, islice
 
 import numpy as np
@@ -19,11 +19,13 @@ from kschedx.controllers.workloads import evict
 from kschedx.errors import UndecidableError
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import account
+from kschedx.explain.ranking import RECREATING
 from kschedx.findings import Finding, InsufficientResource, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
+from kschedx.framework.replicas import Pick
 from kschedx.simulate.node_changes import cordoned
-from kschedx.snapshot.columns import ClusterRow, ClusterRows
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 SYSTEM_CRITICAL = 2_000_000_000
@@ -35,10 +37,6 @@ MOST_SETS = 4
 MOST_COMBINATIONS = 1_000
 MOST_NEXT_PLACES = 5
 """Nodes on which room is tried for an evicted pod."""
-RECREATING = ("ReplicaSet", "StatefulSet", "ReplicationController")
-"""Controllers that recreate an evicted pod, and lose no work by the eviction."""
-
-Pick = Callable[[ClusterRows], ClusterRow]
 
 
 class Place(Struct, frozen=True, kw_only=True):

@@ -143,7 +143,7 @@ def require_workload(before: Manifest, after: Manifest) -> None:
     _require(_of_workload(before), _of_workload(after))
 
 
-def require_object(before: Manifest, after: Manifest) -> None:
+def _require_object(before: Manifest, after: Manifest) -> None:
     """Raise `InputError`, with the nearest field, for an error that an object without pods did not have before."""
     _require(_of_object(before), _of_object(after))
 
@@ -311,7 +311,7 @@ def set_object_field(snapshot: Snapshot, one: ObjectReference, path: str, settin
     """Return the cluster with one field of the object set. Raises `InputError`."""
     before = _found(snapshot, one)
     written = manifest(one.kind.api_version, one.kind.name, before)
-    require_object(written, with_value(written, path, setting))
+    _require_object(written, with_value(written, path, setting))
     after = with_field(before, path, setting)
     if name_of(after) != name_of(before):
         raise InputError("metadata.name and metadata.namespace cannot be changed")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from itertools import takewhile
+from itertools import islice, takewhile
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -22,7 +22,6 @@ from kschedx.framework.moving import Decision, Run, shares_columns
 from kschedx.framework.moving.pod_groups import Trial, choose_placement, preempt_for_group, shortfall
 from kschedx.framework.replicas import Pick
 from kschedx.framework.scheduler import queue_order
-from kschedx.framework.status import Candidate
 from kschedx.inquiry.pod import decided
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
@@ -90,7 +89,7 @@ class QueuedGang(Struct, frozen=True):
         return text.format(minimum=self.min_count, scheduled=scheduled, remaining=remaining)
 
 
-def gang_of(run: Run, row: int) -> QueuedGang | None:
+def _gang_of(run: Run, row: int) -> QueuedGang | None:
     """Return the gang with which a pod is scheduled; None if it has none, or if its pods are scheduled one by one."""
     pods, namespace = run.cluster.pods, run.cluster.pods.namespaces[row]
     if run.snapshot.pod_groups:
@@ -395,7 +394,7 @@ class Queue:
         own = self._own_place(pods[row], since)
         if not self._run.snapshot.pod_groups or not self._run.scheduler.release.behaviour.groups_are_queued:
             return own, row
-        gang = gang_of(self._run, row)
+        gang = _gang_of(self._run, row)
         group = None if gang is None else gang.group(self._run)
         if gang is None or group is None:
             return own, row
@@ -472,18 +471,21 @@ class Queue:
             while at < len(waiting):
                 place, at = waiting[at], at + 1
                 say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting) - at, "pods")
-                gang = gang_of(self._run, place[1])
+                gang = _gang_of(self._run, place[1])
+                if gang is None and (known := self._place_known(waiting, at - 1, identical, decided, joins=joins)):
+                    at, decided, moved = at + known - 1, decided + known - 1, True
+                    continue
                 if gang is None:
                     placed, again = self._decide(place[1], waiting[at][1] if at < len(waiting) else None)
                     left = [] if placed else [place]
-                    if again is None:
-                        more = self._decide_identical(waiting, at, identical, decided, joins=joins)
+                    if again is None and joins:
+                        more = self._join_identical(waiting, at, identical, decided)
                         left += () if placed else waiting[at : at + more]
                         at, decided = at + more, decided + more
                 else:
                     its, others = [place], list[QueuePlace]()
                     for other in waiting[at:]:
-                        (its if gang_of(self._run, other[1]) == gang else others).append(other)
+                        (its if _gang_of(self._run, other[1]) == gang else others).append(other)
                     waiting, at = others, 0
                     left, again = self._decide_together(gang, its)
                     placed = len(left) < len(its)
@@ -511,47 +513,60 @@ class Queue:
         )
         return {row: number for row, number, shares in numbers if shares and not pods.deletion_timestamps[row]}
 
-    def _decide_identical(
+    def _place_known(
         self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int], decided: int, *, joins: bool
     ) -> int:
-        """Decide about the next pods in the queue that are identical to the last one, as long as they are placed like
-        it. Returns how many these are. `joins`: many are part of its step."""
-        run, step, number = self._run, self.steps[-1], identical.get(self.steps[-1].pod)
-        if number is None or self._is_open or step.decision is None or step.released or run.cluster.pods.nominations:
+        """Assign identical pods from this place of the queue on, as long as their nodes are known from earlier pods.
+        Returns how many these are: 0 if there are so many that they are one step (`joins`)."""
+        row, pods = waiting[at][1], self._run.cluster.pods
+        self._is_open = self._may_be_undecidable or self._may_be_open(row)
+        if row not in identical or self._is_open or pods.nominations or (joins and _are_many(waiting, at, identical)):
             return 0
+        ties = list[ClusterRows]()
+        rows, nodes = self._bind_identical(_alike(waiting, at, identical), decided, len(waiting) - at, ties)
+        placed, small = rows.tolist(), self._row_type
+        for place, key, best, node in zip(placed, pods.keys(placed), ties, each_cluster_row(nodes), strict=True):
+            decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
+            self.steps.append(QueueStep(run=self._run, pod=place, key=key, decision=decision, node=node))
+        return len(placed)
 
-        def goes_on(place: int) -> bool:
-            return place < len(waiting) and identical.get(waiting[place][1]) == number
-
-        joins = joins and goes_on(at + MANY_ALIKE - 1)
-        if not goes_on(at) or not (joins or step.node is not None) or run.known_decision(waiting[at][1]) is None:
+    def _join_identical(
+        self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int], decided: int
+    ) -> int:
+        """Make the next pods in the queue a part of the last step, if many are identical to its pod and placed like it.
+        Returns how many these are."""
+        run, step = self._run, self.steps[-1]
+        if self._is_open or step.decision is None or step.released or run.cluster.pods.nominations:
             return 0
-        ties, left, nodes = None if joins else list[ClusterRows](), decided + len(waiting) - at, cluster_rows([])
+        if not _are_many(waiting, at - 1, identical) or run.known_decision(waiting[at][1]) is None:
+            return 0
+        same = _alike(waiting, at, identical)
+        if step.node is not None:
+            rows, nodes = self._bind_identical(same, decided, len(waiting) - at, None)
+        else:
+            rows = np.array([*same], dtype=np.int64)
+            nodes = ClusterRows(np.full(len(rows), -1))
+        if len(rows):
+            signed = np.min_scalar_type(-len(run.cluster.node_names))
+            self.steps[-1] = replace(step, more=AlikePods(rows.astype(np.int32), nodes.astype(signed)))
+        return len(rows)
+
+    def _bind_identical(
+        self, same: Iterator[int], decided: int, left: int, ties: list[ClusterRows] | None
+    ) -> tuple[IntArray, ClusterRows]:
+        """Return the first of some identical pods, which `Run.bind_identical` assigns, and their nodes. `decided` and
+        `left` are the numbers of pods for the progress."""
+        rows, nodes, size = np.zeros(0, dtype=np.int64), cluster_rows([]), FEW_ALIKE
 
         def seen(more: int) -> None:
-            say(Phase.SCHEDULING, decided + len(nodes) + more, left, "pods")
+            say(Phase.SCHEDULING, decided + len(nodes) + more, decided + left, "pods")
 
-        size = len(waiting) if step.node is None else FEW_ALIKE
         while size:
-            places = takewhile(goes_on, range(at + len(nodes), at + len(nodes) + size))
-            rows, more = np.array([waiting[place][1] for place in places], dtype=np.int64), cluster_rows([])
-            if step.node is None:
-                more = ClusterRows(np.full(len(rows), -1))
-            elif len(rows):
-                more = run.bind_identical(rows, self._pick, ties, seen)
-            nodes, size = ClusterRows(np.concatenate([nodes, more])), 2 * size if len(more) == size else 0
-        rows = np.array([row for _, row in waiting[at : at + len(nodes)]], dtype=np.int64)
-        if ties is None:
-            if len(nodes):
-                signed = np.min_scalar_type(-len(run.cluster.node_names))
-                self.steps[-1] = replace(step, more=AlikePods(rows.astype(np.int32), nodes.astype(signed)))
-            return len(nodes)
-        placed, small = rows.tolist(), self._row_type
-        keys = run.cluster.pods.keys(placed)
-        for row, key, best, node in zip(placed, keys, ties, each_cluster_row(nodes), strict=True):
-            decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
-            self.steps.append(QueueStep(run=run, pod=row, key=key, decision=decision, node=node))
-        return len(nodes)
+            batch = np.array([*islice(same, size)], dtype=np.int64)
+            more = self._run.bind_identical(batch, self._pick, ties, seen, ends=len(batch) < size)
+            rows, nodes = np.concatenate([rows, batch[: len(more)]]), ClusterRows(np.concatenate([nodes, more]))
+            size = 2 * size if len(more) == size else 0
+        return rows, nodes
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
         """Return the members that stay pending (all if too few fit a node), and the recreated pods as `_decide`
@@ -570,9 +585,7 @@ class Queue:
                 self.steps += [self._undecided(row, str(error)) for row in members]
                 return places, again
             if isinstance(chosen, Decision):
-                self.steps += [
-                    QueueStep(run=self._run, pod=row, key=self._key(row), decision=chosen) for row in members
-                ]
+                self.steps += [self._step(row, chosen) for row in members]
                 return places, again
             self._trial = chosen
             left: list[QueuePlace] = []
@@ -634,7 +647,7 @@ class Queue:
         preemption = preempt_for_group(run, group, members, missing, run.profile_of(members[0]), self._pick)
         if not preemption.victims:
             return None
-        keys = tuple(map(self._key, preemption.victims))
+        keys = tuple(run.cluster.pods.keys(preemption.victims))
         again = self._evict(preemption.victims)
         decision = Decision(outcome=Outcome.UNSCHEDULABLE, message=preemption.message)
         for number, step in enumerate(steps):
@@ -661,7 +674,12 @@ class Queue:
         self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
 
     def _undecided(self, row: int, why: str) -> QueueStep:
-        return QueueStep(run=self._run, pod=row, key=self._key(row), decision=None, undecided=why)
+        return QueueStep(run=self._run, pod=row, key=self._run.cluster.pods.key(row), decision=None, undecided=why)
+
+    def _step(self, row: int, decision: Decision, node: ClusterRow | None = None) -> QueueStep:
+        return QueueStep(
+            run=self._run, pod=row, key=self._run.cluster.pods.key(row), decision=self._short(decision), node=node
+        )
 
     def _decide(self, row: int, then: int | None = None, *, preempts: bool = True) -> tuple[bool, list[int] | None]:
         """Return whether the pod is placed, and the recreated victims; None if there are no victims and no deallocated
@@ -677,9 +695,7 @@ class Queue:
                 tried = None if self._trial is None else self._trial.nodes.get(row)
                 node = self._pick(decision.choice) if tried is None else tried
                 self._run.bind(row, node, None if self._is_open else then)
-                self.steps.append(
-                    QueueStep(run=self._run, pod=row, key=self._key(row), decision=self._short(decision), node=node)
-                )
+                self.steps.append(self._step(row, decision, node))
                 return True, again
             filter_result = decision.post_filter if preempts else None
             released = filter_result.released if filter_result is not None else {}
@@ -687,16 +703,9 @@ class Queue:
                 again = again or []
             if filter_result is None or not filter_result.status.is_success or not filter_result.best:
                 self._run.cluster.nominate(row, None)
-                self.steps.append(
-                    QueueStep(
-                        run=self._run, pod=row, key=self._key(row), decision=self._short(decision), released=released
-                    )
-                )
+                self.steps.append(replace(self._step(row, decision), released=released))
                 return False, again
             again = [*(again or ()), *self._preempt(row, decision, filter_result)]
-
-    def _key(self, row: int) -> str:
-        return self._run.cluster.pods.key(row)
 
     def _decision(self, row: int) -> Decision:
         """Return the decision about a pod. Raises `UndecidableError` if unknown facts could reject the pod."""
@@ -731,9 +740,9 @@ class Queue:
         """Delete the victims at once; pods of lower priority lose their nomination for the node. Returns the recreated
         victims."""
         node = self._pick(cluster_rows(filter_result.best))
-        victims = _candidate(filter_result, node).victims
-        cluster = self._run.cluster
-        keys = tuple(map(self._key, victims))
+        candidates, cluster = filter_result.candidates, self._run.cluster
+        victims = candidates[bisect_left(candidates, node, key=attrgetter("node"))].victims
+        keys = tuple(cluster.pods.keys(victims))
         again = self._evict(victims)
         priorities = cluster.pods.priorities
         name = cluster.node_names[node]
@@ -741,13 +750,9 @@ class Queue:
             if nominated == name and priorities[other] < priorities[row]:
                 cluster.nominate(other, None)
         self._run.nominate(row, node)
-        short = self._short(decision)
         self.steps.append(
-            QueueStep(
-                run=self._run,
-                pod=row,
-                key=self._key(row),
-                decision=short,
+            replace(
+                self._step(row, decision),
                 nominated=node,
                 tied=filter_result.best,
                 victims=victims,
@@ -782,5 +787,14 @@ class Queue:
         return self._latest[1]
 
 
-def _candidate(filter_result: PostFilterResult, node: ClusterRow) -> Candidate:
-    return filter_result.candidates[bisect_left(filter_result.candidates, node, key=attrgetter("node"))]
+def _alike(waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> Iterator[int]:
+    """Yield the pod at this place of the queue and those that follow it, as long as they are identical."""
+    number = identical[waiting[at][1]]
+    rows = (waiting[place][1] for place in range(at, len(waiting)))
+    return takewhile(lambda row: identical.get(row) == number, rows)
+
+
+def _are_many(waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> bool:
+    """Return whether so many identical pods follow the one at this place that they are one step."""
+    number, last = identical.get(waiting[at][1]), at + MANY_ALIKE
+    return number is not None and last < len(waiting) and identical.get(waiting[last][1]) == number

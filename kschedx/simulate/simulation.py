@@ -190,7 +190,8 @@ class WorkloadResult(OfWorkload, Struct, frozen=True, kw_only=True):
     pending: PodKeys
     evicted: tuple[str, ...]
     undecided: tuple[str, ...] = ()
-    """Pending pods that kschedx cannot decide about."""
+    """Pods that kschedx cannot decide about: pending ones, and those with a node about which the cluster reports
+    otherwise."""
     to_come: int = 0
     message: str = ""
     refused: int = 0
@@ -380,14 +381,17 @@ class Simulation(Shown):
         untold = next((pod for pod in waiting if not pod.status.conditions), None)
         if untold is not None and (down := scheduler_down(before, untold)) is not None:
             yield unscheduled(stored(before, untold), self.setup, down)
+        for key in self.disputed[:1]:
+            yield explain(stored(before, before.pods[before.pods.rows[key]]), self.setup)
+
+    @cached_property
+    def disputed(self) -> tuple[str, ...]:
+        """Pods with a node here about which the cluster reports otherwise, without changes that explain it."""
         if self.changes or self.evictions:
-            return
-        rows = (before.pods.rows.get(key) for key in self.placed)
-        stored_pods = (before.pods[row] for row in rows if row is not None)
-        placed = ((pod, self.placed[pod.key]) for pod in stored_pods)
-        disputed = next((pod for pod, node in placed if objection(before, pod, self.setup, node)), None)
-        if disputed is not None:
-            yield explain(stored(before, disputed), self.setup)
+            return ()
+        pods = self.before.pods
+        known = (key for key in self.placed if key in pods.rows)
+        return tuple(key for key in known if objection(self.before, pods[pods.rows[key]], self.setup, self.placed[key]))
 
     @property
     def overall(self) -> Outcome:
@@ -500,7 +504,12 @@ class Simulation(Shown):
             nodes={names[node]: number for node, number in counts.items()},
             pending=pending,
             evicted=tuple(key for key in PodKeys(pods, rows) if key in self.evictions) if self.evictions else (),
-            undecided=tuple(key for key in pending if key in self.undecided) if self.undecided else (),
+            undecided=(
+                *(key for key in pending if key in self.undecided),
+                *(key for key in PodKeys(pods, placed) if key in self.disputed),
+            )
+            if self.undecided or self.disputed
+            else (),
             to_come=self._to_come(workload, running + len(pending)),
             message=self.messages[pending[0]] if pending else "",
             refused=0 if refused is None else refused.number,
@@ -588,7 +597,7 @@ class Simulation(Shown):
     def _explained(self, scheduler: Scheduler, pod: str) -> Explanation:
         target = scheduler.snapshot.pods[scheduler.snapshot.pods.rows[pod]]
         cycle = cycle_of(scheduler, target, self.setup.profile_of(target))
-        return Explanation(cycle, scheduler, self.setup.notes, setup=self.setup, is_tried_alone=True)
+        return Explanation(cycle, scheduler, self.setup.notes, setup=self.setup)
 
     @cached_property
     def _then(self) -> Scheduler:
@@ -611,7 +620,7 @@ class Simulation(Shown):
                     "drained": drain_result.node,
                     "pod": pod.pod,
                     "fate": pod.fate.value,
-                    "node": pod.node,
+                    "node": pod.node or "",
                     "message": pod.message,
                 }
                 for drain_result in self.drained

@@ -10,13 +10,15 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from kschedx.controllers.disruption_budgets import is_ready, is_status_ready
+from kschedx.controllers.disruption_budgets import is_ready
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
 from kschedx.controllers.workloads import Manifest, Workload, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
 from kschedx.inquiry.pod_lifecycle import leaving
+from kschedx.kube.conditions import reports_ready
+from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
 from kschedx.simulate.node_changes import cordoned
@@ -40,6 +42,10 @@ class SimulationOptions(Struct, frozen=True, kw_only=True):
     force: bool = False
     """Whether a drain deletes pods that no controller recreates."""
     delete_emptydir_data: bool = False
+    disable_eviction: bool = False
+    """Whether a drain deletes pods instead of evicting them, so that no budget counts."""
+    pod_selector: Selector | None = None
+    """The pods that a drain evicts; None for all."""
 
 
 class Mark(Struct, frozen=True, kw_only=True):
@@ -82,7 +88,7 @@ class Simulator:
         )
         self._run = self._queue.scheduler_run
         self._by_name: tuple[Run, Pick] | None = None
-        self._lots = None if options.seed is None else pick_by_lot(options.seed)
+        self._lots = None if options.seed is None else _pick_by_lot(options.seed)
         self.manager = Manager(self, setup, known=known, held=held)
         self.drained: list[DrainResult] = []
         self.scenes: dict[str, Snapshot] = {}
@@ -113,7 +119,7 @@ class Simulator:
         if self._lots is not None:
             return self._lots(rows)
         if self._by_name is None or self._by_name[0] is not self.run:
-            self._by_name = self.run, pick_by_name(self.run)
+            self._by_name = self.run, _pick_by_name(self.run)
         return self._by_name[1](rows)
 
     # --- the current cluster
@@ -158,7 +164,7 @@ class Simulator:
     def available(self) -> BoolArray:
         """Return `is_available` of each pod, `(pod,)`."""
         pods, cluster = self.pods, (self.start if self._run is None else self._run.snapshot).cluster
-        ready = pods.statuses.where(is_status_ready)
+        ready = pods.statuses.where(lambda status: reports_ready(status.conditions))
         ready[[*self.queue.queued, *self.queue.made]] = True
         is_lost = np.array([*(node.is_lost for node in cluster.nodes), True])
         runs: BoolArray = ready & ~is_lost[pods.node] & ~pods.terminating
@@ -305,9 +311,7 @@ class Simulator:
         evictor = Evictor(
             self,
             self.base,
-            force=self.options.force,
-            delete_emptydir_data=self.options.delete_emptydir_data,
-            recreate=self.options.recreate,
+            self.options,
             scenes=self.scenes,
         )
         self.drained += evictor.drain(nodes, comes_back=comes_back)
@@ -332,7 +336,7 @@ def run_on(snapshot: Snapshot, setup: Setup) -> Run:
     return Run(setup.scheduler_on(snapshot), profile)
 
 
-def pick_by_name(run: Run) -> Pick:
+def _pick_by_name(run: Run) -> Pick:
     """Return a function that picks the first name in alphabetical order."""
     names: tuple[str, ...] = ()
     ranks: IntArray = np.zeros(0, dtype=np.int64)
@@ -347,7 +351,7 @@ def pick_by_name(run: Run) -> Pick:
     return pick
 
 
-def pick_by_lot(seed: int) -> Pick:
+def _pick_by_lot(seed: int) -> Pick:
     """Return a function that picks at random as kube-scheduler does, but with the same result every time."""
     dice = random.Random(seed)
     return lambda rows: ClusterRow(int(rows[dice.randrange(len(rows))]))

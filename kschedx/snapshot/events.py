@@ -13,8 +13,8 @@ KIND = "Event"
 FAILED_SCHEDULING = "FailedScheduling"
 KARPENTER = "karpenter"
 """Karpenter's name as the reporter of events."""
-FAILED_SCALE_UP = "FailedScaleUp"
-OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp", FAILED_SCALE_UP})
+FAILED_SCALE_UP, TRIGGERED_SCALE_UP = "FailedScaleUp", "TriggeredScaleUp"
+OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", TRIGGERED_SCALE_UP, FAILED_SCALE_UP})
 SYNC_ERROR = "SyncError"
 """From vCluster's syncer: the host cluster refuses a pod of the virtual cluster."""
 CLAIM_REFUSED = "FailedResourceClaimCreation"

@@ -21,13 +21,13 @@ from kschedx.snapshot.columns import BoolArray, IntArray, Memo, distinct, rows_b
 from kschedx.snapshot.nodes import NodeTable
 
 
-def where_requirement(requirement: Requirement, nodes: NodeTable) -> BoolArray:
+def _where_requirement(requirement: Requirement, nodes: NodeTable) -> BoolArray:
     """(node,) whether the labels meet a requirement."""
     key = requirement.key
     return nodes.label(key).where(lambda value: requirement.matches({} if value is None else {key: value}))
 
 
-def where_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
+def _where_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
     """(node,) whether metadata.name meets a requirement; every other field is empty."""
     if requirement.key != NODE_NAME_FIELD:
         return np.full(len(nodes), requirement.matches({requirement.key: ""}), dtype=np.bool_)
@@ -40,15 +40,15 @@ def where_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
     return names[nodes.home_rows] if wanted else ~names[nodes.home_rows]
 
 
-def where_term(term: CompiledTerm, nodes: NodeTable) -> BoolArray:
+def _where_term(term: CompiledTerm, nodes: NodeTable) -> BoolArray:
     """(node,) whether a term's expressions and fields all match; a term with errors matches nothing."""
     mask = np.full(len(nodes), not term.errors, dtype=np.bool_)
     for requirement in term.expressions:
         if not mask.any():
             break
-        mask &= where_requirement(requirement, nodes)
+        mask &= _where_requirement(requirement, nodes)
     for requirement in term.fields:
-        mask &= where_field(requirement, nodes)
+        mask &= _where_field(requirement, nodes)
     return mask
 
 
@@ -56,7 +56,7 @@ def where_selector(selector: CompiledNodeSelector, nodes: NodeTable) -> BoolArra
     """(node,) whether any term matches."""
     mask = np.zeros(len(nodes), dtype=np.bool_)
     for term in selector.terms:
-        mask |= where_term(term, nodes)
+        mask |= _where_term(term, nodes)
     return mask
 
 
@@ -67,7 +67,7 @@ def where_required(affinity: RequiredNodeAffinity, nodes: NodeTable) -> BoolArra
         for requirement in affinity.label_selector.requirements:
             if not mask.any():
                 break
-            mask &= where_requirement(requirement, nodes)
+            mask &= _where_requirement(requirement, nodes)
     if affinity.node_selector is not None:
         mask &= where_selector(affinity.node_selector, nodes)
     return mask
@@ -77,7 +77,7 @@ def preferred_weights(terms: PreferredSchedulingTerms, nodes: NodeTable) -> IntA
     """(node,) int64 sum of the weights of matching terms."""
     total = np.zeros(len(nodes), dtype=np.int64)
     for weighted in terms.terms:
-        total += weighted.weight * where_term(weighted.term, nodes)
+        total += weighted.weight * _where_term(weighted.term, nodes)
     return total
 
 
@@ -152,7 +152,7 @@ class NodeLookup:
     def _mask(self, requirement: Requirement) -> BoolArray:
         mask = self._masks.get(requirement)
         if mask is None:
-            mask = self._masks[requirement] = where_requirement(requirement, self._nodes)
+            mask = self._masks[requirement] = _where_requirement(requirement, self._nodes)
         return mask
 
 

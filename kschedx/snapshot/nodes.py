@@ -141,6 +141,8 @@ class ClusterNodes:
         ).reshape(len(nodes), len(self.resources))
         """(node, resource) whether the node's allocatable names the resource, even with 0."""
         self.allowed_pods: IntArray = np.array([pods for _, pods in offers], dtype=np.int64)
+        self.resized = 0
+        """A number that changes when a node is replaced that has other allocatable resources."""
         self._labels: dict[str, Column[str | None]] = {}
         self.derived: Derived = {}
         """Values computed from the nodes alone; cleared when a node is replaced."""
@@ -173,7 +175,7 @@ class ClusterNodes:
         both.allocatable = np.concatenate([self.allocatable, nodes.allocatable])
         both.offers = np.concatenate([self.offers, nodes.offers])
         both.allowed_pods = np.concatenate([self.allowed_pods, nodes.allowed_pods])
-        both.derived = {}
+        both.resized, both.derived = self.resized, {}
         both._labels = {key: column.with_row(node.metadata.labels.get(key)) for key, column in self._labels.items()}
         return both
 
@@ -200,7 +202,7 @@ class ClusterNodes:
         own.taints, own.declared_features = self.taints.copy(), self.declared_features.copy()
         own.unschedulable, own.allocatable = self.unschedulable.copy(), self.allocatable.copy()
         own.offers, own.allowed_pods = self.offers.copy(), self.allowed_pods.copy()
-        own.derived = {}
+        own.resized, own.derived = self.resized, {}
         own._labels = {key: column.copy() for key, column in self._labels.items()}
         return own
 
@@ -213,6 +215,8 @@ class ClusterNodes:
         self.nodes[row] = node
         self.taints.put(row, node.spec.taints)
         self.declared_features.put(row, node.status.declared_features)
+        if self.allowed_pods[row] != nodes.allowed_pods[0] or (self.allocatable[row] != nodes.allocatable[0]).any():
+            self.resized += 1
         self.unschedulable[row], self.allocatable[row] = nodes.unschedulable[0], nodes.allocatable[0]
         self.offers[row], self.allowed_pods[row] = nodes.offers[0], nodes.allowed_pods[0]
         for key, column in self._labels.items():

@@ -98,7 +98,7 @@ class _NamedObject(msgspec.Struct):
     metadata: _Named = msgspec.field(default_factory=_Named)
 
 
-def explain_invalid(error: msgspec.ValidationError, items: list[msgspec.Raw]) -> tuple[int | None, InputError]:
+def _explain_invalid(error: msgspec.ValidationError, items: list[msgspec.Raw]) -> tuple[int | None, InputError]:
     """Return the index of the invalid object, if known, and the error with the object's name and field."""
     match = _PATH.match(str(error))
     if match is None or match["index"] is None:
@@ -328,7 +328,7 @@ class Batch:
 
     def invalid(self, error: msgspec.ValidationError) -> InputError:
         """Return the error of an invalid object, with its place, its name, and the field's path."""
-        index, problem = explain_invalid(error, self.decode(RAWS))
+        index, problem = _explain_invalid(error, self.decode(RAWS))
         return problem if index is None else problem.at(self.origin.place(index))
 
 

@@ -68,13 +68,13 @@ def binary(head: bytes) -> str:
     return "binary data" if b"\0" in head else ""
 
 
-def foreign_text(content: bytes) -> str:
+def _foreign_text(content: bytes) -> str:
     """Return the apparent type of a text that is no manifest; empty if unknown."""
     head = content[:_HEAD]
     return next((name for pattern, name in _TEXT if pattern.search(head)), "")
 
 
-def foreign_template(content: bytes) -> tuple[str, str, int] | None:
+def _foreign_template(content: bytes) -> tuple[str, str, int] | None:
     """Return the error and the hint for a template, of a Helm chart or another, and the first line with a template
     expression."""
     for pattern, message, hint in (
@@ -221,10 +221,10 @@ def _yaml(text: bytes, source: str, refuse: Refuse | None) -> Iterator[Batch]:
     try:
         yield from yaml_blocks.read(text, source=source, refuse=refuse)
     except InputError as error:
-        if template := foreign_template(text):
+        if template := _foreign_template(text):
             message, hint, line = template
             raise InputError(message, place=Place(source=source, line=line), hint=hint) from None
-        if looks := foreign_text(text):
+        if looks := _foreign_text(text):
             raise _foreign(looks, source) from None
         rows, number = text.splitlines(), error.place.line or 0
         at = rows[number - 1].decode(errors="replace") if 0 < number <= len(rows) else ""

@@ -58,7 +58,7 @@ _OUTPUT = re.compile(r"(?:kubectl|oc)_[^/]*-o_?(?:json|yaml)[^/]*\Z")
 """The output of a command, as sosreport names it: `kubectl_get_-o_json_--all-namespaces_pods`."""
 
 
-def may_be_manifest(name: str) -> bool:
+def _may_be_manifest(name: str) -> bool:
     """Return whether the file is a *.yaml, *.yml, or *.json, also compressed, or a command's output in these formats.
     Hidden files are excluded."""
     for suffix in compressed.SUFFIXES:
@@ -98,7 +98,7 @@ class Folder:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 yield from self._below(folder / entry.name, f"{prefix}{entry.name}/")
-            elif may_be_manifest(entry.name) and _is_file(entry):
+            elif _may_be_manifest(entry.name) and _is_file(entry):
                 yield prefix + entry.name
 
     def open(self, wanted: Collection[str]) -> Iterator[TreeMember]:
@@ -149,7 +149,7 @@ class Names:
         if written.startswith(("/", "\\")) or ".." in name.split("/") or "\0" in written:
             place = Place(source=f"{self._source}: {written}")
             raise InputError("a name that leads out of the archive", place=place, hint="nothing in it is read")
-        if kind != FOLDER and may_be_manifest(name):
+        if kind != FOLDER and _may_be_manifest(name):
             self._manifests[name] = "one of two files of this name" if name in self._manifests else kind
 
     def manifests(self) -> Sequence[str]:

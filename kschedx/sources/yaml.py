@@ -115,10 +115,10 @@ def _float(text: str, otherwise: str) -> int | float | str:
     if not _FLOAT.fullmatch(text):
         return otherwise
     value = float(text)
-    return as_number(value) if math.isfinite(value) else otherwise
+    return _as_number(value) if math.isfinite(value) else otherwise
 
 
-def as_number(value: float) -> int | float:
+def _as_number(value: float) -> int | float:
     """Return a float as Go's JSON has it: an integer if it has no fraction."""
     return int(value) if value.is_integer() and abs(value) < 1 << 63 else value
 

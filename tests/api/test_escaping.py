@@ -15,6 +15,7 @@ from kschedx.kube.escaping import Url
         ("https://sesame@h", "https://***@h"),
         ("https://me:sesame@[::1]:2/x", "https://***@[::1]:2/x"),
         ("https://h/x?key=sesame&sesame#sesame", "https://h/x?key=***&***#***"),
+        ("https://h/x?timeout=10s&timeout=sesame&limit=500", "https://h/x?timeout=10s&timeout=***&limit=500"),
         ("https://me:sesame/1@h", "https://***@h"),
         ("me:sesame@h", "***@h"),
     ],

@@ -41,7 +41,9 @@ def test_an_annotation_has_a_file_and_a_line(cluster: Path, tmp_path: Path) -> N
     run = json.loads(kschedx("why", "-f", manifests, "-s", cluster, "-o", "sarif").out)["runs"][0]
     (result,) = run["results"]
     assert (result["ruleId"], result["level"]) == ("unschedulable", "error")
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["unschedulable"]
+    (rule,) = run["tool"]["driver"]["rules"]
+    assert rule["id"] == "unschedulable"
+    assert all(rule[key]["text"] for key in ("shortDescription", "fullDescription", "help"))  # of code scanning
     location = result["locations"][0]["physicalLocation"]
     assert location["artifactLocation"]["uri"].endswith("pods%20of%20shop.yaml")
     assert location["region"]["startLine"] > 1

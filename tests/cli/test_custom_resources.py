@@ -61,19 +61,19 @@ def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]
             "ksvc/llm",
             {**KNATIVE, "status": condition("Ready", "False", "exceeded quota: dev")},
             1,
-            "✗ ml/svc/llm has no pods: its controller reports a problem",
+            "✗ ml/service.serving.knative.dev/llm has no pods: its controller reports a problem",
         ),
         (
             "jobset/llm",
             {**JOB_SET, "status": condition("Completed", "True", "all jobs have succeeded")},
             0,
-            "‖ 2 pods are finished",
+            "✓ ml/jobset/llm has finished: Completed",
         ),
         (
             "vcjob/llm",
             {**VOLCANO, "status": {"state": {"phase": "Aborted"}}},
             1,
-            "✗ ml/job/llm has failed: Aborted",
+            "✗ ml/job.batch.volcano.sh/llm has failed: Aborted",
         ),
         ("jobset/llm", {**JOB_SET, "spec": {**at(JOB_SET, "spec"), "suspend": True}}, 1, "✗ 2 pods are suspended"),
     ],
@@ -118,3 +118,27 @@ def test_pods_are_counted_for_the_custom_resource_that_owns_their_replica_sets(t
     blocker = pod("other", on="b", namespace="ml", spec=POD_SPEC)
     ran = asked(tmp_path, "simulate", objects=[*sets, *pods, blocker])
     assert (ran.code, "✗ ml/rollout/web  1 of 2 assigned · 1 pending" in ran.out) == (1, True)
+
+
+def test_a_pod_group_stands_for_its_members(tmp_path: Path) -> None:
+    group: Manifest = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "namespace": "ml"},
+        "spec": {"minMember": 2},
+    }
+    marks: Manifest = {"annotations": {"scheduling.k8s.io/group-name": "gang"}}
+    members = [pod(name, namespace="ml", metadata=marks, schedulerName="volcano") for name in ("a", "b")]
+    for target in ("podgroup/gang", "pg/gang", "podgroups.scheduling.volcano.sh/gang"):
+        ran = asked(tmp_path, "why", target, objects=[group, *members])
+        assert (ran.code, "ml/gang" in ran.out) == (3, True), target
+    assert asked(tmp_path, "why", "podgroup/gone", objects=[group, *members]).code == 2
+
+
+def test_every_pending_pod_of_a_running_custom_resource_counts(tmp_path: Path) -> None:
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "llm", "uid": "1", "controller": True}
+    owned: Manifest = {"ownerReferences": [owner]}
+    runs = pod("llm-head", namespace="ml", on="a", metadata=owned, spec=POD_SPEC)
+    waiting = [pod(f"llm-w-{number}", namespace="ml", metadata=owned, spec=POD_SPEC) for number in range(3)]
+    ran = asked(tmp_path, "why", "raycluster/llm", objects=[runs, *waiting])
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 3 pods: 1 can be scheduled, 2 unschedulable")

@@ -125,3 +125,14 @@ def test_one_that_is_for_no_node(tmp_path: Path) -> None:
     assert told[1] == "  because   2 nodes do not match disk=ssd"
     assert told[2] == "  fix 1     stop requiring disk=ssd · fits a, b"
     assert '  selector  disk=ssd ✗ the node has "hdd"' in told
+
+
+def test_a_rollout_that_waits_for_a_lost_node_names_it(tmp_path: Path) -> None:
+    lost = machine("gone", taints=("node.kubernetes.io/unreachable:NoSchedule",))
+    pods = [changed(changed(OWN, "metadata.ownerReferences", [OWNER]), "metadata.name", name) for name in ("a", "b")]
+    pods[1] = changed(pods[1], "spec.nodeName", "gone")
+    agent = {**AGENT, "status": {"desiredNumberScheduled": 2, "updatedNumberScheduled": 1}}
+    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("runs"), lost, *pods, agent))
+    headline = "‖ infra/ds/agent stalls in its rollout (1 of 2 pods updated): gone is unreachable"
+    assert (ran.code, ran.out.splitlines()[0]) == (0, headline)
+    assert "fix       repair gone, or delete the node if its machine is gone" in ran.out

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from tests.builders import Manifest, pod
+from tests.cli.manifests import BIG_POD, NODE, POD, changed, write
 from tests.command import kschedx
 from tests.simulate.clusters import deployment, nodes
 
@@ -53,3 +56,54 @@ def test_a_note_says_that_every_node_takes_minutes(tmp_path: Path, monkeypatch: 
     told = "note: --each drains 2 nodes by themselves, which takes minutes; for an answer sooner, "
     assert kschedx("drain", "--each", "-s", path).err == f"{told}name the nodes of one pool or zone\n"
     assert kschedx("drain", "--each", "node-1", "-s", path).err == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "told"),
+    [
+        (("--ignore-daemonsets", "--grace-period=30", "--timeout=60s", "--chunk-size=500"), 1, "block the eviction"),
+        (("--disable-eviction",), 0, "✓ node-1: can be drained"),
+        (("--pod-selector", "app=other"), 0, "✓ node-1: nothing to evict"),
+    ],
+    ids=["what changes nothing", "without budgets", "other pods only"],
+)
+def test_kubectls_other_flags_mean_the_same(flags: tuple[str, ...], code: int, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    budget: dict[str, object] = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+    }
+    items = [*nodes(("4", "4")), *deployment("web", "1", ["node-1"]), budget]
+    path.write_text(json.dumps({"kind": "List", "items": items}))
+    ran = kschedx("drain", "node-1", *flags, "-s", path)
+    assert (ran.code, told in ran.out) == (code, True), ran.out
+
+
+def test_nodes_are_selected_by_labels(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"kind": "List", "items": nodes(("4", "4"))}))
+    assert "✓ node-2:" in kschedx("drain", "-l", "kubernetes.io/hostname=node-2", "-s", path).out
+    assert kschedx("drain", "-l", "gone=1", "-s", path).err.startswith("error: no node has the labels gone=1")
+
+
+def test_the_command_about_a_pending_pod_asks_the_same_cluster(tmp_path: Path) -> None:
+    labels = {"app": "web"}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}
+    metadata: dict[str, object] = {"namespace": "shop", "labels": labels, "ownerReferences": [owner]}
+    running = changed(POD, "metadata", {**metadata, "name": "web-0"})
+    running = changed(running, "status", {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
+    pending = changed(BIG_POD, "metadata", {**metadata, "name": "web-1"})
+    budget: dict[str, object] = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}},
+        "status": {"currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 2, "disruptionsAllowed": 0},
+    }
+    node = changed(NODE, "metadata.name", "node-01")
+    snapshot = write(tmp_path, node, changed(running, "spec.nodeName", "node-01"), pending, budget)
+    ran = kschedx("drain", "node-01", "-s", snapshot, "-o", "html")
+    (line,) = re.findall(r'"commands":\["kschedx (why [^"]*)"\]', ran.out)
+    assert kschedx(*shlex.split(line)).out.startswith("✗ shop/web-1 is unschedulable")

@@ -213,11 +213,12 @@ def shell(
 def k9s(name: str, environment: Mapping[str, str], **chosen: str) -> subprocess.CompletedProcess[str]:
     """k9s puts what is chosen in place of `$NAME` and `${NAME}` in each argument, and runs the command without a shell.
 
-    It knows the path of its own kubeconfig, which need not be in its environment.
+    A hyphen belongs to the name, and a name that it does not know stays (internal/view/env.go). It knows the path of
+    its own kubeconfig, which need not be in its environment.
     """
     plugin = content(name)
     known = {"CONTEXT": "test", "KUBECONFIG": environment["KUBECONFIG"], "NAMESPACE": "", **chosen}
-    pattern = re.compile(r"\$(\w+)|\$\{([-\w%/: ]+)\}")
+    pattern = re.compile(r"\$([-\w]+)|\$\{([-\w%/: ]+)\}")
     arguments = [pattern.sub(lambda found: known.get(found[1] or found[2], found[0]), one) for one in plugin["args"]]
     own = {key: value for key, value in environment.items() if key != "KUBECONFIG"}
     return subprocess.run([plugin["command"], *arguments], env=own, capture_output=True, text=True, check=False)

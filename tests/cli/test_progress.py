@@ -15,7 +15,9 @@ import pytest
 import yaml
 
 import kschedx
+from kschedx.cli.app import run as command
 from kschedx.cli.fleet.survey import Work
+from kschedx.cli.output import Answer, answer_to
 from kschedx.cli.parallel import FEW, results
 from kschedx.progress import Phase, Step, counted, listening, say, silence
 from tests.command import ROOT
@@ -107,6 +109,28 @@ def test_a_loop_of_the_descheduler_knows_how_much_is_left() -> None:
     assert shares == sorted(shares)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "why fixtures/zone-full/pod.yaml -s fixtures/zone-full/cluster",
+        "simulate --apply fixtures/zone-full/pod.yaml -s fixtures/zone-full/cluster",
+        "why --all-pending -s fixtures/autoscaler-grows/cluster.yaml",
+    ],
+)
+def test_the_search_for_fixes_knows_how_much_is_left(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    seen: list[Step] = []
+    with listening(seen.append):
+        answer = answer_to(command, asked.split())
+        assert isinstance(answer, Answer)
+        answer.report.screen(100, False)
+    tried = [step for step in seen if step.phase is Phase.TRYING_FIXES]
+    assert all(step.total for step in tried)
+    shares = [step.share for step in tried if step.noun == tried[0].noun]
+    assert len(set(shares)) > 2
+    assert shares == sorted(shares)
+
+
 def run(*, in_terminal: bool) -> str:
     """What standard error gets."""
     command = [sys.executable, "-c", SLOW]
@@ -146,8 +170,8 @@ def test_the_bar_is_for_terminals_and_leaves_nothing_behind(in_terminal: bool) -
         assert text == "note: a line\n" * 4 + "done\n"
 
 
-@pytest.mark.parametrize("command", ["nodes", "doctor"])
-def test_it_is_there_before_the_first_byte_is_read(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["nodes", "doctor"])
+def test_it_is_there_before_the_first_byte_is_read(name: str, tmp_path: Path) -> None:
     pipe, cluster = tmp_path / "cluster", (ROOT / "fixtures/tie/cluster.yaml").read_bytes()
     os.mkfifo(pipe)
     written: list[str] = []
@@ -158,6 +182,6 @@ def test_it_is_there_before_the_first_byte_is_read(command: str, tmp_path: Path)
             pipe.write_bytes(cluster)
 
     # nobody writes to the pipe before the bar shows what is read
-    text = in_a_terminal([sys.executable, "-m", "kschedx", command, "-s", str(pipe)], write)
+    text = in_a_terminal([sys.executable, "-m", "kschedx", name, "-s", str(pipe)], write)
     assert written
-    assert "lab-worker-01" in text or command == "doctor"
+    assert "lab-worker-01" in text or name == "doctor"

@@ -430,7 +430,8 @@ def test_a_label_that_is_misspelled() -> None:
     ], "the same is told once, and nobody labels a node with a misspelling"
     zone = "topology.kubernetes.io/zone"
     there = node("n", labels={zone: "eu-1a"})
-    assert told(there, pod("me", nodeSelector={zone: "eu-1b"}))[0] == f"stop requiring {zone}=eu-1b"
+    wanted = told(there, pod("me", nodeSelector={zone: "eu-1b"}))
+    assert wanted == ["add a node in zone eu-1b", f"stop requiring {zone}=eu-1b"], "another zone is no typo"
 
 
 def beside(app: str, *, key: str = "app") -> Manifest:
@@ -630,3 +631,64 @@ def test_members_that_a_gang_lacks_are_tried() -> None:
         assert (fix.title, fix.certainty) == (title, "verified")
         assert sum(one.create is not None for one in fix.changes) == 2
         assert found.after(fix).outcome == "Scheduled"
+
+
+ZONE, TYPE = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
+
+
+@pytest.mark.parametrize(
+    ("labels", "selector", "first"),
+    [
+        ({ZONE: "eu-1a", "topology.kubernetes.io/region": "eu"}, {ZONE: "us-1a"}, f"stop requiring {ZONE}=us-1a"),
+        ({TYPE: "m5.xlarge"}, {TYPE: "r5.2xlarge"}, f"add a node with label {TYPE}=r5.2xlarge"),
+        ({TYPE: "m5.xlarge"}, {TYPE: "Standard_D4s_v3"}, f"stop requiring {TYPE}=Standard_D4s_v3"),
+    ],
+    ids=["a zone of another region", "a type of the provider", "a type of another provider"],
+)
+def test_a_fact_that_no_node_offers_is_bought_first(
+    labels: dict[str, str], selector: dict[str, str], first: str
+) -> None:
+    assert told(node("n", labels=labels), pod("me", nodeSelector=selector))[0] == first
+
+
+@pytest.mark.parametrize(("labels", "key"), [([{ZONE: "a"}, {ZONE: "b"}], ZONE), ([{HOST: "m"}, {HOST: "n"}], HOST)])
+def test_a_topology_key_that_no_node_has_gives_way_to_one_that_nodes_have(
+    labels: list[dict[str, str]], key: str
+) -> None:
+    nodes = [node(name, labels=own) for name, own in zip("mn", labels, strict=True)]
+    constraint = {"maxSkew": 1, "topologyKey": "example.com/room", "whenUnsatisfiable": "DoNotSchedule"}
+    first = f"set topologyKey: {key} instead of example.com/room in spread constraint 1"
+    assert told(*nodes, pod("me", topologySpreadConstraints=[constraint]))[0] == first
+
+
+def test_the_machine_set_of_a_full_node_is_scaled() -> None:
+    annotations = {"machine.openshift.io/machine": "machines/pool-a-x2k4p"}
+    full = node("n", allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"})
+    full = {**full, "metadata": {"name": "n", "annotations": annotations}}
+    machine_set: Manifest = {
+        "apiVersion": "machine.openshift.io/v1beta1",
+        "kind": "MachineSet",
+        "metadata": {"name": "pool-a", "namespace": "machines"},
+        "spec": {"replicas": 3},
+    }
+    fixes = told(full, machine_set, running("other", "n", "1500m"), wanting(cpu="1"))
+    assert fixes[0] == "add a node like n: scale MachineSet machines/pool-a from 3 to 4"
+
+
+def test_bytes_are_lowered_to_what_people_type() -> None:
+    large = node("n", allocatable={"cpu": "4", "memory": "32396108Ki", "pods": "10"})
+    assert "lower requests.memory of container main from 50Gi to 30Gi" in told(large, wanting(memory="50Gi"))
+
+
+def test_a_host_name_with_a_leading_zero_is_the_one_without() -> None:
+    hosts = [node(name, labels={HOST: name}) for name in ("worker-1", "worker-2")]
+    first = f"select {HOST}=worker-1 instead of {HOST}=worker-01"
+    assert told(*hosts, pod("me", nodeSelector={HOST: "worker-01"}))[0] == first
+
+
+def test_a_pod_for_the_former_control_plane_tolerates_the_present_one() -> None:
+    former, key = "node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"
+    here = node("cp", labels={key: ""}, taints=[f"{key}:NoSchedule"])
+    tolerations = [{"key": former, "operator": "Exists", "effect": "NoSchedule"}]
+    first = told(here, pod("me", nodeSelector={former: ""}, tolerations=tolerations))[0]
+    assert first == f"tolerate {key}:NoSchedule, select {key}= instead of {former}="

@@ -123,7 +123,7 @@ def titles(*objects: Manifest) -> list[str]:
         (
             [claim("data"), storage_class(), volume("small", size="5Gi")],
             [
-                "lower the request of claim default/data to 5Gi",
+                "delete and recreate claim default/data with 5Gi, as volume small has it",
                 "create a volume of 10Gi ReadWriteOnce of class waits for claim default/data",
             ],
         ),
@@ -211,3 +211,26 @@ def test_the_claim_of_a_manifest_is_changed_there() -> None:
     found = replace(kschedx.explain(asked, "default/me"), before=before)
     assert found.fixes[0].title == "use class waits instead of fast in the manifest of claim default/data"
     assert [(one.delete, one.create is not None) for one in found.fixes[0].apply] == [(False, True)]
+
+
+MANUAL = "manual"
+
+
+@pytest.mark.parametrize(
+    ("own", "free", "first"),
+    [
+        (
+            claim("data", storage_class=MANUAL, modes=["ReadWriteMany"]),
+            volume("v", storage_class=MANUAL),
+            "ReadWriteOnce",
+        ),
+        (claim("data", storage_class=MANUAL), volume("v", storage_class=MANUAL, size="5Gi"), "5Gi"),
+        (claim("data", storage_class=MANUAL), volume("v", storage_class="fixed"), "class fixed"),
+    ],
+    ids=["modes", "size", "class"],
+)
+def test_a_claim_without_a_provisioner_takes_the_form_of_the_free_volume(
+    own: Manifest, free: Manifest, first: str
+) -> None:
+    recreated = f"delete and recreate claim default/data with {first}, as volume v has it"
+    assert titles(own, free, storage_class(provisioner=DRIVER))[0] == recreated

@@ -10,7 +10,7 @@ import pytest
 
 from kschedx.karpenter.catalogue import InstanceTypes
 from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
-from kschedx.karpenter.consolidation import Command, Consolidation, Consolidator, Method
+from kschedx.karpenter.consolidation import PRICES_UNKNOWN, Command, Consolidation, Consolidator, Method
 from kschedx.karpenter.scheduler import Settings
 from kschedx.kube.decoding import decode
 from kschedx.schemas import check_document
@@ -196,6 +196,19 @@ def test_balanced_weighs_savings_against_disruption() -> None:
     # saves half of the node, 0.1 of 0.6 an hour, and disrupts 16 of 18
     assert (of(balanced, Method.SINGLE_NODE), balanced.follows) == ([], "1.14")
     assert balanced.kept["a"] == "score 0.19 is below 0.50 (Balanced)"
+
+
+def test_balanced_is_not_decided_without_prices() -> None:
+    """Unless the nodes of the pool cost the same, and none of them is replaced."""
+    fits = (node("b", "medium"), pod("x", "a", "1"), pod("y", "b", "2"))
+    same, apart = (
+        found(pool(consolidationPolicy="Balanced"), node("a", size), *fits, prices=False, flags=("version=1.14",))
+        for size in ("medium", "large")
+    )
+    assert [one.nodes for one in of(same, Method.SINGLE_NODE)] == [("a",), ("b",)]
+    assert of(same, Method.SINGLE_NODE)[0].scores[0].savings == 0.5
+    assert of(apart, Method.SINGLE_NODE) == []
+    assert {*apart.kept.values()} == {PRICES_UNKNOWN}
 
 
 @pytest.mark.parametrize("is_on", [True, False])

@@ -177,7 +177,8 @@ def several(run: Run, rows: list[int], dice: random.Random) -> None:
     """Place replicas together, each of which is decided like the next one of a cluster with those before it."""
     alone = MovingCluster(run.cluster.frozen())
     ties = list[ClusterRows]()
-    nodes = run.bind_identical(np.array(rows), lambda some: dice.choice(list(each_cluster_row(some))), ties)
+    ends = dice.random() < 0.5
+    nodes = run.bind_identical(np.array(rows), lambda some: dice.choice(list(each_cluster_row(some))), ties, ends=ends)
     for row, best, node in zip(rows[: len(nodes)], ties, each_cluster_row(nodes), strict=True):
         built = alone.frozen()
         cycle = run.scheduler.on(built).schedule(built.pods[row])
@@ -208,7 +209,7 @@ def test_replicas_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
         run.bind(row, node, then)
         if dice.random() < 0.3:
             several(run, left[1 : dice.randrange(2, 7)], dice)
-        if dice.random() < 0.05:
+        if dice.random() < 0.15:
             world.move()
     world.check()
 
@@ -269,7 +270,7 @@ def test_preemptors_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
                 for victim in next(one.victims for one in found.candidates if one.node == node):
                     evict(run, victim, waits=dice.random() < 0.5)
                 run.nominate(row, node)
-        if dice.random() < 0.05:
+        if dice.random() < 0.15:
             world.move()
     world.check()
 

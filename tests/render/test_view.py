@@ -6,6 +6,7 @@ import html as entities
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 
 import msgspec
 import pytest
@@ -29,6 +30,7 @@ from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact
 from kschedx.results import Shown
 from tests.command import ROOT
+from tests.command import kschedx as kschedx_command
 from tests.golden.stories import STORIES, Story
 
 ASKED = [
@@ -218,6 +220,16 @@ def test_a_notebook_shows_what_the_command_shows(asked: str, monkeypatch: pytest
     with short_node_names(kschedx.load(asked.split()[-1]).cluster.names):
         told = (one.removeprefix("deploy/web") for one in card(report.page(True)))  # the library names its namespace
         assert not [one for one in told if one not in pictured(result._repr_html_())]
+
+
+def test_a_page_cites_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    files = ["fixtures/tie/cluster.yaml", "fixtures/tie/pod.yaml"]
+    digest = sha256(b"".join((ROOT / file).read_bytes() for file in files)).hexdigest()[:16]
+    for form in ("html", "markdown"):
+        told = kschedx_command("why", files[1], "-s", files[0], "-o", form).out
+        assert digest in told
+        assert "2026-" in told.rpartition("taken")[2]
 
 
 def test_identical_nodes_are_one_row_in_every_form() -> None:

@@ -128,3 +128,12 @@ def test_a_deployment_that_only_its_replica_set_shows_is_scaled_and_the_replica_
     refused = kschedx("simulate", "--scale", "rs/web-abc=3", *where)
     assert refused.code == 2
     assert "ReplicaSet default/web-abc belongs to deploy/web, which sets its replicas" in refused.err
+
+
+def test_a_pod_that_the_cluster_says_fits_nowhere_is_counted_once(tmp_path: Path) -> None:
+    message = "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
+    refused = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]
+    pods = [pod(name, spec={"containers": CONTAINERS}, status={"conditions": refused}) for name in ("x", "y")]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, *pods]}))
+    ran = kschedx("simulate", "-s", tmp_path / "cluster.json", columns=200)
+    assert (ran.code, ran.out.splitlines()[0]) == (3, "? 2 pods undecided")

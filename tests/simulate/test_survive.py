@@ -214,6 +214,13 @@ def test_a_page_has_the_heat_map() -> None:
     assert "| shop/deploy/web | 2 | moved: 2 → 2 | moved: 2 → 2 |  |" in text
 
 
+def test_pods_stay_where_evictions_stop() -> None:
+    snapshot = Snapshot.from_objects([*nodes(), *deployment("web", "1", ["node-1", "node-2"])])
+    lost = Failure(name="all nodes", nodes=tuple(one.name for one in snapshot.cluster.nodes))
+    text = markdown(survival_page(survive(snapshot, Setup.for_cluster(snapshot), [lost])))
+    assert "2 pods are recreated only once the Node objects are deleted" in text
+
+
 # --- laws
 
 

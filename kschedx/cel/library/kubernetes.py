@@ -85,7 +85,7 @@ def _authority(rest: str) -> tuple[str, str]:
     return authority, slash + path
 
 
-def parsed_url(text: str) -> Url:
+def _parsed_url(text: str) -> Url:
     """Parse a URL without `request_uri_error`."""
     whole = text.partition("#")[0]
     match = _SCHEME.fullmatch(whole)
@@ -389,7 +389,7 @@ def _url(_: Budget, text: str) -> Value:
     error = request_uri_error(text)
     if error is not None:
         return Fault(f"URL parse error during conversion from string: {error}")
-    return parsed_url(text)
+    return _parsed_url(text)
 
 
 def _is_url(_: Budget, text: str) -> Value:

@@ -46,6 +46,7 @@ from kschedx.cel.values import (
     size,
     type_value,
 )
+from kschedx.kube.duration import Duration as Nanoseconds
 
 # Arithmetic, also on times, and concatenation of strings and lists; a result out of range is a fault. Upstream: the
 # operations of cel-go's common/types, and common/types/overflow.go.
@@ -142,7 +143,7 @@ def modulo(_: Budget, value: Value, other: Value) -> Value:
     return NO_OVERLOAD
 
 
-def negate(_: Budget, value: Value) -> Value:
+def _negate(_: Budget, value: Value) -> Value:
     if isinstance(value, float):
         return -value
     if type(value) is int or isinstance(value, Duration):
@@ -153,30 +154,15 @@ def negate(_: Budget, value: Value) -> Value:
 # Durations and timestamps. Upstream: cel-go's common/types/duration.go and timestamp.go, Go's time.ParseDuration and
 # RFC 3339.
 
-_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _RFC_3339 = re.compile(r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:[.,](\d+))?(Z|[+-]\d{2}:\d{2})", re.ASCII)
-_LONGEST_NUMBER = 30
-"""Digits beyond which Go cannot represent a duration."""
 
 
-def duration_from_text(text: str) -> Duration | None:
+def _duration_from_text(text: str) -> Duration | None:
     """Parse a duration, or return None if it is invalid or too long."""
-    sign, rest = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
-    if rest == "0":
-        return Duration(0)
-    total, end = 0, 0
-    while end < len(rest):
-        part = _PART.match(rest, end)
-        if part is None or not (part[1] or part[2]) or len(part[1]) > _LONGEST_NUMBER:
-            return None
-        unit = _UNITS[part[3]]
-        fraction = (part[2] or "")[:_LONGEST_NUMBER]
-        total += int(part[1] or 0) * unit
-        total += int(fraction) * unit // 10 ** len(fraction) if fraction else 0
-        end = part.end()
-    total = -total if sign == "-" else total
-    return Duration(total) if end and -(2**63) <= total < 2**63 else None
+    try:
+        return Duration(Nanoseconds.parse(text))
+    except ValueError:
+        return None
 
 
 def duration_text(duration: Duration) -> str:
@@ -293,7 +279,7 @@ def _whole(one: float, low: float, high: float, overflow: str, kind: type) -> Va
     return kind(int(one))
 
 
-def to_int(_: Budget, one: Value) -> Value:
+def _to_int(_: Budget, one: Value) -> Value:
     if isinstance(one, Timestamp):
         return one // 10**9
     if isinstance(one, float):
@@ -305,7 +291,7 @@ def to_int(_: Budget, one: Value) -> Value:
     return in_range(int(one), int) if isinstance(one, int) else NO_OVERLOAD
 
 
-def to_uint(_: Budget, one: Value) -> Value:
+def _to_uint(_: Budget, one: Value) -> Value:
     if isinstance(one, float):
         return _whole(one, -1.0, 2.0**64, _UINT_OVERFLOW, Uint) if one >= 0 else Fault(_UINT_OVERFLOW)
     if isinstance(one, str):
@@ -314,25 +300,25 @@ def to_uint(_: Budget, one: Value) -> Value:
     return in_range(int(one), Uint) if isinstance(one, int) else NO_OVERLOAD
 
 
-def to_double(_: Budget, value: Value) -> Value:
+def _to_double(_: Budget, value: Value) -> Value:
     if isinstance(value, str):
         return float(value) if _DOUBLE.fullmatch(value) else _not_converted(value, DOUBLE)
     return float(value) if isinstance(value, int | float) else NO_OVERLOAD
 
 
-def to_bool(_: Budget, value: Value) -> Value:
+def _to_bool(_: Budget, value: Value) -> Value:
     if value in ("1", "t", "T", "TRUE", "true", "True"):
         return True
     return False if value in ("0", "f", "F", "FALSE", "false", "False") else _not_converted(value, BOOL)
 
 
-def to_bytes(budget: Budget, value: Value) -> Value:
+def _to_bytes(budget: Budget, value: Value) -> Value:
     assert isinstance(value, str)
     text_built(budget, len(value))
     return value.encode(errors="surrogatepass")
 
 
-def to_string(budget: Budget, value: Value) -> Value:
+def _to_string(budget: Budget, value: Value) -> Value:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):
@@ -350,23 +336,23 @@ def to_string(budget: Budget, value: Value) -> Value:
     return str(int(value)) if isinstance(value, int) else NO_OVERLOAD
 
 
-def to_duration(_: Budget, value: Value) -> Value:
+def _to_duration(_: Budget, value: Value) -> Value:
     if isinstance(value, str):
-        duration = duration_from_text(value)
+        duration = _duration_from_text(value)
         return _not_converted(value, DURATION) if duration is None else duration
     # cel-go declares duration(int) but does not implement it
     return _not_converted(value, DURATION)
 
 
-def to_timestamp(_: Budget, value: Value) -> Value:
+def _to_timestamp(_: Budget, value: Value) -> Value:
     if isinstance(value, str):
         timestamp = timestamp_from_text(value)
         return _not_converted(value, TIMESTAMP) if timestamp is None else timestamp
     assert isinstance(value, int)
-    return in_timestamp_range(value * 10**9)
+    return _in_timestamp_range(value * 10**9)
 
 
-def in_timestamp_range(nanoseconds: int) -> Value:
+def _in_timestamp_range(nanoseconds: int) -> Value:
     if -62135596800 <= nanoseconds // 10**9 <= 253402300799:
         return Timestamp(nanoseconds)
     return Fault("timestamp overflow")
@@ -533,7 +519,7 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
     Function(
         name="-_",
         overloads=(_of("negate_double", "d", DOUBLE), _of("negate_int64", "i", INT)),
-        run=negate,
+        run=_negate,
         takes=(bool, int, float, Duration),
     ),
     Function(
@@ -569,15 +555,15 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
         takes=(str, bytes, list, Growing, Joined, MapValue),
     ),
     Function(name="type", overloads=(_of("type", "A", type_of(_A)),), run=_type),
-    _conversion("bool", BOOL, to_bool, "bs"),
-    _conversion("bytes", BYTES, to_bytes, "ys"),
-    _conversion("double", DOUBLE, to_double, "disu"),
-    _conversion("duration", DURATION, to_duration, "nis"),
+    _conversion("bool", BOOL, _to_bool, "bs"),
+    _conversion("bytes", BYTES, _to_bytes, "ys"),
+    _conversion("double", DOUBLE, _to_double, "disu"),
+    _conversion("duration", DURATION, _to_duration, "nis"),
     Function(name="dyn", overloads=(_of("to_dyn", "A", DYN),), run=_same),
-    _conversion("int", INT, to_int, "idnstu"),
-    _conversion("string", STRING, to_string, "sbydnitu"),
-    _conversion("timestamp", TIMESTAMP, to_timestamp, "tis"),
-    _conversion("uint", UINT, to_uint, "udis"),
+    _conversion("int", INT, _to_int, "idnstu"),
+    _conversion("string", STRING, _to_string, "sbydnitu"),
+    _conversion("timestamp", TIMESTAMP, _to_timestamp, "tis"),
+    _conversion("uint", UINT, _to_uint, "udis"),
     *(
         Function(
             name=name,

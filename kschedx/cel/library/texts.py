@@ -26,6 +26,7 @@ from kschedx.cel.values import (
     type_value,
 )
 from kschedx.kube.field_errors import quoted
+from kschedx.kube.quantity import GO_SPACE
 
 # `format()`: the clauses of a string and their values, at run time and in the checker. Decimal numbers have English
 # formatting, with commas and `×10`; inside lists and maps they have CEL's. Upstream: cel-go's ext/formatting.go;
@@ -295,7 +296,6 @@ def _refused(verb: str, expr: Expr) -> Expr | None:
 
 # The string library. Upstream: cel-go's ext/strings.go, version 2.
 
-_BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _TO_UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 
@@ -308,7 +308,7 @@ def _char_at(_: Budget, text: str, index: int) -> Value:
     return text[index : index + 1] if 0 <= index <= len(text) else _out_of_range(index)
 
 
-def index_of(_: Budget, text: str, part: str, offset: int = 0) -> Value:
+def _index_of(_: Budget, text: str, part: str, offset: int = 0) -> Value:
     if not part:
         return offset
     if offset < 0:
@@ -316,7 +316,7 @@ def index_of(_: Budget, text: str, part: str, offset: int = 0) -> Value:
     return text.find(part, offset)
 
 
-def last_index_of(_: Budget, text: str, part: str, offset: int | None = None) -> Value:
+def _last_index_of(_: Budget, text: str, part: str, offset: int | None = None) -> Value:
     if not part:
         return len(text) if offset is None else offset
     if offset is None:
@@ -366,7 +366,7 @@ def _substring(budget: Budget, text: str, start: int, end: int | None = None) ->
 
 def _trim(budget: Budget, text: str) -> Value:
     text_built(budget, len(text))
-    return text.strip(_BLANKS)
+    return text.strip(GO_SPACE)
 
 
 _ESCAPED = {ord(letter): f"\\{name}" for letter, name in zip('\a\b\f\n\r\t\v\\"', 'abfnrtv\\"', strict=True)}
@@ -397,13 +397,13 @@ TEXT_FUNCTIONS = (
     single("charAt", "string_char_at_int", (_S, _I), _S, _char_at),
     several(
         "indexOf",
-        overload("string_index_of_string", (_S, _S), _I, index_of),
-        overload("string_index_of_string_int", (_S, _S, _I), _I, index_of),
+        overload("string_index_of_string", (_S, _S), _I, _index_of),
+        overload("string_index_of_string_int", (_S, _S, _I), _I, _index_of),
     ),
     several(
         "lastIndexOf",
-        overload("string_last_index_of_string", (_S, _S), _I, last_index_of),
-        overload("string_last_index_of_string_int", (_S, _S, _I), _I, last_index_of),
+        overload("string_last_index_of_string", (_S, _S), _I, _last_index_of),
+        overload("string_last_index_of_string_int", (_S, _S, _I), _I, _last_index_of),
     ),
     single("lowerAscii", "string_lower_ascii", (_S,), _S, _translated(_TO_LOWER)),
     single("upperAscii", "string_upper_ascii", (_S,), _S, _translated(_TO_UPPER)),

@@ -284,7 +284,7 @@ def results(path: str | None) -> Iterator[Callable[[Row], None]]:
 # All answers on one page: a row for each cluster, those that need attention first.
 
 
-def tone_of(code: int) -> Tone:
+def _tone_of(code: int) -> Tone:
     """Return the tone of an exit code; other codes than 0 and 1 mean that the cluster could not be read or decided."""
     from kschedx.render.view import Tone
 
@@ -307,7 +307,7 @@ def headline(rows: Sequence[Row]) -> str:
     return f"{count(len(rows), 'cluster')}: {', '.join(parts) or 'nothing found'}"
 
 
-def by_need(rows: Sequence[Row]) -> list[Row]:
+def _by_need(rows: Sequence[Row]) -> list[Row]:
     """Return the rows without an answer first, then those with findings, then the others; each in the order of the
     clusters."""
     order = {ExitCode.UNSCHEDULABLE: 1, ExitCode.SCHEDULABLE: 2}
@@ -317,9 +317,9 @@ def by_need(rows: Sequence[Row]) -> list[Row]:
 def screen(rows: Sequence[Row], width: int) -> list[Text]:
     from kschedx.render.terminal import BLANK, paragraph, title_lines
 
-    lines = [*title_lines(headline(rows), tone_of(exit_code(rows)), width), BLANK]
-    for row in by_need(rows):
-        lines += title_lines(row.cluster, tone_of(row.exit_code), width)
+    lines = [*title_lines(headline(rows), _tone_of(exit_code(rows)), width), BLANK]
+    for row in _by_need(rows):
+        lines += title_lines(row.cluster, _tone_of(row.exit_code), width)
         lines += paragraph(row.summary, width, indent=4, first="    ")
     return lines
 
@@ -338,17 +338,17 @@ def page(rows: Sequence[Row]) -> Page:
     items = tuple(
         Item(
             title=row.cluster,
-            tone=tone_of(row.exit_code),
+            tone=_tone_of(row.exit_code),
             kind=kinds.get(ExitCode(row.exit_code), "no answer"),
             values=(row.summary, row.taken or "unknown", row.exit_code, round(row.seconds)),
             facts=(Fact(label="errors", items=(row.errors,)),) if row.errors else (),
         )
-        for row in by_need(rows)
+        for row in _by_need(rows)
     )
     view = View(
         command="kschedx fleet",
         headline=headline(rows),
-        tone=tone_of(exit_code(rows)),
+        tone=_tone_of(exit_code(rows)),
         items=items,
         list_title="Clusters",
         list_noun="cluster",

@@ -25,7 +25,7 @@ from kschedx.cli.simulate import simulate
 from kschedx.cli.survive import survive
 from kschedx.cli.why import why
 from kschedx.errors import InputError, nearest
-from kschedx.inquiry.target import FILE_ENDINGS
+from kschedx.sources.tree import SUFFIXES
 
 FEWEST = 3
 """Entries left in a map or list that is cut."""
@@ -203,7 +203,7 @@ def _target(arguments: Arguments, folder: Path) -> str:
         raise InputError("pass either target, as pod/NAME or deploy/NAME, or manifest, as YAML")
     if manifest is not None:
         return _manifest(arguments, folder)
-    if not isinstance(target, str) or not _REFERENCE.fullmatch(target) or target.endswith(FILE_ENDINGS):
+    if not isinstance(target, str) or not _REFERENCE.fullmatch(target) or target.endswith(SUFFIXES):
         raise InputError(f"target: found {target!r}, allowed are pod/NAME, deploy/NAME, sts/NAME and the like")
     return target
 

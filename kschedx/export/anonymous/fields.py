@@ -270,6 +270,13 @@ def _placed(written: str, names: Names) -> str:
     return written if written in ("true", "false") else changes.label_key(written, names)
 
 
+def _machine(written: str, names: Names) -> str:
+    """Return the namespace and name of a Machine, whose name begins with that of its MachineSet."""
+    namespace, _, machine = written.rpartition("/")
+    machine_set = machine.rpartition("-")[0]
+    return f"{names.name(namespace)}/{names.name(machine_set)}-x" if namespace and machine_set else ""
+
+
 _TOLERATIONS = changes.encoded(changes.list_of(_of_type(inspect.type_info(types.Toleration))))
 
 ANNOTATIONS: Mapping[str, Replacement] = {
@@ -289,6 +296,9 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     capi.GPU_TYPE: changes.text(changes.resource),
     capi.LABELS: changes.text(changes.label_pairs),
     capi.TAINTS: changes.text(changes.taint_list),
+    **dict.fromkeys((capi.OWNER_NAME, capi.OWNER_NAMESPACE), changes.name()),
+    capi.OWNER_KIND: changes.text(lambda text, _: text if text in ("MachineSet", "MachineDeployment") else ""),
+    capi.MACHINE: changes.text(_machine),
     NODE_POOL_ID: changes.name(),
     **dict.fromkeys(GROUP_NAMES, changes.name()),
     **dict.fromkeys((YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP), changes.name()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -300,6 +300,10 @@ class AddNode(Step, frozen=True, kw_only=True):
     """Labels that other nodes have and this one must not have: `gpu`, `kubernetes.io/os=linux`."""
     more_pods_than: int = 0
     """The number of pods that the largest existing nodes can run, if that is too few; 0 otherwise."""
+    scalable: str = ""
+    """What creates nodes like that one: `MachineSet openshift-machine-api/worker-a`."""
+    replicas: int = 0
+    """Its replicas."""
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -309,23 +313,24 @@ class AddNode(Step, frozen=True, kw_only=True):
     def title(self) -> str:
         return self.title_of(1)
 
-    def title_of(self, number: int) -> str:
-        """Return the title for this number of nodes."""
+    def title_of(self, number: int, zones: Sequence[str] = ()) -> str:
+        """Return the title for this number of nodes, in these zones or all in one."""
         added = "add a node" if number == 1 else f"add {number:,} nodes"
         host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
         if host != self.node.name and not self.like:
             added = f"restore node {host}, or add a node with that host name"
         if self.like and not self.slices:
-            return f"{added} like {self.like}"
-        phrases = [added, *self._where()]
+            scale = f": scale {self.scalable} from {self.replicas} to {self.replicas + number}" if self.scalable else ""
+            return f"{added} like {self.like}{_in_zones(zones)}{'' if zones else scale}"
+        phrases = [f"{added}{_in_zones(zones)}", *self._where(is_zone_known=bool(zones))]
         if offers := [*self._offers(), *self._devices()]:
             phrases.append(f"{'with' if number == 1 else 'each with'} {joined(offers)}")
         return " ".join(phrases) + self._daemons()
 
-    def _where(self) -> Iterator[str]:
+    def _where(self, *, is_zone_known: bool) -> Iterator[str]:
         """Yield the location: `in zone eu-1c`, `in a new zone`."""
         zone = self.node.metadata.labels.get(ZONE)
-        if zone is not None:
+        if zone is not None and not is_zone_known:
             yield "in a new zone" if zone == DOMAIN_OF_ITS_OWN else f"in zone {zone}"
         if self.without:
             yield f"without label {listed([*self.without], SHOWN_LABELS)}"
@@ -371,6 +376,10 @@ class AddNode(Step, frozen=True, kw_only=True):
         after = proposal.having(*self.slices)
         after = after if self.csi_node is None else after.having(self.csi_node)
         return replace(after, added=self.node, taken=self.taken)
+
+
+def _in_zones(zones: Sequence[str]) -> str:
+    return f" in zones {listed([*zones], SHOWN_LABELS)}" if zones else ""
 
 
 def _without_taints(node: Node, is_removed: Callable[[Taint], bool]) -> Node:

@@ -11,7 +11,7 @@ from kschedx.findings import RequirementMatch
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import requirement_text
 from kschedx.fixes.proposal import Cost, Ground, PodStep, ResourceAmount
-from kschedx.kube.quantity import Unit, format_quantities
+from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.tolerations import toleration_text
@@ -349,7 +349,7 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
 
     @staticmethod
     def _request(request: edit.ContainerRequest) -> str:
-        before, after = format_quantities((request.before, request.after), Unit.of(request.resource))
+        before, after = _change_text(request.resource, request.before, request.after)
         if request.source.startswith(edit.VERTICAL):
             of = f"of container {request.container}"
             return f"maxAllowed.{request.resource} {of} to {after} in {request.source} (it sets {before})"
@@ -371,6 +371,15 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
         """Whether this one lowers at least what `other` lowers, and at least as far."""
         allowed = {amount.resource: amount.amount for amount in self.amounts}
         return all(amount.resource in allowed and allowed[amount.resource] <= amount.amount for amount in other.amounts)
+
+
+def _change_text(resource: str, before: int, after: int) -> tuple[str, str]:
+    """Return two amounts as people type them: CPU in the same unit, bytes in the largest unit of each."""
+    unit = Unit.of(resource)
+    if unit is Unit.BYTE:
+        return format_quantity(before, unit), format_quantity(after, unit)
+    first, second = format_quantities((before, after), unit)
+    return first, second
 
 
 class RequestAsMeant(PodStep, frozen=True, kw_only=True):

@@ -75,8 +75,12 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
     """Whether the wrong class has nearly the name of `storage_class`."""
     users: tuple[str, ...] = ()
     """Pods, `namespace/name`, that use a claim that is being deleted: it stays until they are gone."""
-    modes_of: str = ""
-    """The volume whose access modes the claim then requests."""
+    like: str = ""
+    """The volume that the claim then matches."""
+    differs: tuple[str, ...] = ()
+    """In what the claim then differs: `ReadWriteOnce`, `5Gi`."""
+    is_renamed: bool = False
+    """Whether it then names the class of that volume."""
     is_bound_at_once: bool = False
     """Whether the claim is bound to that volume before the pod is scheduled."""
     is_elsewhere: bool = False
@@ -84,8 +88,10 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
 
     @property
     def cost(self) -> Cost:
-        if self.modes_of or self.is_elsewhere:
+        if self.differs or self.is_elsewhere:
             return Cost.CONSTRAINT
+        if self.is_renamed:
+            return Cost.POD
         return Cost.TYPO if self.is_typo else Cost.OTHER_PODS if self.users else Cost.AROUND
 
     @property
@@ -95,9 +101,9 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
         if self.users:
             which = f"which still {'uses' if len(self.users) == 1 else 'use'} claim {self.claim.key}"
             return f"delete {joined(self.users)}, {which}, and recreate the claim"
-        if self.modes_of:
-            modes = joined(self.claim.spec.access_modes)
-            return f"delete and recreate claim {self.claim.key} with {modes}, as volume {self.modes_of} has it"
+        if self.like:
+            differs = joined((*self.differs, *([f"class {self.claim.storage_class}"] if self.is_renamed else [])))
+            return f"delete and recreate claim {self.claim.key} with {differs}, as volume {self.like} has it"
         return f"delete and recreate claim {self.claim.key}{named}{instead}"
 
     @property
@@ -109,7 +115,7 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         proposal = super().apply(replace(proposal, deleted=proposal.deleted | {*self.users}), ground)
-        return proposal.having(bound_claim(self.claim, self.modes_of)) if self.is_bound_at_once else proposal
+        return proposal.having(bound_claim(self.claim, self.like)) if self.is_bound_at_once else proposal
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
         yield from super().makers()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -99,6 +99,8 @@ def shown(value: object) -> str:
 # Strict decoding: an unknown field, or a value of another type, is an error with its path.
 
 T = TypeVar("T")
+Unknown: TypeAlias = Callable[[str, object, Iterable[str]], ConfigError | None]
+"""The error for an unknown field from its place, its name, and the names of the known fields; None to ignore it."""
 
 _WORDS = {
     "int": "a whole number",
@@ -110,17 +112,18 @@ _WORDS = {
 }
 
 
-def decode(
-    value: object, kind: type[T], path: str, faults: Faults | None = None, *, may_have_others: bool = False
-) -> T:
+def refused(place: str, key: object, known: Iterable[str]) -> ConfigError | None:
+    return refuse(place, f"unknown field {shown(key)}", nearest_or_all(str(key), known))
+
+
+def decode(value: object, kind: type[T], path: str, faults: Faults | None = None, unknown: Unknown = refused) -> T:
     """Decode `value`, as parsed from YAML or JSON, as a `kind`, whose fields have defaults. `path` is its place, for
     errors.
 
-    Invalid fields are left out and added to `faults`; without `faults`, they are raised. With `may_have_others`, an
-    unknown field is an error only if it is near to a known one.
+    Invalid fields are left out and added to `faults`; without `faults`, they are raised.
     """
     all_faults = faults or Faults()
-    cleaned = _clean(value, _info(kind), path, all_faults, may_have_others)
+    cleaned = _clean(value, _info(kind), path, all_faults, unknown)
     decoded: T | None = None
     while decoded is None:
         try:
@@ -170,34 +173,30 @@ def _written(value: object, steps: Sequence[str], path: str) -> Iterator[tuple[s
                 yield from _written(item, rest, f"{place}[{i}]")
 
 
-def _clean(value: object, kind: inspect.Type, path: str, faults: Faults, may_have_others: bool) -> object:
-    """Return `value` without nulls, which Go treats as absent fields, and without unknown fields, which are faults."""
+def _clean(value: object, kind: inspect.Type, path: str, faults: Faults, unknown: Unknown) -> object:
+    """Return `value` without nulls, which Go treats as absent fields, and without unknown fields."""
     match kind:
         case inspect.UnionType(types=types):
             some = next(t for t in types if not isinstance(t, inspect.NoneType))
-            return _clean(value, some, path, faults, may_have_others)
+            return _clean(value, some, path, faults, unknown)
         case inspect.StructType(fields=fields) if isinstance(value, Mapping):
             known = {f.encode_name: f.type for f in fields}
             kept: dict[object, object] = {}
             for key, item in value.items():
                 if key not in known:
-                    place = join_fields(path, _step(key))
-                    if may_have_others and not nearest(str(key), known):
-                        continue
-                    faults.add(refuse(place, f"unknown field {shown(key)}", nearest_or_all(str(key), known)))
+                    if (error := unknown(join_fields(path, _step(key)), key, known)) is not None:
+                        faults.add(error)
                 elif item is not None:
-                    kept[key] = _clean(item, known[key], join_fields(path, key), faults, may_have_others)
+                    kept[key] = _clean(item, known[key], join_fields(path, key), faults, unknown)
             return kept
         case inspect.VarTupleType(item_type=item_type) if isinstance(value, Sequence) and not isinstance(value, str):
             return [
-                _clean(_present(item, item_type), item_type, f"{path}[{i}]", faults, may_have_others)
+                _clean(_present(item, item_type), item_type, f"{path}[{i}]", faults, unknown)
                 for i, item in enumerate(value)
             ]
         case inspect.DictType(value_type=value_type) if isinstance(value, Mapping):
             return {
-                key: _clean(
-                    _present(item, value_type), value_type, join_fields(path, _step(key)), faults, may_have_others
-                )
+                key: _clean(_present(item, value_type), value_type, join_fields(path, _step(key)), faults, unknown)
                 for key, item in value.items()
             }
         case inspect.IntType() if isinstance(value, float) and value.is_integer():

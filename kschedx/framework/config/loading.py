@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.errors import ConfigError
+from kschedx.errors import ConfigError, nearest
 from kschedx.framework.args import ARGS_OF_OTHERS, ARGS_TYPES, NodeResourcesFitArgs, PluginArgs
 from kschedx.framework.config.arguments import argument_errors, decode_args
 from kschedx.framework.config.decoding import (
@@ -18,6 +18,7 @@ from kschedx.framework.config.decoding import (
     invalid,
     missing_field_errors,
     refuse,
+    refused,
     required,
     shown,
 )
@@ -49,7 +50,7 @@ from kschedx.releases.configuration import last_to_read
 _LOCK = "leases"
 
 
-def component_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
+def _component_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
     """Yield errors in the fields before the profiles."""
     yield from _client_connection(document.client_connection)
     yield from _leader_election(document.leader_election)
@@ -57,9 +58,9 @@ def component_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
         yield invalid("parallelism", document.parallelism, "should be an integer value greater than zero")
 
 
-def scheduling_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
+def _scheduling_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
     """Yield errors in the fields after the profiles."""
-    yield from percentage_errors("percentageOfNodesToScore", document.percentage_of_nodes_to_score)
+    yield from _percentage_errors("percentageOfNodesToScore", document.percentage_of_nodes_to_score)
     if document.pod_initial_backoff_seconds <= 0:
         yield invalid("podInitialBackoffSeconds", document.pod_initial_backoff_seconds, "must be greater than 0")
     if document.pod_max_backoff_seconds < document.pod_initial_backoff_seconds:
@@ -89,19 +90,19 @@ def _leader_election(election: LeaderElection) -> Iterator[ConfigError]:
         yield invalid("leaderElection.resourceLock", election.resource_lock, f'resourceLock value must be "{_LOCK}"')
 
 
-def percentage_errors(path: str, percentage: int | None) -> Iterator[ConfigError]:
+def _percentage_errors(path: str, percentage: int | None) -> Iterator[ConfigError]:
     if percentage is not None and not 0 <= percentage <= 100:
         yield invalid(path, percentage, "not in valid range [0-100]")
 
 
-def removed_plugin_errors(merged: Mapping[str, MergedSet], removed: Sequence[str]) -> Iterator[ConfigError]:
+def _removed_plugin_errors(merged: Mapping[str, MergedSet], removed: Sequence[str]) -> Iterator[ConfigError]:
     for point in POINTS:
         for entry in merged[point].enabled:
             if entry.name in removed:
                 yield _removed(entry.path, entry.name)
 
 
-def plugin_config_errors(configs: Sequence[PluginConfig], path: str, removed: Sequence[str]) -> Iterator[ConfigError]:
+def _plugin_config_errors(configs: Sequence[PluginConfig], path: str, removed: Sequence[str]) -> Iterator[ConfigError]:
     seen: set[str] = set()
     for i, config in enumerate(configs):
         if config.name in seen:
@@ -116,7 +117,7 @@ def _removed(path: str, plugin: str) -> ConfigError:
     return invalid(path, plugin, f"was invalid in version {version} (KubeSchedulerConfiguration is version {version})")
 
 
-def scheduler_name_errors(names: Sequence[str]) -> Iterator[ConfigError]:
+def _scheduler_name_errors(names: Sequence[str]) -> Iterator[ConfigError]:
     first: dict[str, int] = {}
     for i, name in enumerate(names):
         path = f"profiles[{i}].schedulerName"
@@ -128,7 +129,7 @@ def scheduler_name_errors(names: Sequence[str]) -> Iterator[ConfigError]:
         first.setdefault(name, i)
 
 
-def queue_sort_errors(queue_sorts: Sequence[MergedSet], release: Release) -> Iterator[ConfigError]:
+def _queue_sort_errors(queue_sorts: Sequence[MergedSet], release: Release) -> Iterator[ConfigError]:
     """Yield errors for profiles that differ: all pending pods are in one queue, so every profile must sort it the same
     way."""
     if len(queue_sorts[0].enabled) > 1:
@@ -216,12 +217,12 @@ def plugin_points(
 ) -> PluginPoints:
     """Return the version's plugins, and other plugins that the configuration names, with their extension points."""
     if others is None:
-        named = enabled_at(document)
+        named = _enabled_at(document)
         others = points_of_others({name: named[name] for name in named.keys() - release.plugin_points.keys()})
     return {**release.plugin_points, **others}
 
 
-def enabled_at(document: ConfigurationDocument) -> dict[str, set[str]]:
+def _enabled_at(document: ConfigurationDocument) -> dict[str, set[str]]:
     """Return every plugin that a configuration names, for whatever purpose, with the points at which it is enabled."""
     names: dict[str, set[str]] = {}
     for profile in document.profiles:
@@ -310,32 +311,36 @@ def _draft(
     )
 
 
+def _misspelt(place: str, key: object, known: Iterable[str]) -> ConfigError | None:
+    return refused(place, key, known) if nearest(str(key), known) else None
+
+
 def _check_args_of_others(draft: _Draft, others: Set[str], faults: Faults) -> None:
     """Check fields of plugins of another project that kschedx has. It follows one version of each; other versions may
-    have more fields."""
+    have more fields, so an unknown field is an error only if it is near to a known one."""
     for plugin in others & ARGS_OF_OTHERS.keys() - third_party().keys():
         args = draft.args.get(plugin)
         if isinstance(args, Mapping):
             own = {key: value for key, value in args.items() if key not in ("apiVersion", "kind")}
-            decode(own, ARGS_OF_OTHERS[plugin], draft.args_paths[plugin], faults, may_have_others=True)
+            decode(own, ARGS_OF_OTHERS[plugin], draft.args_paths[plugin], faults, _misspelt)
 
 
 def _errors(document: ConfigurationDocument, drafts: list[_Draft], release: Release) -> Iterator[ConfigError]:
     removed = release.removed_plugins if document.api_version == V1 else ()
-    yield from component_errors(document)
-    yield from scheduler_name_errors([draft.scheduler_name for draft in drafts])
+    yield from _component_errors(document)
+    yield from _scheduler_name_errors([draft.scheduler_name for draft in drafts])
     for draft in drafts:
         percentage = draft.document.percentage_of_nodes_to_score
-        yield from percentage_errors(f"{draft.path}.percentageOfNodesToScore", percentage)
-        yield from removed_plugin_errors(draft.merged, removed)
-        yield from plugin_config_errors(draft.document.plugin_config, f"{draft.path}.pluginConfig", removed)
+        yield from _percentage_errors(f"{draft.path}.percentageOfNodesToScore", percentage)
+        yield from _removed_plugin_errors(draft.merged, removed)
+        yield from _plugin_config_errors(draft.document.plugin_config, f"{draft.path}.pluginConfig", removed)
         for plugin, args in draft.args.items():
             # kube-scheduler leaves these checks to the plugin, so they apply only if it is enabled
             lazily = isinstance(args, NodeResourcesFitArgs) and plugin not in draft.enabled
             if not isinstance(args, Mapping) and not lazily:
                 yield from argument_errors(args, draft.args_paths.get(plugin, draft.path), release)
-    yield from queue_sort_errors([draft.merged["queueSort"] for draft in drafts], release)
-    yield from scheduling_errors(document)
+    yield from _queue_sort_errors([draft.merged["queueSort"] for draft in drafts], release)
+    yield from _scheduling_errors(document)
 
 
 def _finish(document: ConfigurationDocument, draft: _Draft, expansion: Expansion) -> Profile:

@@ -9,8 +9,7 @@ framework/preemption/podgrouppreemption.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +21,7 @@ from kschedx.framework.interface import PlacementScorePlugin
 from kschedx.framework.moving.equivalence import EquivalenceKey
 from kschedx.framework.moving.run import Run
 from kschedx.framework.preemption import budget_selector, covers
+from kschedx.framework.replicas import Pick
 from kschedx.framework.schedule import Decision
 from kschedx.framework.status import MAX_NODE_SCORE
 from kschedx.kube.types import PodGroup
@@ -35,9 +35,6 @@ NO_PLACEMENT = "no feasible placements found"
 MOST_DECISIONS = 100_000
 """The maximum number of members times victims, or times placements, to try for a group: kube-scheduler tries them one
 by one, too."""
-
-Pick: TypeAlias = Callable[[ClusterRows], ClusterRow]
-"""Picks one of several equally good nodes."""
 
 
 class Placement(Struct, frozen=True, kw_only=True):
@@ -61,7 +58,7 @@ class Placements(Struct, frozen=True, kw_only=True):
     """The outcome of every member if there are no placements."""
 
 
-def placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
+def _placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
     """Return a placement for each domain of the group's topology key. If pods of the group are assigned, only their
     domain has one."""
     constraints = group.spec.scheduling_constraints
@@ -119,7 +116,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     """Whether at least minCount members then have a node."""
 
 
-def try_members(
+def _try_members(
     run: Run, members: Sequence[int], missing: int, placement: Placement, pick: Pick, *, is_brief: bool = False
 ) -> Trial:
     """Place the members one after the other. `missing` is the number of members that must fit. If `is_brief`, stop as
@@ -180,11 +177,11 @@ def choose_placement(
     run: Run, group: PodGroup, members: Sequence[int], missing: int, profile: Profile, pick: Pick
 ) -> PlacementChoice:
     """Try the group in every placement. Raises `UndecidableError`."""
-    placements = placements_of(run, group, profile)
+    placements = _placements_of(run, group, profile)
     if len(placements.each) * len(members) > MOST_DECISIONS:
         raise _too_many(group, f"{len(placements.each):,} domains of {placements.key}")
     with run.group_cycle():
-        trials = tuple(try_members(run, members, missing, each, pick) for each in placements.each)
+        trials = tuple(_try_members(run, members, missing, each, pick) for each in placements.each)
     feasible = [trial for trial in trials if trial.is_feasible]
     if len(feasible) > 1:
         scores = _placement_scores(run, group, feasible, profile)
@@ -302,7 +299,7 @@ def preempt_for_group(
         try:
             for row in at:
                 run.cluster.remove(row)
-            trial = try_members(run, members, missing, EVERYWHERE, pick, is_brief=not counts_all)
+            trial = _try_members(run, members, missing, EVERYWHERE, pick, is_brief=not counts_all)
             if not trial.is_feasible:
                 return GroupPreemption(reason=message)
             most = len(trial.nodes)
@@ -310,7 +307,7 @@ def preempt_for_group(
             for unit in _violating_first(units, run):
                 for row in unit.pods:
                     run.cluster.place(row, at[row])
-                trial = try_members(run, members, missing, EVERYWHERE, pick, is_brief=not counts_all)
+                trial = _try_members(run, members, missing, EVERYWHERE, pick, is_brief=not counts_all)
                 is_spared = trial.is_feasible and (not counts_all or len(trial.nodes) >= most)
                 most = max(most, len(trial.nodes))
                 if not is_spared:

@@ -29,6 +29,8 @@ from kschedx.snapshot.snapshot import Snapshot
 MOST_ROWS = 600_000
 """The maximum number of rows of all equivalence classes together, with a row for each node. The least recently used
 class is dropped first."""
+MOST_STANDING_ROWS = 1_000_000
+"""The same for the results that classes share."""
 
 
 _SCHEDULED = Outcome.SCHEDULED
@@ -64,6 +66,8 @@ class Run:
         """The last used of the classes that differ only in the objects behind their claims."""
         self._standings: dict[tuple[int, ...], Standing] = {}
         """By the likeness of their classes, the least recently used first."""
+        self._recurring: set[tuple[int, ...]] = set()
+        """The likenesses of pods that were decided by themselves."""
         self._stood_in = self.cluster.snapshot
         """The snapshot to which the standings belong."""
         self._series: _Series | None = None
@@ -122,17 +126,23 @@ class Run:
     def known_decision(self, row: int) -> Decision | None:
         """Return the result of `decide` if it is known from earlier pods that plugins do not distinguish; None if the
         pod must be evaluated."""
-        latest, cluster, preemptor = self._latest_shared, self.cluster, self._preemptor
-        if preemptor is not None and preemptor[:2] == (row, cluster.version):
-            return preemptor[2]
-        if latest is not None and latest[1] == cluster.version and self._is_of(latest[0], row):
-            return latest[2]
+        if (repeated := self._repeated_decision(row)) is not None:
+            return repeated
         series = self._series_with(row)
         best = None if series is None else series.replicas.best()
         if best is None:
-            self._unknown = row, cluster.version
+            self._unknown = row, self.cluster.version
             return None
         return Decision(outcome=_SCHEDULED, best=best)
+
+    def _repeated_decision(self, row: int) -> Decision | None:
+        """Return the decision about the last pod if it is this pod's as well and nothing has moved since."""
+        latest, version, preemptor = self._latest_shared, self.cluster.version, self._preemptor
+        if preemptor is not None and preemptor[:2] == (row, version):
+            return preemptor[2]
+        if latest is not None and latest[1] == version and self._is_of(latest[0], row):
+            return latest[2]
+        return None
 
     def _series_with(self, row: int) -> _Series | None:
         """Return the series that a pod continues, or starts; None if nothing is known about it."""
@@ -202,7 +212,7 @@ class Run:
         claims = self._has_claims(pods.specs[row])
         if self._series is not None and not self._is_of(self._series.kind, row):
             self._series = None
-        if self._series is None and then is not None and not claims:
+        if self._series is None and not claims:
             self._begin_series(row, then)
         if claims:
             self._bind_claims(pods[row], node)
@@ -218,17 +228,19 @@ class Run:
         pick: Pick,
         ties: list[ClusterRows] | None = None,
         seen: Callable[[int], None] = lambda _: None,
+        *,
+        ends: bool = False,
     ) -> ClusterRows:
         """Decide about identical pending pods, and assign them, one after the other. Return (pod,) the nodes of the
         first of them; if these are fewer, `decide` continues. `ties` gets the nodes that share the highest total, of
-        which `pick` picks one; `seen` gets the number of pods so far."""
-        series = None
-        if len(rows) and not self._has_claims(self.cluster.pods.specs[int(rows[0])]):
-            series = self._series_with(int(rows[0]))
+        which `pick` picks one; `seen` gets the number of pods so far. `ends`: no more of these pods follow."""
+        series, question = None, (int(rows[0]) if len(rows) else -1, self.cluster.version)
+        if len(rows) and not self._has_claims(self.cluster.pods.specs[question[0]]):
+            series = self._series_with(question[0]) if self._repeated_decision(question[0]) is None else None
         if series is None:
+            self._unknown = question
             return cluster_rows([])
-        question = int(rows[0]), self.cluster.version
-        nodes, goes_on = series.replicas.place_many(len(rows), pick, ties, seen)
+        nodes, goes_on = series.replicas.place_many(len(rows), pick, ties, seen, ends=ends)
         if len(nodes):
             self.cluster.place_many(rows[: len(nodes)], nodes)
             series.moves += len(nodes)
@@ -241,15 +253,21 @@ class Run:
     def _has_claims(self, spec: PodSpec) -> bool:
         return bool(spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec))
 
-    def _begin_series(self, row: int, then: int) -> None:
-        kind = self.kind_of(then)
-        own = None if kind is None or not self._is_of(kind, row) else self._classes.get(kind)
+    def _begin_series(self, row: int, then: int | None) -> None:
+        """Keep the results for the last decided pod if the next pod is identical, or if such a pod was decided
+        before."""
+        kind = self.kind_of(row)
+        goes_on = kind is not None and then is not None and self._is_of(kind, then)
+        if kind is None or not (goes_on or kind.likeness in self._recurring):
+            self._recurring |= set() if kind is None else {kind.likeness}
+            return
+        own = self._classes.get(kind)
         standing = None if own is None or self.cluster.pods.nominations else own.standing(row)
-        if kind is not None and standing is not None:
-            if len(self._standings) >= self._most_classes:
+        if standing is not None:
+            if len(self._standings) >= max(MOST_STANDING_ROWS // len(self.cluster.node_names), 1):
                 del self._standings[next(iter(self._standings))]
             self._standings[kind.likeness] = standing
-            self._series = self._next_series(row)
+            self._series = self._next_series(row) if goes_on else None
 
     def _bind_claims(self, pod: Pod, node: ClusterRow) -> None:
         framework = self.scheduler.framework(self._profile_of(pod))

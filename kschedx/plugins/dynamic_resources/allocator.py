@@ -69,7 +69,7 @@ class DeviceConstraint(ABC):
         """Add a picked device and return whether the constraint allows it."""
         if not self._applies(request, alternative):
             return True
-        value = attribute_of(picked, self.attribute)
+        value = _attribute_of(picked, self.attribute)
         return value is not None and self._add(request, value)
 
     def remove(self, request: str, alternative: str) -> None:
@@ -127,7 +127,7 @@ class DistinctAttribute(DeviceConstraint):
         self._count -= 1
 
 
-def attribute_of(picked: PooledDevice, name: str) -> DeviceAttribute | None:
+def _attribute_of(picked: PooledDevice, name: str) -> DeviceAttribute | None:
     """Find the attribute by its full name, or without the domain if that is the driver's."""
     attribute = picked.device.attributes.get(name)
     domain, slash, own = name.partition("/")
@@ -360,7 +360,7 @@ class Solutions:
             spec = device.slice.spec
             terms = len(spec.node_selector.node_selector_terms) if spec.node_selector is not None else 0
             matches = tuple(self.matches(expression, device) for expression in kind.expressions)
-            values = tuple(_ENCODE(attribute_of(device, name)) for name in kind.attributes)
+            values = tuple(_ENCODE(_attribute_of(device, name)) for name in kind.attributes)
             rest = self._number(_ENCODE(replace(device.device, name="", attributes={})))
             known = self._number((device.id[0], spec.node_name is None, terms, rest, matches, values))
             self._traits[key] = known

@@ -38,7 +38,7 @@ from kschedx.kube.devices import (
 from kschedx.kube.field_errors import quoted
 from kschedx.kube.names import is_extended_resource
 from kschedx.kube.quantity import value
-from kschedx.kube.resources import RequestOptions, pod_request
+from kschedx.kube.resources import SPEC_ALONE, pod_request
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import CompiledNodeSelector
 from kschedx.kube.types import (
@@ -150,7 +150,7 @@ def _is_controlled_by(claim: ResourceClaim, owner: ObjectMeta) -> bool:
     return controller is not None and controller.uid == owner.uid
 
 
-def is_reserved(claim: ResourceClaim, pod: Pod, *, of_groups: bool) -> bool:
+def _is_reserved(claim: ResourceClaim, pod: Pod, *, of_groups: bool) -> bool:
     """Return whether the claim is reserved for the pod, or for its group if groups may reserve claims."""
     group = group_name(pod) if of_groups else None
     for consumer in claim.status.reserved_for:
@@ -231,7 +231,7 @@ def unreserved_by_group(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
             raise GroupError(f"could not find ResourceClaim {quoted(key)}")
         if is_generated and not _is_controlled_by(claim, group.metadata):
             continue
-        if claim.status.allocation is not None and is_reserved(claim, pod, of_groups=True):
+        if claim.status.allocation is not None and _is_reserved(claim, pod, of_groups=True):
             left = tuple(
                 consumer_reference
                 for consumer_reference in claim.status.reserved_for
@@ -319,14 +319,12 @@ def out_of_reach(claim: ResourceClaim, node: Node, reachable: CompiledNodeSelect
 # Extended resources that devices provide: the requests of a pod's containers become an additional claim on each node.
 # Upstream: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
 
-_SPEC_ALONE = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
-
 
 def requested(pod: Pod) -> Mapping[str, int]:
     """Return the requested extended resources, which devices may provide."""
     return {
         name: amount
-        for name, amount in pod_request(pod.spec, pod.status, _SPEC_ALONE).amounts.items()
+        for name, amount in pod_request(pod.spec, pod.status, SPEC_ALONE).amounts.items()
         if amount and (is_extended_resource(name) or name.startswith(IMPLICIT_PREFIX))
     }
 

@@ -99,7 +99,7 @@ from kschedx.snapshot.nodes import NodeTable
 _NANO = 10**9
 
 
-def refuses_sharing(claim: ResourceClaim, pod: Pod, nodes: NodeTable, row: TableRow) -> Status:
+def _refuses_sharing(claim: ResourceClaim, pod: Pod, nodes: NodeTable, row: TableRow) -> Status:
     """Return a failure if another pod on the node uses the claim, according to the pods' statuses."""
     name = claim.metadata.name
     users = set()
@@ -116,7 +116,7 @@ def refuses_sharing(claim: ResourceClaim, pod: Pod, nodes: NodeTable, row: Table
     return SUCCESS
 
 
-def fits_node_allocatable(
+def _fits_node_allocatable(
     handle: Handle,
     pod: Pod,
     claims: Sequence[PodClaim],
@@ -247,7 +247,7 @@ def _unschedulable(text: str) -> Status:
 # The score of a node: higher if claims get their preferred alternatives (computeScore).
 
 
-def score_of(claims: Sequence[ResourceClaim], result: Result) -> int:
+def _score_of(claims: Sequence[ResourceClaim], result: Result) -> int:
     """Score earlier alternatives higher."""
     new = iter(result)
     score = 0
@@ -605,7 +605,7 @@ class DeviceDecision:
             if not self._is_available(index, node):
                 unavailable.append(index)
             elif self._counts_node_allocatable and claim.status.allocation is not None:
-                shared = refuses_sharing(claim, pod, nodes, row)
+                shared = _refuses_sharing(claim, pod, nodes, row)
                 if not shared.is_success:
                     return ClaimAnswer(status=shared)
         result: Result | None = None
@@ -616,7 +616,7 @@ class DeviceDecision:
                 return ClaimAnswer(status=_NO_ALLOCATION)
             if self._counts_node_allocatable:
                 picks = by_claim(wanted, result)
-                too_much = fits_node_allocatable(self._handle, pod, self._own, picks, nodes, row)
+                too_much = _fits_node_allocatable(self._handle, pod, self._own, picks, nodes, row)
                 if not too_much.is_success:
                     return ClaimAnswer(status=too_much)
         if unavailable:
@@ -695,7 +695,7 @@ class DeviceDecision:
         for row in nodes.each():
             answer = self._on_node(nodes, row)
             if answer.result is not None:
-                scores[row] = score_of(self.claims, answer.result)
+                scores[row] = _score_of(self.claims, answer.result)
         return scores
 
     @property

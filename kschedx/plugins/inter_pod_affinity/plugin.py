@@ -46,7 +46,6 @@ from kschedx.plugins.inter_pod_affinity.terms import (
     PodTerms,
     SatisfiesAll,
     added_by,
-    present,
     weighted_groups,
     weighted_matches,
 )
@@ -139,7 +138,7 @@ class FilterState(Struct, frozen=True, kw_only=True):
         lacks_label = np.zeros(len(nodes), dtype=np.bool_)
         finds_nobody = np.zeros(len(nodes), dtype=np.bool_)
         for key, sums in self.affinity.sums.items():
-            lacks_label |= ~present(nodes.label(key))
+            lacks_label |= ~nodes.label(key).present
             finds_nobody |= sums[nodes.rows] <= 0
         if self.matches_itself:
             finds_nobody &= self.affinity.everywhere[nodes.rows] != 0
@@ -177,7 +176,7 @@ SCORES: StateKey[IntArray] = StateKey("PreScoreInterPodAffinity", 'failed to rea
 """(node,) raw scores of all nodes of the cluster."""
 
 
-def has_preferred_terms(pod: Pod) -> bool:
+def _has_preferred_terms(pod: Pod) -> bool:
     affinity = pod.spec.affinity
     return affinity is not None and any(
         rules is not None and rules.preferred_during_scheduling_ignored_during_execution
@@ -200,7 +199,7 @@ def raw_scores(
     """
     weights = _Weights.of(pod, terms, existing, namespaces, hard_pod_affinity_weight)
     # a pod with preferred terms makes upstream read all nodes
-    listed = None if has_preferred_terms(pod) else existing.listed(nodes.pods, is_repelling=False)
+    listed = None if _has_preferred_terms(pod) else existing.listed(nodes.pods, is_repelling=False)
     scores = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
     for tallies in weights.worth:
         for sums in DomainSums.of(nodes, tallies, listed).sums.values():
@@ -462,7 +461,7 @@ class _Neighbours:
         if self._key != HOSTNAME:
             return codes
         held: IntArray = (np.diff(self._start) > 0).astype(np.int64)
-        return held[codes] * 2 + present(self._label)
+        return held[codes] * 2 + self._label.present
 
     def domain(self, node: ClusterRow) -> str | None:
         return self._label[node]
@@ -553,7 +552,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return None
         namespaces = self.handle.snapshot.namespaces
         weights = _Weights.of(pod, terms, self._existing, namespaces, args.hard_pod_affinity_weight)
-        if args.ignore_preferred_terms_of_existing_pods and not has_preferred_terms(pod):
+        if args.ignore_preferred_terms_of_existing_pods and not _has_preferred_terms(pod):
             return FollowedAffinity(counts, None, weights, row, nodes)
         if not scores.any() and any(any(added_by(nodes.pods, row, item).values()) for item in weights.met()):
             return None  # PreScore may have skipped the pod and would no longer do so
@@ -596,7 +595,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         state[SCORES] = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
-        if self._args.ignore_preferred_terms_of_existing_pods and not has_preferred_terms(pod):
+        if self._args.ignore_preferred_terms_of_existing_pods and not _has_preferred_terms(pod):
             return SKIP
         namespaces = self.handle.snapshot.namespaces
         try:

@@ -358,14 +358,6 @@ def weighted_groups(stated: Iterable[tuple[str, int, int]]) -> dict[str, Tally]:
     return {key: OfGroup(tuple(sorted(per_group.items()))) for key, per_group in per_key.items()}
 
 
-def present(column: Column[str | None]) -> BoolArray:
-    """(node,) whether a node has the label."""
-    # comparisons by equality only: for host names, a rule per value would dominate the cost
-    absent = column.values.index(None) if None in column.values else -1
-    has_label: BoolArray = column.codes != absent
-    return has_label
-
-
 class DomainSums(Struct, frozen=True, kw_only=True):
     """The weights of the pods in the domains of some topology keys. Sums are per node, not per domain: two nodes of one
     domain may differ in the pods that a what-if adds or removes on one of them."""
@@ -386,7 +378,7 @@ class DomainSums(Struct, frozen=True, kw_only=True):
         total = 0
         for key, weight in weights.items():
             column = nodes.cluster.label(key)
-            here = nodes.pods.tally(weight) * present(column)
+            here = nodes.pods.tally(weight) * column.present
             if listed is not None:
                 here *= listed
             domains = _sum(column.codes, here, len(column.values))
@@ -401,7 +393,7 @@ class DomainSums(Struct, frozen=True, kw_only=True):
         for key, weight in self.weights.items():
             moved = weight.weights(nodes.pods, change.pods)
             if moved.any():
-                here = sign * _sum(change.nodes, moved, len(everywhere)) * present(nodes.cluster.label(key))
+                here = sign * _sum(change.nodes, moved, len(everywhere)) * nodes.cluster.label(key).present
                 sums[key] = sums[key] + here
                 everywhere = everywhere + here
         return DomainSums(weights=self.weights, sums=sums, everywhere=everywhere)

@@ -49,7 +49,7 @@ def html(page: Page) -> str:
     style, script = _asset("page.css"), _asset("page.js")
     data = _embedded(page)
     digest = sha256(data.encode()).hexdigest()[:16]
-    cited = (*page.footer, ("digest", digest))
+    cited = (*page.footer, ("page sha256", digest))
     footer = "".join(f"<span><b>{escape(label)}</b> {escape(phrase)}</span>" for label, phrase in cited)
     return _PAGE.format(
         policy=_POLICY.format(style=_hash(style), script=_hash(script)),
@@ -76,5 +76,12 @@ def _hash(content: str) -> str:
 def _embedded(page: Page) -> str:
     """Return JSON that cannot end the element that contains it, and has nothing that hides text or that a log
     interprets."""
-    text = json_escaped(msgspec.json.encode(page).decode())
+    document = msgspec.to_builtins(page)
+    for section in document["sections"]:
+        if section["kind"] == "items":  # thousands of rows share facts: each is stored once
+            places: dict[tuple[str, str], int] = {}
+            for detail in section["details"]:
+                detail["facts"] = [places.setdefault(tuple(fact), len(places)) for fact in detail["facts"]]
+            section["facts"] = list(places)
+    text = json_escaped(msgspec.json.encode(document).decode())
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

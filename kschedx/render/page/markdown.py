@@ -61,7 +61,7 @@ def _lines(page: model.Page) -> Iterator[str]:
         yield from _section(section)
     if any(isinstance(section, model.Verdicts) for section in page.sections):
         yield ""
-        yield from folded("as text", fenced(page.screen))
+        yield from folded("as text", _fenced(page.screen))
     if page.footer:
         yield ""
         yield " · ".join(f"{plain(label)} {plain(value)}" for label, value in page.footer)
@@ -212,7 +212,7 @@ def folded(summary: str, lines: Iterable[str]) -> Iterator[str]:
     yield "</details>"
 
 
-def fenced(content: str) -> Iterator[str]:
+def _fenced(content: str) -> Iterator[str]:
     """Yield a block of text unchanged; its fence is longer than any in the text."""
     longest = max((len(run) for run in re.findall(r"`+", content)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -25,6 +25,10 @@ MOST_MEMBERS = 12_000
 """Members of all rows together. If there are more, all rows have the same limit."""
 MOST_CHARACTERS = 1_200_000
 """Characters of one table's rows. Later rows are counted, so that a page stays below 3 MB."""
+MOST_OF_ITEMS = 1_600_000
+"""The same of rows that open, with their details: enough for 5,000 nodes."""
+OF_A_DETAIL = 100
+"""Characters of a row's details besides their texts."""
 SCREEN_WIDTH = 100
 """Columns of the screen that a page holds as text."""
 
@@ -362,13 +366,16 @@ def _items(view: View) -> Items:
     rows: list[tuple[str | int, ...]] = []
     share = _share([len(item.members) for item in view.items])
     size = 0
+    known: set[tuple[str, str]] = set()
     for item in view.items:
         values = (visible(value) if isinstance(value, str) else value for value in item.values)
         row = (item.tone.value, kinds[item.kind], visible(item.title), *values)
         detail = _detail(item, (*item.facts, *item.own), item.members[:share])
-        without_members = () if detail in details else (detail.facts, detail.event, detail.fixes)
-        size += len(msgspec.json.encode((row, without_members)))
-        if size > MOST_CHARACTERS and rows:
+        facts = [fact for fact in detail.facts if fact not in known]
+        known.update(facts)
+        without_members = () if detail in details else (facts, detail.event, detail.fixes, detail.no_fix)
+        size += len(msgspec.json.encode((row, without_members))) + OF_A_DETAIL
+        if size > MOST_OF_ITEMS and rows:
             break
         rows.append(row)
         detail_of.append(details.setdefault(detail, len(details)))

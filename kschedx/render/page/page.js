@@ -85,7 +85,8 @@ function tally(values) {
 // columns: {label, turned, compare(a, b), cell(row) -> element}; text(row) is what the filter looks into, keep(row) the chips.
 // No text is cut: a few rows are as high as each needs, more are all as high as the highest that was in sight needs.
 // name(row) is what the address keeps of the row that is chosen, pick(row) the elements of its story; print has all of them.
-function grid({label, template, columns, rows, text, pick, noun, name, keep = () => true}) {
+// A row stands for size(row) of what the noun says.
+function grid({label, template, columns, rows, text, pick, noun, name, keep = () => true, size = () => 1}) {
   const story = make("aside", {class: "story", "aria-live": "polite", tabindex: "0"}, `Choose a ${noun}.`);
   let ROW = 26;
   if (PHONE) template = "minmax(0, 1fr)";
@@ -126,7 +127,8 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
       const compare = columns[sorted.column].compare;
       shown.sort((a, b) => (sorted.up ? compare(a, b) : compare(b, a)));
     }
-    count.textContent = shown.length === rows.length ? plural(rows.length, noun) : `${number(shown.length)} of ${plural(rows.length, noun)}`;
+    const [some, all] = [shown, rows].map((these) => these.reduce((sum, row) => sum + size(row), 0));
+    count.textContent = (some === all ? plural(all, noun) : `${number(some)} of ${plural(all, noun)}`) + (some === shown.length ? "" : ` in ${plural(shown.length, "row")}`);
     frame.setAttribute("aria-rowcount", shown.length + 1);
     draw();
   }
@@ -413,11 +415,13 @@ const DRAW = {
   },
 
   items(data) {
-    const all = data.rows.map((row, at) => ({row, detail: data.details[data.detail_of[at]], size: 1}));
+    // Equal facts are stored once.
+    const details = data.details.map((one) => ({...one, facts: one.facts.map((at) => data.facts[at])}));
+    const all = data.rows.map((row, at) => ({row, detail: details[data.detail_of[at]], size: 1}));
     // Identical rows are one, which stands for them until every row is wanted.
     const groups = data.groups.map(([members, size, values, detail]) => size === 1 ? all[members[0]] : {
       row: [...data.rows[members[0]].slice(0, 2), `${data.rows[members[0]][2]} and ${number(size - 1)} more`, ...values],
-      detail: {...data.details[detail], members: members.map((at) => data.rows[at][2]), left_out: size - members.length},
+      detail: {...details[detail], members: members.map((at) => data.rows[at][2]), left_out: size - members.length},
       size, members: members.map((at) => all[at])});
     const each_key = `${data.title.toLowerCase()}.each`;
     const rows = groups.length && !address.has(each_key) ? groups : all;
@@ -425,11 +429,11 @@ const DRAW = {
     const columns = [
       {label: data.noun, compare: by(({row}) => row[2]), cell: ({row}) => make("div", {role: "gridcell", title: row[2]},
         make("span", {class: `mark ${row[0]}`}, marks[row[0]][0]), row[2])},
+      ...(groups.length ? [{label: `${data.noun}s`, number: true, down: true, compare: by(({size}) => size), cell: ({size}) => cell(number(size), "number")}] : []),
       ...data.columns.map((column, at) => ({
         label: column.label, number: column.is_number, down: column.is_number, compare: by(({row}) => column.is_number ? quantity(row[3 + at]) : row[3 + at]),
         cell: ({row}) => cell(typeof row[3 + at] === "number" ? number(row[3 + at]) : row[3 + at], column.is_number ? "number" : ""),
       })),
-      ...(groups.length ? [{label: `${data.noun}s`, number: true, down: true, compare: by(({size}) => size), cell: ({size}) => cell(number(size), "number")}] : []),
     ];
     const texts = (at) => at === 2 ? [...all, ...groups].map(({row}) => `✓ ${row[2]}`) : [data.columns[at - 3].label, ...data.rows.map((row) => row[at])];
     const width = (at) => column_width(at === 2 ? 24 : 7, texts(at));
@@ -446,7 +450,7 @@ const DRAW = {
     const table = grid({
       label: title, noun: data.noun, columns, rows, pick: tell, name: ({row}) => row[2],
       keep: (one) => (one.members || [one]).some(({row}) => chosen(key, data.kinds[row[1]]) && facets.every((facet) => chosen(facet.key, row[facet.at]))),
-      template: places.map(width).join(" ") + (groups.length ? " 4rem" : ""),
+      template: [width(2), ...(groups.length ? ["4rem"] : []), ...places.slice(1).map(width)].join(" "), size: (one) => one.size,
       text: ({row, detail}) => [row[0], data.kinds[row[1]], ...row.slice(2), ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
     });
     function values(row, facts) {

@@ -16,6 +16,7 @@ from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.profile_difference import SetupComparison
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
+from kschedx.progress import Phase, counted
 from kschedx.render.comparison import comparison_headline, comparison_lines, comparison_tone
 from kschedx.render.doctor import (
     certainty_text,
@@ -31,6 +32,7 @@ from kschedx.render.drain import (
     drain_facts,
     drain_fix,
     drains_headline,
+    shared_cause,
     stranded_story,
     verdict,
 )
@@ -68,6 +70,7 @@ from kschedx.render.simulation import (
     fit_lines,
     fit_tone,
     shown_resources,
+    shown_workloads,
     simulation_facts,
     simulation_headline,
     simulation_lines,
@@ -105,13 +108,15 @@ MOST_STORIES = 40
 # --- pending pods
 
 
-def pending_view(pods: PodAnswers) -> View:
+def _pending_view(pods: PodAnswers) -> View:
     """Return a view with a row for each cause, largest group first; identical pods share a row."""
+    causes = groups(pods.answers)
+    each = counted(causes, Phase.TRYING_FIXES, len(causes), "causes")
     return View(
         command="kschedx why",
         headline=pending_sentence(pods.answers) if pods.answers else pods.nothing,
         tone=pending_tone(pods.answers),
-        items=tuple(_cause(group, pods.fix_of(group)) for group in groups(pods.answers)),
+        items=tuple(_cause(group, pods.fix_of(group)) for group in each),
         list_title="Causes",
         list_noun="cause",
         list_columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
@@ -146,25 +151,20 @@ def _member(answer: PodAnswer) -> str:
 
 
 def pending_page(pods: PodAnswers, snapshot: Snapshot | None) -> Page:
-    return page_of(pending_view(pods), pending_lines(pods, width=SCREEN_WIDTH), snapshot=snapshot)
+    return page_of(_pending_view(pods), pending_lines(pods, width=SCREEN_WIDTH), snapshot=snapshot)
 
 
 # --- simulations
 
 
-def simulation_view(simulation: Simulation) -> View:
+def _simulation_view(simulation: Simulation) -> View:
     """Return a view with a row for each workload; those with most pending pods come first."""
     shared = SharedFixes(simulation)
     items = list(map(_state_item, simulation.states))
-    for number, result in enumerate(
-        sorted(
-            simulation.workloads,
-            key=lambda workload_result: (
-                -workload_result.refused - len(workload_result.pending),
-                -len(workload_result.evicted),
-            ),
-        )
-    ):
+    results = shown_workloads(simulation)
+    mended = sum(bool(result.pending or result.refused) for result in results[:MOST_STORIES])
+    each = counted(results, Phase.TRYING_FIXES, mended, "workloads", lambda it: bool(it.pending or it.refused))
+    for number, result in enumerate(each):
         story = shared.story(result.pending) if result.pending and number < MOST_STORIES else None
         bad = bool(result.pending or result.refused)
         facts = [Fact(label="because", items=(story_reason(story),))] if story is not None else []
@@ -211,7 +211,7 @@ def _state_item(explanation: Explanation) -> Item:
 def simulation_page(simulation: Simulation) -> Page:
     """Return a page with the number of pods by outcome, the nodes before and after, and every decision."""
     lines = simulation_lines(simulation, width=SCREEN_WIDTH)
-    return page_of(simulation_view(simulation), lines, _simulation_sections(simulation), simulation.before)
+    return page_of(_simulation_view(simulation), lines, _simulation_sections(simulation), simulation.before)
 
 
 def result_simulation_page(simulation: Simulation) -> Page:
@@ -221,7 +221,7 @@ def result_simulation_page(simulation: Simulation) -> Page:
     return drains_page(simulation, each=len(simulation.drained) == simulation.before.cluster.count > 1)
 
 
-def drains_view(
+def _drains_view(
     simulation: Simulation, *, each: bool, lets_go: Sequence[DrainFix] = (), forced: Sequence[DrainResult] = ()
 ) -> View:
     """Return a view with a row for each node; those that cannot be drained come first."""
@@ -238,7 +238,11 @@ def drains_view(
                 title=drain_result.node,
                 tone=Tone.GOOD if drain_result.is_done else Tone.BAD,
                 kind=_drain_kind(drain_result),
-                values=(len(drain_result.of(DrainOutcome.EVICTED)), verdict(drain_result)),
+                values=(
+                    len(drain_result.of(DrainOutcome.EVICTED)),
+                    "" if drain_result.is_done else shared_cause(drain_result),
+                    verdict(drain_result),
+                ),
                 facts=tuple(facts),
                 fixes=story_fixes(story),
                 no_fix=story.explanation.no_fix if story is not None and story.mended is None else "",
@@ -258,14 +262,14 @@ def drains_view(
         items=tuple(items),
         list_title="Nodes",
         list_noun="node",
-        list_columns=(("pods evicted", True), ("result", False)),
+        list_columns=(("pods evicted", True), ("cause", False), ("result", False)),
         identical_rows=each,
     )
 
 
 def _blocked(item: Item) -> tuple[object, ...]:
     """Return the result and the causes of a drain."""
-    return item.values[1], item.facts
+    return *item.values[1:], item.facts
 
 
 def _drain_kind(drained: DrainResult) -> str:
@@ -280,7 +284,7 @@ def drains_page(
     simulation: Simulation, *, each: bool, lets_go: Sequence[DrainFix] = (), forced: Sequence[DrainResult] = ()
 ) -> Page:
     lines = drains_lines(simulation, width=SCREEN_WIDTH, each=each, lets_go=lets_go, forced=forced)
-    view = drains_view(simulation, each=each, lets_go=lets_go, forced=forced)
+    view = _drains_view(simulation, each=each, lets_go=lets_go, forced=forced)
     sections = () if each else _simulation_sections(simulation)
     return page_of(view, lines, sections, simulation.before)
 
@@ -366,7 +370,7 @@ def _told(before: NodeUse | None, after: NodeUse | None, resource: str) -> str:
 # --- how many fit
 
 
-def fit_view(fit: Fit) -> View:
+def _fit_view(fit: Fit) -> View:
     """Return a view with a row for each node that fits more of the pods."""
     stopped = fit.stopped
     return View(
@@ -399,7 +403,7 @@ def fit_view(fit: Fit) -> View:
 
 
 def fit_page(fit: Fit) -> Page:
-    return page_of(fit_view(fit), fit_lines(fit, width=SCREEN_WIDTH), snapshot=fit.snapshot)
+    return page_of(_fit_view(fit), fit_lines(fit, width=SCREEN_WIDTH), snapshot=fit.snapshot)
 
 
 # --- profiles
@@ -408,10 +412,10 @@ def fit_page(fit: Fit) -> Page:
 def comparison_page(comparison: SetupComparison) -> Page:
     """Return a page with the differences between the configurations, then their effects on pods."""
     lines = comparison_lines(comparison, width=SCREEN_WIDTH)
-    return page_of(comparison_view(comparison), lines, _comparison_sections(comparison), comparison.snapshot)
+    return page_of(_comparison_view(comparison), lines, _comparison_sections(comparison), comparison.snapshot)
 
 
-def comparison_view(comparison: SetupComparison) -> View:
+def _comparison_view(comparison: SetupComparison) -> View:
     """Return a view with a row for each change; identical pods with the same change share a row."""
     summary = comparison.summary
     texts = () if summary is None else (compared(summary), *effect_counts(summary), *left_out(summary))
@@ -527,7 +531,7 @@ def _in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -> tupl
 # --- dumps and fleets
 
 
-def doctor_view(diagnosis: Diagnosis) -> View:
+def _doctor_view(diagnosis: Diagnosis) -> View:
     """Return a view with a row for each gap; certain ones come first."""
     items = []
     for finding in diagnosis.findings:
@@ -560,4 +564,4 @@ def doctor_page(diagnosis: Diagnosis) -> Page:
     lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)
     sections = (Table(title="Objects", columns=columns, rows=kinds),)
     cited = (("cluster", diagnosis.inventory.source), ("taken", diagnosis.inventory.time or "unknown"))
-    return page_of(doctor_view(diagnosis), lines, sections, cited=cited)
+    return page_of(_doctor_view(diagnosis), lines, sections, cited=cited)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from kschedx import findings
 from kschedx.explain.diagnosis import LabelHint, UnwellNodes
 from kschedx.kube.names import HOSTNAME
+from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.kube.types import Node, Taint
 from kschedx.plugins.taint_toleration import untolerated_taint
 from kschedx.render.wording import Brief, Fact, Words, count, in_words, listed
 
-NODE_NAME_FIELD = "metadata.name"
 SHOWN_TERMS = 3
 SHOWN_TERM_VALUES = 4
 
@@ -125,7 +125,7 @@ def unwell_nodes_text(unwell_nodes: UnwellNodes) -> str:
     """Return `node-4 is not ready: cni plugin not initialized`, `3 nodes are unreachable: Kubelet stopped posting`."""
     condition = unwell_nodes.fault.condition.splitlines()[:1]
     phrase = node_condition(unwell_nodes.fault, unwell_nodes.nodes, unwell_nodes.first)
-    return f"{phrase}{f': {last_cause(condition[0])}' if condition else ''}"
+    return f"{phrase}{f': {_last_cause(condition[0])}' if condition else ''}"
 
 
 def unwell_node_text(node: Node) -> str:
@@ -137,11 +137,11 @@ def unwell_node_text(node: Node) -> str:
     fault = next((untolerated_taint(taint, (), node) for taint in taints if taint.key in _TROUBLE), None)
     if fault is None:
         return ""
-    said = f": {last_cause(fault.condition.splitlines()[0])}" if fault.condition else ""
+    said = f": {_last_cause(fault.condition.splitlines()[0])}" if fault.condition else ""
     return f"{_TROUBLE[fault.key][1]}{said}; "
 
 
-def last_cause(condition: str) -> str:
+def _last_cause(condition: str) -> str:
     """Return the last of nested messages, such as those of a runtime that quotes a plugin that quotes another."""
     return condition.rpartition("message:")[2].strip().rstrip(".") or condition
 

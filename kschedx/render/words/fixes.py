@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from kschedx.fixes import Fix
@@ -88,9 +88,9 @@ def delivery_text(delivery: Delivery, owner: Owner, pod: Pod) -> str:
             assert_never(delivery.why)
 
 
-def with_nodes(steps: Iterable[s.Step], number: int) -> str:
-    """Return the title of a fix that adds `number` nodes."""
-    return ", ".join(step.title_of(number) if isinstance(step, s.AddNode) else step.title for step in steps)
+def with_nodes(steps: Iterable[s.Step], number: int, zones: Sequence[str] = ()) -> str:
+    """Return the title of a fix that adds `number` nodes, in these zones or all in one."""
+    return ", ".join(step.title_of(number, zones) if isinstance(step, s.AddNode) else step.title for step in steps)
 
 
 def fix_commands(fix: Fix) -> tuple[str, ...]:

@@ -236,7 +236,7 @@ def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
         return "none of its instance types is known here"
     if verdict.lacks_a_reservation:
         return "its node class has no capacity reservation, and the pod requires reserved capacity"
-    nearest = nearest_type(verdict, rejection)
+    nearest = _nearest_type(verdict, rejection)
     which = "no instance type" if verdict.certainty is LaunchCertainty.REJECTS else "no known instance type"
     if nearest is not None:
         shorts = ", ".join(_short(nearest, rejection.requests))
@@ -269,7 +269,7 @@ def _lacking(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     return f"{nearest.name} has {' and '.join(texts)}"
 
 
-def nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceType | None:
+def _nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceType | None:
     """Return the nearest type that meets all requirements and is only too small; the largest of equally near ones."""
     if verdict.template is None:
         return None
@@ -299,7 +299,7 @@ def pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
     """Yield the numbers behind a NodePool's headline."""
     rejection = verdict.rejection
     if isinstance(rejection, NoInstanceType) and verdict.known and not rejection.too_few:
-        nearest = nearest_type(verdict, rejection)
+        nearest = _nearest_type(verdict, rejection)
         if nearest is not None:
             yield Fact(label="requests", items=tuple(_listed_amounts(rejection.pod_requests)))
             yield Fact(label=nearest.name, items=(_offer(nearest),))

@@ -41,6 +41,8 @@ def _claim_unbound(finding: findings.ClaimUnbound) -> Words:
             cause = "only an existing volume can be bound to it"
         case "class-missing":
             cause = ""
+        case "static":
+            cause = f"without a StorageClass {claim.storage_class}, only an existing volume of that class can be bound"
         case "prebound":
             cause = f"it names volume {finding.persistent_volume}, whose binding is not complete"
         case _:
@@ -52,11 +54,11 @@ def _claim_unbound(finding: findings.ClaimUnbound) -> Words:
     }.get(finding.cause, "is not bound")
     return Words(
         headline=f"claim {claim.claim} {what}",
-        facts=(*((Fact(label="because", items=(cause,)),) if cause else ()), claim_request(claim), *by),
+        facts=(*((Fact(label="because", items=(cause,)),) if cause else ()), _claim_request(claim), *by),
     )
 
 
-def claim_request(claim: findings.ClaimFacts) -> Fact:
+def _claim_request(claim: findings.ClaimFacts) -> Fact:
     text = size_text(claim.requested) if claim.requested else "no size"
     items = [f"{text} {'+'.join(claim.access_modes)}".strip(), f"class {claim.storage_class or 'none'}"]
     if claim.volume_mode not in ("", "Filesystem"):
@@ -123,7 +125,7 @@ def _no_matching_volume(finding: findings.NoMatchingVolume) -> Words:
     static = finding.provisioner in NO_PROVISIONER
     volumes = f"{count(finding.volumes, 'volume')} of class {claim.storage_class or 'none'}"
     items = (volumes, *(f"{lost.volumes:,} {_lost(lost.lost)}" for lost in finding.lost))
-    facts = [claim_request(claim), Fact(label="volumes", items=items)]
+    facts = [_claim_request(claim), Fact(label="volumes", items=items)]
     if finding.nearest:
         facts.append(Fact(label="nearest", items=tuple(_candidate(candidate) for candidate in finding.nearest[:SHOWN])))
     if static:
@@ -163,7 +165,7 @@ def _insufficient_storage_capacity(finding: findings.InsufficientStorageCapacity
     reachable = [capacity for capacity in finding.capacities if capacity.reachable]
     others = [capacity for capacity in finding.capacities if not capacity.reachable]
     facts = [
-        claim_request(claim),
+        _claim_request(claim),
         Fact(label="free", items=tuple(map(_capacity, reachable)) or ("no storage is accessible",)),
     ]
     if others:

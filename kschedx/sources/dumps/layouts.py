@@ -44,7 +44,7 @@ _OWN = ("insights-operator/gathers.json", "config/infrastructure.json", "config/
 """Files next to the nodes that only this layout has."""
 
 
-def find_insights(names: Sequence[str]) -> Iterator[Form]:
+def _find_insights(names: Sequence[str]) -> Iterator[Form]:
     """Yield the archives among files with these names."""
     layouts: dict[str, dict[str, str]] = {}
     for name in names:
@@ -128,7 +128,7 @@ class _Entry(Struct, frozen=True, kw_only=True):
     """Empty for a list."""
 
 
-def find_must_gather(names: Sequence[str]) -> Iterator[Form]:
+def _find_must_gather(names: Sequence[str]) -> Iterator[Form]:
     """Yield the dumps among files with these names. A `namespaces` folder alone is not enough, since other repositories
     have one too."""
     below: dict[str, list[_Entry]] = {}
@@ -228,7 +228,7 @@ _SONOBUOY_FILE = re.compile(
 )
 
 
-def find_sonobuoy(names: Sequence[str]) -> Iterator[Form]:
+def _find_sonobuoy(names: Sequence[str]) -> Iterator[Form]:
     """Yield the results among files with these names."""
     layouts: dict[str, dict[str, str]] = {}
     for name in names:
@@ -287,7 +287,7 @@ _SUPPORT_BUNDLE_FILE = re.compile(
 )
 
 
-def find_support_bundle(names: Sequence[str]) -> Iterator[Form]:
+def _find_support_bundle(names: Sequence[str]) -> Iterator[Form]:
     """Yield the bundles among files with these names."""
     layouts: dict[str, dict[str, str]] = {}
     for name in names:
@@ -354,10 +354,10 @@ def plan(names: Sequence[str], place: str) -> Plan:
         form.top: form
         for find in (
             cluster_info.find_cluster_info,
-            find_support_bundle,
-            find_insights,
-            find_must_gather,
-            find_sonobuoy,
+            _find_support_bundle,
+            _find_insights,
+            _find_must_gather,
+            _find_sonobuoy,
         )
         for form in find(names)
     }

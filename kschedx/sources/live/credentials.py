@@ -92,7 +92,7 @@ def parts(url: str) -> SplitResult | None:
         return None
 
 
-def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.PoolManager:
+def _pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.PoolManager:
     """Return connections through a proxy; only the proxy receives its user and password. Raises `InputError`."""
     import urllib3
 
@@ -204,7 +204,7 @@ def _pool(proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.Pool
 
     all_settings = {**settings, "maxsize": _CONNECTIONS}
     if proxy:
-        return pool_through(proxy, place, all_settings)
+        return _pool_through(proxy, place, all_settings)
     return urllib3.PoolManager(**all_settings)
 
 

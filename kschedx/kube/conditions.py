@@ -1,0 +1,28 @@
+"""Conditions in the status of objects."""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from msgspec import Struct
+
+
+class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+UNSCHEDULABLE = "Unschedulable"
+"""The reason of a pod's condition PodScheduled after kube-scheduler found no node."""
+_C = TypeVar("_C", bound=Condition)
+
+
+def condition_of(conditions: Iterable[_C], kind: str, *statuses: str) -> _C | None:
+    """Return the first condition of the type; with statuses, the first that has one of them."""
+    return next((one for one in conditions if one.type == kind and (not statuses or one.status in statuses)), None)
+
+
+def reports_ready(conditions: Iterable[Condition]) -> bool:
+    """Return whether the condition Ready is True or absent, as in handwritten manifests."""
+    return all(condition.status == "True" for condition in conditions if condition.type == "Ready")
