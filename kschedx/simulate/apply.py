@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Never, assert_never
 
 import msgspec
@@ -377,7 +378,7 @@ class ClusterChanges:
 
     def _apply_maker(self, manifest: dict[str, object], place: Place | None = None) -> None:
         if manifest.get("kind") == "Pod":
-            self._apply_pod(manifest)
+            self._apply_pods([(manifest, place or Place())])
             return
         workload = workloads.workload_of(manifest)
         known = workloads.stored_manifest(self.snapshot, workload)
@@ -416,22 +417,41 @@ class ClusterChanges:
             self._manager.add(Workload("DaemonSet", *of), cluster, pods)
             cluster = self.snapshot
 
-    def _apply_pod(self, manifest: Manifest) -> None:
-        workload = workloads.workload_of(manifest)
-        row = self._simulator.row(workload.key)
-        if row is not None:
-            self._drop([row])
-        try:
-            subject = admitted(self.snapshot, manifest, self._setup)
-        except NotAdmittedError as error:
-            self.refused.append((manifest, error))
-            return
-        except NotReadError as error:
-            self._manager.unread[workload] = error
-            self.workloads[workload] = manifest
-            return
-        self._simulator.create(subject.snapshot, [subject.pod])
-        self._count([subject.pod], came=True)
+    def _apply_pods(self, manifests: Iterable[tuple[Manifest, Place]]) -> None:
+        """Create pods, as many together as quotas and names allow. Raises `InputError` with the place."""
+        cluster, new = self.snapshot, dict[str, Pod]()
+
+        def create() -> None:
+            nonlocal cluster
+            if new:
+                self._simulator.create(cluster, [*new.values()])
+                self._count([*new.values()], came=True)
+                new.clear()
+            cluster = self.snapshot
+
+        has_quotas = bool(cluster.of(ResourceQuota))
+        for manifest, place in manifests:
+            workload = workloads.workload_of(manifest)
+            if has_quotas or workload.key in new:
+                create()
+            row = self._simulator.row(workload.key)
+            if row is not None:
+                create()
+                self._drop([row])
+                cluster = self.snapshot
+            try:
+                subject = admitted(cluster, manifest, self._setup)
+            except NotAdmittedError as error:
+                self.refused.append((manifest, error))
+                continue
+            except NotReadError as error:
+                self._manager.unread[workload] = error
+                self.workloads[workload] = manifest
+                continue
+            except InputError as error:
+                raise error.at(place) from None
+            cluster, new[workload.key] = subject.snapshot, subject.pod
+        create()
 
     def _drop(self, rows: Iterable[int]) -> None:
         """Delete pods permanently."""
@@ -484,17 +504,21 @@ class ClusterChanges:
     def _apply_objects(self, objects: Sequence[tuple[Manifest, Place]]) -> None:
         """Apply the objects that pods depend on first, whatever the order of the documents."""
         placed = [(self._in_namespace(manifest), place) for manifest, place in objects]
-        makers = [item for item in placed if is_foreign(item[0]) or workloads.makes_pods(str(item[0].get("kind")))]
-        others = [item for item in placed if item not in makers]
+        makers = [item for item in placed if _makes_pods(item[0])]
+        others = (item for item in placed if not _makes_pods(item[0]))
         self._merge([manifest for manifest, place in others if self._is_updatable(manifest, place)])
-        for manifest, place in makers:
-            try:
-                if is_foreign(manifest):
-                    self._apply_custom(manifest)
-                else:
-                    self._apply_maker(manifest, place)
-            except InputError as error:
-                raise error.at(place) from None
+        for is_pod, together in groupby(makers, lambda item: item[0].get("kind") == "Pod" and not is_foreign(item[0])):
+            if is_pod:
+                self._apply_pods(together)
+                continue
+            for manifest, place in together:
+                try:
+                    if is_foreign(manifest):
+                        self._apply_custom(manifest)
+                    else:
+                        self._apply_maker(manifest, place)
+                except InputError as error:
+                    raise error.at(place) from None
 
     def _is_updatable(self, manifest: Manifest, place: Place) -> bool:
         try:
@@ -586,6 +610,10 @@ class ClusterChanges:
         changed = with_value(manifest, path, value)
         require_workload(manifest, changed)
         self._apply_maker(changed)
+
+
+def _makes_pods(manifest: Manifest) -> bool:
+    return is_foreign(manifest) or workloads.makes_pods(str(manifest.get("kind")))
 
 
 def _not_by_hand() -> Never:

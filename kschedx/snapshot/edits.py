@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import R, name_of
+from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus
 from kschedx.kube.types import Labels, Node, Pod, PodSpec, PodStatus
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray
@@ -168,6 +169,22 @@ def _joined(column: Column[str], more: Sequence[str]) -> Column[str]:
             values.append(value)
         codes.append(code)
     return Column(np.concatenate([column.codes, np.array(codes, dtype=np.int64)]), values)
+
+
+def more_requests(pods: PodTable, more: Sequence[Pod], options: RequestOptions) -> Column[PodRequest]:
+    """Append the requests of more pods, computed once for each spec object."""
+    known = pods.requests(options)
+    if isinstance(more, PodCopies):
+        return known.with_copies(pod_request(more.like.spec, more.like.status, options), len(more))
+    codes: list[int] = []
+    values = list(known.values)
+    code_of: dict[int, int] = {}
+    for pod in more:
+        code = code_of.setdefault(id(pod.spec), len(values))
+        if code == len(values):
+            values.append(pod_request(pod.spec, pod.status, options))
+        codes.append(code)
+    return Column(np.concatenate([known.codes, np.array(codes, dtype=np.int64)]), values)
 
 
 def _unbound(pods: Sequence[Pod]) -> list[PodSpec]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from typing import assert_never
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.kube.devices import ResourceClaim
-from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
+from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.types import Node, Pod
 from kschedx.snapshot.columns import (
@@ -24,7 +26,7 @@ from kschedx.snapshot.columns import (
     rows_by_group,
 )
 from kschedx.snapshot.devices import MovingDevices
-from kschedx.snapshot.edits import with_pods
+from kschedx.snapshot.edits import more_requests, with_only_pods, with_pods
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import NodeRule, PodCopies, PodTable, Tally
 from kschedx.snapshot.snapshot import Contents, Snapshot
@@ -299,11 +301,28 @@ class _Moves(Struct, frozen=True):
     started: IntArray
 
 
-class _Nodes(Struct, frozen=True):
-    """The nodes before one of them was added or removed."""
+class _Added(Struct, frozen=True):
+    count: int
+    """The number of pods before others were added."""
+
+
+class _Contents(Struct, frozen=True):
+    """Fields of the snapshot before a change."""
+
+    before: Mapping[str, object]
+
+
+class _Tables(Struct, frozen=True):
+    """The tables before a change of nodes, contents, or the number of pods."""
 
     snapshot: Snapshot
     pods: MovingPods
+    change: _Added | _Contents | None = None
+    """What suffices to undo the change without these tables; None for a change of nodes."""
+
+
+_MOST_TABLES, _KEPT_TABLES = 12, 4
+"""When more changes keep their tables, only the last ones still do, and the others are rebuilt when they are undone."""
 
 
 class _Replaced(Struct, frozen=True):
@@ -340,6 +359,9 @@ class _Deleted(Struct, frozen=True):
     node_name_code: int
 
 
+_Undo = Move | _Moves | _Tables | _Added | _Contents | _Replaced | _Nominated | _Stored | _Claimed | _Deleted
+
+
 class MovingCluster:
     """A moving cluster. Rows of pods and nodes are those of `snapshot`, which is always current."""
 
@@ -362,8 +384,10 @@ class MovingCluster:
             devices=MovingDevices.moving(snapshot.devices),
             _tables={},
         )
-        self._undo: list[Move | _Moves | _Nodes | _Replaced | _Nominated | _Stored | _Claimed | _Deleted] = []
+        self._undo: list[_Undo] = []
         self._undone = 0
+        self._with_tables: list[int] = []
+        """Positions in `_undo` of changes whose tables are kept."""
         self.deleted: set[int] = set()
         """Rows of deleted pods."""
 
@@ -440,13 +464,13 @@ class MovingCluster:
             nominations=dict(before.nominations),
             tallied={},
             numbered={},
-            _requests={options: _more_requests(before, waiting, options) for options in before._requests},
+            _requests={options: more_requests(before, waiting, options) for options in before._requests},
         )
         if not any(table.start_times[first:]):
             table.derived[PodTable.started] = np.append(before.started, np.full(len(pods), LATEST, dtype=np.int64))
         else:
             table.own_starts()
-        self._undo.append(_Nodes(self.snapshot, before))
+        self._keep_tables(_Added(first))
         tables = self.snapshot._tables.items()
         self._swap(self.snapshot.cluster, table, {options: known.with_pods(table) for options, known in tables})
         return [*range(first, len(table))]
@@ -476,7 +500,7 @@ class MovingCluster:
     def set_contents(self, fields: Mapping[str, object]) -> None:
         """Apply `other_contents`. `snapshot` becomes a new object."""
         if fields:
-            self._undo.append(_Nodes(self.snapshot, self.pods))
+            self._keep_tables(_Contents({name: getattr(self.snapshot, name) for name in fields}))
             self.snapshot = replace(self.snapshot, **fields)
             if "devices" in fields:
                 self.snapshot = replace(self.snapshot, devices=MovingDevices.moving(self.snapshot.devices))
@@ -492,7 +516,7 @@ class MovingCluster:
         """Remove a node without pods. The rows after it move up by one. `snapshot` becomes a new object."""
         pods = self.pods
         assert not len(pods.on_node(row)), "pods leave a node before it is removed"
-        self._undo.append(_Nodes(self.snapshot, pods))
+        self._keep_tables()
         cluster, left = self.snapshot.cluster.without({row}).moving(), pods.without_node(row)
         self._swap(cluster, left, {options: NodeTable.of(cluster, left, options) for options in self.snapshot._tables})
 
@@ -547,7 +571,7 @@ class MovingCluster:
         return self.devices.put(change)
 
     def _set_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
-        self._undo.append(_Nodes(self.snapshot, self.pods))
+        self._keep_tables()
         self._swap_nodes(cluster, pods)
 
     def _swap_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
@@ -558,6 +582,21 @@ class MovingCluster:
     def _swap(self, cluster: ClusterNodes, pods: MovingPods, tables: dict[RequestOptions, NodeTable]) -> None:
         self.pods = pods
         self.snapshot = replace(self.snapshot, cluster=cluster, pods=pods, _tables=tables)
+
+    def _keep_tables(self, change: _Added | _Contents | None = None) -> None:
+        """Remember the tables before a change. Of many changes in a row only the last ones keep theirs."""
+        self._with_tables.append(len(self._undo))
+        self._undo.append(_Tables(self.snapshot, self.pods, change))
+        if len(self._with_tables) <= _MOST_TABLES:
+            return
+        while len(self._with_tables) > _KEPT_TABLES:
+            oldest = self._undo[self._with_tables[0]]
+            assert isinstance(oldest, _Tables), "positions of tables"
+            if oldest.change is None:
+                return
+            self._undo[self._with_tables.pop(0)] = oldest.change
+        if len(self.pods) > 5_000:
+            gc.collect()  # frameworks of earlier tables and their plugins refer to each other
 
     def _learn_name(self, name: str) -> None:
         if name not in self._code_of_name:
@@ -587,6 +626,7 @@ class MovingCluster:
 
     def revert(self, mark: int) -> None:
         """Undo every move since `mark`, last one first."""
+        count = len(self.pods)
         while len(self._undo) > mark:
             first = len(self._undo)
             while first > mark and isinstance(self._undo[first - 1], Move | _Moves):
@@ -597,25 +637,42 @@ class MovingCluster:
                 continue
             move = self._undo.pop()
             self._undone += 1
-            if isinstance(move, _Nodes):
-                self.snapshot, self.pods = move.snapshot, move.pods
-                continue
-            if isinstance(move, _Replaced):
-                self._put(move.row, move.node)
-                continue
-            if isinstance(move, _Stored):
-                self._put_storage(move.before)
-                continue
-            if isinstance(move, _Claimed):
-                self._put_device_claims(move.before)
-                continue
-            if isinstance(move, _Deleted):
-                self.pods.phases.put(move.pod, move.phase)
-                self.pods.node_names.codes[move.pod] = move.node_name_code
-                self.deleted.discard(move.pod)
-                continue
-            assert isinstance(move, _Nominated), "moves of pods are undone together"
-            self._set_nominated(move.pod, move.node)
+            match move:
+                case _Tables():
+                    self._with_tables.pop()
+                    self.snapshot, self.pods = move.snapshot, move.pods
+                    count = len(self.pods)
+                case _Contents():
+                    self.snapshot = replace(self.snapshot, **move.before)
+                case _Added():
+                    count = move.count
+                case _Replaced():
+                    self._put(move.row, move.node)
+                case _Stored():
+                    self._put_storage(move.before)
+                case _Claimed():
+                    self._put_device_claims(move.before)
+                case _Deleted():
+                    self.pods.phases.put(move.pod, move.phase)
+                    self.pods.node_names.codes[move.pod] = move.node_name_code
+                    self.deleted.discard(move.pod)
+                case _Nominated():
+                    self._set_nominated(move.pod, move.node)
+                case Move() | _Moves():
+                    raise AssertionError("moves of pods are undone together")
+                case _:
+                    assert_never(move)
+        if count < len(self.pods):
+            self._forget_pods_from(count)
+
+    def _forget_pods_from(self, count: int) -> None:
+        """Rebuild the tables with the first `count` pods; the others have no node."""
+        codes = self.pods.node_names.codes[:count].copy()
+        first = with_only_pods(self.frozen(), np.arange(count)).pods
+        pods = MovingPods.moving(first, Column(codes, self._node_name_values))
+        pods.own_starts()
+        cluster = self.snapshot.cluster
+        self._swap(cluster, pods, {options: NodeTable.of(cluster, pods, options) for options in self.snapshot._tables})
 
     def _undo_moves(self, moves: Sequence[Move | _Moves]) -> None:
         """Undo moves together, last one first."""
@@ -741,19 +798,3 @@ class MovingCluster:
 
 def _unassigned(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod
-
-
-def _more_requests(pods: PodTable, more: Sequence[Pod], options: RequestOptions) -> Column[PodRequest]:
-    """Append the requests of more pods, computed once for each spec object."""
-    known = pods.requests(options)
-    if isinstance(more, PodCopies):
-        return known.with_copies(pod_request(more.like.spec, more.like.status, options), len(more))
-    codes: list[int] = []
-    values = list(known.values)
-    code_of: dict[int, int] = {}
-    for pod in more:
-        code = code_of.setdefault(id(pod.spec), len(values))
-        if code == len(values):
-            values.append(pod_request(pod.spec, pod.status, options))
-        codes.append(code)
-    return Column(np.concatenate([known.codes, np.array(codes, dtype=np.int64)]), values)

@@ -226,11 +226,17 @@ MANUAL = "manual"
         ),
         (claim("data", storage_class=MANUAL), volume("v", storage_class=MANUAL, size="5Gi"), "5Gi"),
         (claim("data", storage_class=MANUAL), volume("v", storage_class="fixed"), "class fixed"),
+        (
+            claim("data", storage_class=MANUAL),
+            [volume("u", storage_class=MANUAL, modes=[]), volume("v", storage_class="fixed")],
+            "class fixed",
+        ),
     ],
-    ids=["modes", "size", "class"],
+    ids=["modes", "size", "class", "another volume has no modes"],
 )
 def test_a_claim_without_a_provisioner_takes_the_form_of_the_free_volume(
-    own: Manifest, free: Manifest, first: str
+    own: Manifest, free: Manifest | list[Manifest], first: str
 ) -> None:
     recreated = f"delete and recreate claim default/data with {first}, as volume v has it"
-    assert titles(own, free, storage_class(provisioner=DRIVER))[0] == recreated
+    volumes = free if isinstance(free, list) else [free]
+    assert titles(own, *volumes, storage_class(provisioner=DRIVER))[0] == recreated

@@ -69,3 +69,41 @@ def test_moves_add_up_and_can_be_taken_back(seed: int) -> None:
         before.pods.node_names[row] for row in range(len(before.pods))
     ]
     assert after.pods.pending == before.pods.pending
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_creations_can_be_taken_back_to_any_mark(seed: int) -> None:
+    """However many there are: the tables of only a few are kept."""
+    dice = random.Random(seed)
+    moving = MovingCluster(cluster())
+    moving.snapshot.nodes(OPTIONS)
+    marks = [(moving.mark(), moving.frozen())]
+    for number in range(40):
+        rows = [row for row in range(len(moving.pods)) if row not in moving.deleted]
+        row = dice.choice(rows)
+        match dice.randrange(6):
+            case 0 | 1 | 2:
+                name = dice.choice([f"new-{number}", "again"])  # a second pod of a name replaces it
+                moving.add_pods([Snapshot.from_objects([pod(name, containers=asking("200m"))]).pods[0]])
+            case 3:
+                moving.delete(row)
+            case 4:
+                moving.set_contents({"limit_ranges": {f"team-{number}": ()}})
+            case _ if moving.pods.node[row] < 0:
+                moving.place(row, ClusterRow(dice.randrange(4)))
+            case _:
+                moving.remove(row, waits=True)
+        marks.append((moving.mark(), moving.frozen()))
+    while marks:
+        mark, then = marks.pop()
+        if dice.random() < 0.2 or not marks:
+            moving.revert(mark)
+            same_as_built(moving)
+            assert same_pods(moving.frozen(), then)
+            assert moving.snapshot.limit_ranges == then.limit_ranges
+
+
+def same_pods(now: Snapshot, then: Snapshot) -> bool:
+    rows = range(len(then.pods))
+    is_same = [now.pods[row] for row in rows] == [then.pods[row] for row in rows]
+    return is_same and dict(now.pods.rows) == dict(then.pods.rows)
