@@ -177,8 +177,12 @@ def _like_a_volume(claim: PersistentVolumeClaim, place: Candidate, *, at_once: b
     storage = place.snapshot.storage
     storage_class = storage.classes.get(claim.storage_class)
     is_static = storage_class is None or not storage_class.can_provision
+    # if the class is missing, a class that provisions is better than another with volumes of its own
+    others = storage.classes if storage_class is None and any(c.can_provision for c in storage.classes.values()) else ()
     found: list[s.RecreateClaim] = []
     for volume in storage.volumes.values() if is_static else storage.volumes_of(claim.storage_class):
+        if volume.spec.storage_class_name in others:
+            continue
         modes, spec, differs = volume.spec.access_modes, claim.spec, list[str]()
         if not {*spec.access_modes} <= {*modes}:
             if not modes:
