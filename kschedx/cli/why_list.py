@@ -42,7 +42,7 @@ from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
 from kschedx.inquiry.pod_lifecycle import leaving, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import held_custom_resources, node_names
 from kschedx.kube.documents import API_VERSION, to_json
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import about_cluster, shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.selectors import parse_label_query
 from kschedx.kube.types import Pod
@@ -116,7 +116,8 @@ def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
     short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
     target = f"{short}/{of}" if not name or (wanted.files and short) else f"pod/{name}"
     pattern = "kschedx why {} -n {}" + " -f {}" * len(wanted.files) + " -s {}" * len(wanted.snapshot)
-    return shell_command(pattern, target, namespace, *map(Path, (*wanted.files, *wanted.snapshot)))
+    command = shell_command(pattern, target, namespace, *map(Path, (*wanted.files, *wanted.snapshot)))
+    return command if wanted.snapshot else about_cluster(command)
 
 
 MOST_OF_SAMPLE = 20

@@ -122,7 +122,12 @@ def asking_about(options: Iterable[str]) -> Iterator[None]:
 def why_command(pod: str) -> str:
     """Return the command that explains a pod (`namespace/name`) of the cluster in question."""
     namespace, _, name = pod.partition("/")
-    command, options = shell_command("kschedx why pod/{} -n {}", name, namespace), _CLUSTER.get()
+    return about_cluster(shell_command("kschedx why pod/{} -n {}", name, namespace))
+
+
+def about_cluster(command: str) -> str:
+    """Add the options that name the cluster in question to a command of kschedx."""
+    options = _CLUSTER.get()
     return f"{command} {join(options)}" if options and not command.startswith("#") else command
 
 

@@ -41,6 +41,7 @@ from kschedx.render.terminal import (
     SEPARATOR,
     columns,
     labelled,
+    labelled_all,
     line,
     more,
     paragraph,
@@ -50,6 +51,7 @@ from kschedx.render.terminal import (
 from kschedx.render.view import Fix as FixView
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, listed
+from kschedx.render.words.causes import because
 from kschedx.render.words.pod import could_reject
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
@@ -594,11 +596,17 @@ def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
         lines += [BLANK, *_places(fit, width, wide=wide)]
     if fit.stopped is not None:
         stopped = fit.stopped
-        next_one = "the next one is undecided" if fit.could_reject else "the next one does not fit"
-        lines += [BLANK, *paragraph(next_one if fit.count else "why", width, style=BOLD)]
-        why = could_reject(fit.could_reject) or stopped.message or outcome_sentence(Diagnosis(stopped.cycle), None)
-        lines += paragraph(why, width, first="  ")
+        if fit.count:
+            next_one = "the next one is undecided" if fit.could_reject else "the next one does not fit"
+            lines += [BLANK, *paragraph(next_one, width, style=BOLD)]
+        reasons = fit_causes(fit)
+        lines += labelled_all("because", reasons, width)
+        if not reasons:
+            why = could_reject(fit.could_reject) or stopped.message or outcome_sentence(Diagnosis(stopped.cycle), None)
+            lines += paragraph(why, width, first="  ")
         lines += fix_lines(fit_fixes(fit), "", width)
+        if reasons:
+            lines += labelled("event", stopped.message, width, style=DIM, exact=True)
     if fit.refusal:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
         lines += paragraph(fit.refusal, width, first="  ")
@@ -615,6 +623,13 @@ def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[
     if gone:
         parts.append(f"{listed(gone, 2)} will not be recreated")
     return f": {', '.join(parts)}" if parts else ""
+
+
+def fit_causes(fit: Fit) -> tuple[str, ...]:
+    """Return why the next pod does not fit; empty if that is undecided or kube-scheduler has no message about it."""
+    if fit.stopped is None or not fit.stopped.message or fit.could_reject:
+        return ()
+    return because(Diagnosis(fit.stopped.cycle))
 
 
 def fit_fixes(fit: Fit) -> tuple[FixView, ...]:

@@ -127,6 +127,10 @@ def line(*parts: str | tuple[str, str] | Text) -> Text:
 BLANK = Text("")
 
 
+LONGEST_ITEM = 3
+"""Lines of a fact with a single item, which is not cut where it has no more."""
+
+
 def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[Text]:
     """Return `  label     item · item`, wrapped to at most `limit` lines; the other items are counted."""
     room = max(width - INDENT - LABEL, 20)
@@ -136,8 +140,9 @@ def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[Text]:
         # no line has more items than cells
         items = [shown(item) for item in fact.items[: limit * room + 1]]
         rows = joined(items, room)
-        if len(rows) > limit or len(items) < len(fact.items):
-            rows = _shortened(fact, items, room, limit)
+        most = limit if len(fact.items) > 1 else max(limit, LONGEST_ITEM)
+        if len(rows) > most or len(items) < len(fact.items):
+            rows = _shortened(fact, items, room, most)
     label = visible(fact.label)
     head = " " * INDENT + (label + " " * max(LABEL - cell_len(label), 1))
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -72,6 +73,13 @@ def test_the_answer_is_the_same_as_from_a_file(url: str, tmp_path: Path) -> None
     assert live.pop("source")["kinds"] == dumped.pop("source")["kinds"]
     assert [note["id"] for note in live.pop("notes")] == ["release", *(note["id"] for note in dumped.pop("notes"))]
     assert live == dumped
+
+
+def test_a_command_about_one_of_many_pods_asks_the_same_cluster(url: str, tmp_path: Path) -> None:
+    config = kubeconfig(tmp_path, url)
+    screen = kschedx("why", "--all-pending", "--kubeconfig", config).out
+    (command,) = re.findall(r"more +kschedx (why .*)", screen.replace("\\\n", ""))
+    assert f"--kubeconfig {config}" in " ".join(command.split())
 
 
 def test_nothing_but_get_is_sent(api: FakeApiServer, url: str, tmp_path: Path) -> None:

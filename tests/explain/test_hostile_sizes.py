@@ -107,4 +107,4 @@ def test_why_no_fix_is_tried_is_in_the_document() -> None:
 def test_a_message_without_end(message: str) -> None:
     started = time.process_time()
     events.parse(message)
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 60  # each position of the text again would take hours

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -65,6 +66,8 @@ QUESTIONS = (
     ("diff-profiles", "default", "binpack", "--all", "-o", "json"),
     ("diff-profiles", "default", "binpack", "--all-pending", "-o", "json"),
 )
+DIGEST = re.compile(r"""(?:input|page) sha256(?:</b> |",")[0-9a-f]{16}""")
+"""In a page and its footer: the digest of the files themselves, and the page's own."""
 ANSWERS = """
 import json, os, sys
 from kschedx.cli import parallel
@@ -246,4 +249,5 @@ def test_an_answer_depends_on_the_cluster_alone(name: str, objects: list[Manifes
         assert first[0] != ExitCode.INTERNAL, (question, first[2])
         assert "--help" not in first[2], question
         assert first[0] != 2 or name.startswith("story"), (question, first[2])
-        assert second == first, question
+        answered = ([DIGEST.sub("", str(part)) for part in answer] for answer in (first, second))
+        assert next(answered) == next(answered), question

@@ -64,6 +64,7 @@ from kschedx.render.screen import explanation_view
 from kschedx.render.simulation import (
     decision_text,
     drains_lines,
+    fit_causes,
     fit_details,
     fit_fixes,
     fit_headline,
@@ -378,6 +379,7 @@ def _fit_view(fit: Fit) -> View:
         subject=fit.title,
         headline=fit_headline(fit),
         tone=fit_tone(fit),
+        because=fit_causes(fit),
         details=tuple(fit_details(fit)),
         fixes=fit_fixes(fit),
         event=stopped.message if stopped is not None else fit.refusal,
