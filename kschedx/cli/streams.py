@@ -148,6 +148,9 @@ def reader_left() -> bool:
 _AGAIN = 3.0
 """Seconds after which a process that should have ended is ended again."""
 
+_LAST = 10.0
+"""Seconds after which the system ends a process that has cleaned up and still runs."""
+
 
 def _ended(number: int, _: FrameType | None) -> None:
     if hasattr(signal, "setitimer"):
@@ -167,8 +170,10 @@ def ending_in_order() -> Iterator[None]:
     try:
         yield
     finally:
-        if hasattr(signal, "setitimer"):
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        if hasattr(signal, "setitimer") and signal.setitimer(signal.ITIMER_REAL, 0)[0]:
+            # ended by a signal: the interpreter may still wait for a worker, with nothing left to interrupt it
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, _LAST)
 
 
 def terminal_is_gone() -> None:
