@@ -7,7 +7,7 @@ pkg/scheduler/framework/preemption, and the parts of pkg/scheduler/framework/plu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Protocol, TypeAlias
 
@@ -17,7 +17,7 @@ from msgspec import Struct
 from kschedx.errors import InputError
 from kschedx.findings import Finding
 from kschedx.framework.interface import CycleState, Handle, NotPreparedError, Room, StateKey
-from kschedx.framework.status import SUCCESS, Candidate, Code, Rejected, Status, Verdicts
+from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Rejected, Status, Verdicts
 from kschedx.kube.go_sort import LONGEST_INSERTION, sort_slice
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.selectors import Selector, compile_selector
@@ -363,10 +363,17 @@ class KeptDryRuns:
     """Kept dry runs; arrays are (node,) over the whole cluster. Unlike other values of a CycleState, this one changes
     in place: the caller passes what changed to `follow` and `forget`.
 
+    A plugin that reads the pods of other nodes has no part in them, since its verdicts change with every move. Its
+    current verdicts come on top (`on`), which is right as long as it reads no potential victim.
+
     While identical pods preempt others one after the other, the nodes that come next are tried ahead, many at once.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, plugins: Iterable[str]) -> None:
+        """`plugins` are the Filter plugins in order."""
+        self._place_of = {name: place for place, name in enumerate(plugins)}
+        self.holds = True
+        """Whether no plugin that reads the pods of other nodes has read a potential victim so far."""
         self._ahead: dict[ClusterRow, tuple[Candidate | None, Status]] = {}
         """Node to its dry run with a pod identical to `_preemptor` in place of its victims."""
         self._width = 16
@@ -379,6 +386,9 @@ class KeptDryRuns:
         """Whether the only move since a dry run is that a pod replaced its victims."""
         self._is_known = np.zeros(count, dtype=np.bool_)
         self._codes: IntArray = np.zeros(count, dtype=np.int64)
+        self._place: IntArray = np.zeros(count, dtype=np.int64)
+        """The place of the plugin that rejects the node without its victims: -1 if there are none, and behind all
+        others if no plugin rejects it."""
         self._reason: IntArray = np.zeros(count, dtype=np.int64)
         self._reasons: list[tuple[str, ...]] = []
         self._candidates = np.full(count, None, dtype=np.object_)
@@ -442,6 +452,7 @@ class KeptDryRuns:
                 continue
             self._is_known[row] = True
             self._codes[row] = status.code
+            self._place[row] = self._place_of.get(status.plugin, -1 if status.code.is_rejection else len(self._place_of))
             self._reason[row] = self._number(status.reasons)
             candidate = self._candidates[row] = candidates.get(row)
             if candidate is not None:
@@ -452,18 +463,28 @@ class KeptDryRuns:
             self._reasons.append(reasons)
         return self._reasons.index(reasons)
 
-    def on(self, nodes: NodeTable, untried: Status) -> tuple[tuple[Candidate, ...], IntArray, Verdicts]:
+    def on(
+        self, nodes: NodeTable, untried: Status, beside: FilterOutcome
+    ) -> tuple[tuple[Candidate, ...], IntArray, Verdicts]:
         """Return the results for nodes that are all known: the candidates in node order, (rule, candidate) results of
-        the rules of selection, and the verdicts of the whole cluster, with `untried` for all other nodes."""
+        the rules of selection, and the verdicts of the whole cluster, with `untried` for all other nodes. `beside` are
+        the current verdicts of the plugins that read other nodes."""
         if nodes.is_whole:
             codes, reason = self._codes.copy(), self._reason.copy()
         else:
             codes = np.full(len(self._codes), untried.code, dtype=np.int64)
             reason = np.full(len(self._codes), len(self._reasons), dtype=np.int64)
             codes[nodes.rows], reason[nodes.rows] = self._codes[nodes.rows], self._reason[nodes.rows]
+        reasons = [*self._reasons, untried.reasons]
+        numbers, rejections = beside.rejections
+        for number, rejected in enumerate(rejections):
+            first = self._place_of[rejected.plugin] < self._place[nodes.rows]
+            rows, verdict = nodes.rows[(numbers == number) & first], _verdict(rejected)
+            codes[rows], reason[rows] = verdict.code, len(reasons)
+            reasons.append(verdict.reasons)
         able = np.flatnonzero(codes == 0)
         candidates: tuple[Candidate, ...] = tuple(self._candidates.take(able).tolist())
-        verdicts = Verdicts(codes=codes, reasons=Column(reason, [*self._reasons, untried.reasons]))
+        verdicts = Verdicts(codes=codes, reasons=Column(reason, reasons))
         return candidates, self._ranks.take(able, axis=1), verdicts
 
 
@@ -538,30 +559,39 @@ def dry_run(
     If `state` has `KEPT`, only nodes that have changed since are tried; then the verdicts have no findings.
     """
 
-    def run(nodes: NodeTable, potential: PotentialVictims | None, state: CycleState) -> _Tried:
-        if potential is None:
-            empty_counts = handle.release.behaviour.empty_budget_selector_covers_every_pod
-            violating = partial(exceeding, budgets, empty_counts=empty_counts)
-            potential = potential_victims(nodes, pod.priority, violating, exempt=exempt, rankings=rankings)
+    def possible(nodes: NodeTable) -> PotentialVictims:
+        empty_counts = handle.release.behaviour.empty_budget_selector_covers_every_pod
+        violating = partial(exceeding, budgets, empty_counts=empty_counts)
+        return potential_victims(nodes, pod.priority, violating, exempt=exempt, rankings=rankings)
+
+    def run(nodes: NodeTable, potential: PotentialVictims, state: CycleState) -> _Tried:
         trial = Trial(handle=handle, state=state, pod=pod, nodes=nodes, potential=potential, bounds=bounds)
         return _tried(trial, nobody)
 
-    if potential is not None or KEPT not in state:
-        tried = run(nodes, potential, state.clone())
-        verdicts = _verdicts(nodes, tried.statuses, tried.explain)
-        return DryRun(candidates=tuple(tried.candidates.values()), verdicts=verdicts)
-    kept = state[KEPT]
-    unknown = kept.unknown(nodes)
-    if len(unknown):
-        clone, (leaving, coming) = state.clone(), kept.next_ahead(nodes, pod.priority)
-        part = nodes.take(rows_where(np.isin(nodes.rows, np.concatenate([nodes.rows[unknown], coming.nodes]))))
-        if len(coming):
-            part = handle.remove_pods(clone, pod, part, leaving)
-            part = handle.add_pods(clone, pod, part, coming)
-        tried = run(part, None, clone)
-        kept.put(tried.candidates, tried.statuses, nodes.pods, ahead=coming.nodes)
-    candidates, ranks, verdicts = kept.on(nodes, NOT_HELPFUL)
-    return DryRun(candidates=candidates, verdicts=verdicts, ranks=ranks)
+    if potential is None and KEPT in state and state[KEPT].holds:
+        kept, far = state[KEPT], handle.far_filters(state, pod)
+        kept.holds = not far or not handle.nominated
+        unknown = kept.unknown(nodes)
+        if len(unknown) and kept.holds:
+            own, (leaving, coming) = state.clone(), kept.next_ahead(nodes, pod.priority)
+            own.skip_filter |= {plugin.name for plugin in far}
+            part = nodes.take(rows_where(np.isin(nodes.rows, np.concatenate([nodes.rows[unknown], coming.nodes]))))
+            if len(coming):
+                part = handle.remove_pods(own, pod, part, leaving)
+                part = handle.add_pods(own, pod, part, coming)
+            victims = possible(part)
+            everyone = victims.placed(np.arange(len(victims.pods)), part)
+            kept.holds = not any(plugin.reads_any(state, pod, part, everyone) for plugin in far)
+            if kept.holds:
+                tried = run(part, victims, own)
+                kept.put(tried.candidates, tried.statuses, nodes.pods, ahead=coming.nodes)
+        if kept.holds:
+            beside = FilterOutcome.of({plugin.name: plugin.filter(state, pod, nodes) for plugin in far}, len(nodes))
+            candidates, ranks, verdicts = kept.on(nodes, NOT_HELPFUL, beside)
+            return DryRun(candidates=candidates, verdicts=verdicts, ranks=ranks)
+    tried = run(nodes, possible(nodes) if potential is None else potential, state.clone())
+    verdicts = _verdicts(nodes, tried.statuses, tried.explain)
+    return DryRun(candidates=tuple(tried.candidates.values()), verdicts=verdicts)
 
 
 class Evicted(Struct, frozen=True, kw_only=True):

@@ -220,7 +220,7 @@ class EquivalenceClass:
     def keeps_dry_runs(self) -> bool:
         """Whether dry runs of preemption are kept for the pod of the last `decide`: each depends only on its own node's
         pods."""
-        return self.is_shared and KEPT in self._state
+        return self.is_shared and KEPT in self._state and self._state[KEPT].holds
 
     def standing(self, row: int) -> Standing | None:
         """Return the results that this class shares with others, right after `decide` for a pod that fits and is not on
@@ -419,9 +419,9 @@ class EquivalenceClass:
 
     def _nothing_fits(self, pod: Pod) -> Decision:
         framework, filtering, extended = self._framework, self._filtering, self._extended
-        if self._steps is not None and filtering.reads_only_own_pods and KEPT not in self._state:
-            # each node's victims depend on that node alone; most classes never need dry runs
-            self._state[KEPT] = KeptDryRuns(len(framework.nodes))
+        if self._steps is not None and KEPT not in self._state:  # most classes never need dry runs
+            names = (plugin.name for plugin in framework.plugins("filter", FilterPlugin))
+            self._state[KEPT] = KeptDryRuns(len(framework.nodes), names)
         nodes, outcome = filtering.nodes, filtering.outcome()
         if self._beyond is not None and not framework.release.behaviour.node_left_out_is_not_nominated:
             # the nominated node was tried first, whatever PreFilter returns; an error there is logged and leaves no
