@@ -107,7 +107,9 @@ class Item(Struct, frozen=True, kw_only=True):
     open_count: str = ""
     """Why there may be more such pods, or pods with larger requests."""
     like: Hashable = None
-    """Equal for pods with the same explanation, apart from names; None for a pod without equals."""
+    """Equal for pods with the same explanation, apart from names and amounts; None for a pod without equals."""
+    message: str = ""
+    """kube-scheduler's message, if that of an equal pod may have other numbers."""
 
 
 def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
@@ -403,7 +405,8 @@ class ManyPods(Struct, dict=True):
 def _alike(item: Item, story: PodAnswer) -> PodAnswer:
     """Return the answer about an identical pod as the answer about this one, on its own node."""
     nodes = (item.node,) if item.node else story.nodes
-    return replace(story, pod=item.pod, owner=item.owner, priority=item.priority, command=item.command, nodes=nodes)
+    own = {name: getattr(item, name) for name in ("pod", "owner", "priority", "command")}
+    return replace(story, **own, nodes=nodes, message=item.message or story.message)
 
 
 # `kschedx why` for several pods and workloads that are named or in files.
@@ -682,7 +685,8 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             node="" if preempts else place,
             taken=in_turn.taken(pod.key),
             waits=in_turn.message(pod.key),
-            like=(kinds[row], in_turn.message(pod.key)) if row in kinds and not preempts else None,
+            message=in_turn.evicting(pod.key),
+            like=(kinds[row], like) if row in kinds and (like := in_turn.likeness(pod.key)) is not None else None,
         )
 
     notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *(note.text for note in unread))

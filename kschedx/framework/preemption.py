@@ -452,7 +452,9 @@ class KeptDryRuns:
                 continue
             self._is_known[row] = True
             self._codes[row] = status.code
-            self._place[row] = self._place_of.get(status.plugin, -1 if status.code.is_rejection else len(self._place_of))
+            self._place[row] = self._place_of.get(
+                status.plugin, -1 if status.code.is_rejection else len(self._place_of)
+            )
             self._reason[row] = self._number(status.reasons)
             candidate = self._candidates[row] = candidates.get(row)
             if candidate is not None:
