@@ -304,52 +304,42 @@ _NO_NEGATIVE = 2**31
 """Added to each priority, an int32, before the sum: more victims never have a smaller sum."""
 
 
-def _latest_start(candidate: Candidate, pods: PodTable) -> int:
-    """Return the earliest start among the victims of the highest priority, negated: the latest one is best."""
-    priorities = [int(pods.priorities[victim]) for victim in candidate.victims]
-    highest = max(priorities)
-    starts = zip(candidate.victims, priorities, strict=True)
-    return -min(int(pods.started[victim]) for victim, priority in starts if priority == highest)
+RULES = 5
+"""The number of rules of selection."""
 
 
-Rule: TypeAlias = Callable[[Candidate, PodTable], int]
+def ranks(candidates: Sequence[Candidate], pods: PodTable, *, by_start: bool = True) -> IntArray:
+    """Return (rule, candidate) violated budgets, the highest priority, the sum of the priorities, the number of
+    victims, and the latest start. The lowest number wins; a rule only distinguishes candidates that are equal by all
+    rules before it. The scheduler before the framework has no rule about the start.
 
-RULES: tuple[Rule, ...] = (
-    lambda candidate, pods: candidate.pdb_violations,
-    lambda candidate, pods: int(pods.priorities[candidate.victims[0]]),
-    lambda candidate, pods: sum(int(pods.priorities[victim]) + _NO_NEGATIVE for victim in candidate.victims),
-    lambda candidate, pods: len(candidate.victims),
-    _latest_start,
-)
-"""Violated budgets, the highest priority, the sum of the priorities, the number of victims, and the latest start. The
-lowest number wins; a rule only distinguishes candidates that are equal by all rules before it."""
+    Each candidate has victims.
+    """
+    if not candidates:
+        return np.zeros((RULES, 0), dtype=np.int64)
+    count = np.array([len(candidate.victims) for candidate in candidates], dtype=np.int64)
+    victims = np.array([victim for candidate in candidates for victim in candidate.victims], dtype=np.int64)
+    first, priorities = np.cumsum(count) - count, pods.priorities[victims]
+    numbers = [
+        np.array([candidate.pdb_violations for candidate in candidates], dtype=np.int64),
+        priorities[first],
+        np.add.reduceat(priorities + _NO_NEGATIVE, first),
+        count,
+    ]
+    if by_start:
+        is_highest = priorities == np.repeat(np.maximum.reduceat(priorities, first), count)
+        # the earliest start among the victims of the highest priority, negated: the latest one is best
+        numbers.append(-np.minimum.reduceat(np.where(is_highest, pods.started[victims], LATEST), first))
+    return np.array(numbers, dtype=np.int64)
 
-RULES_WITHOUT_START = RULES[:-1]
-"""The rules of the scheduler before the framework, which does not use start times."""
 
-
-def best_candidates(
-    candidates: Sequence[Candidate],
-    pods: PodTable,
-    rules: Sequence[Rule] = RULES,
-    ranks: IntArray | None = None,
-) -> tuple[Candidate, ...]:
-    """Return the candidates that no rule distinguishes; kube-scheduler picks any of them. `ranks` are the (rule,
-    candidate) results of the rules, if known."""
-    if ranks is not None:
-        rows = np.flatnonzero(ranks[0] == ranks[0].min())
-        for numbers in ranks[1:]:
-            numbers = numbers[rows]
-            rows = rows[numbers == numbers.min()]
-        return tuple(candidates[row] for row in rows.tolist())
-    left = tuple(candidates)
-    for rule in rules:
-        if len(left) < 2:
-            break
-        numbers = [rule(candidate, pods) for candidate in left]
-        least = min(numbers)
-        left = tuple(candidate for candidate, number in zip(left, numbers, strict=True) if number == least)
-    return left
+def best_candidates(candidates: Sequence[Candidate], ranked: IntArray) -> tuple[Candidate, ...]:
+    """Return the candidates that no rule distinguishes; kube-scheduler picks any of them. `ranked` are their
+    `ranks`."""
+    rows = np.arange(len(candidates))
+    for numbers in ranked if candidates else ():
+        rows = rows[numbers[rows] == numbers[rows].min()]
+    return tuple(candidates[row] for row in rows.tolist())
 
 
 # Results of dry runs for one equivalence class of pods, node by node, kept as long as the nodes do not change.
@@ -390,10 +380,10 @@ class KeptDryRuns:
         """The place of the plugin that rejects the node without its victims: -1 if there are none, and behind all
         others if no plugin rejects it."""
         self._reason: IntArray = np.zeros(count, dtype=np.int64)
-        self._reasons: list[tuple[str, ...]] = []
+        self._reasons: dict[tuple[str, ...], int] = {}
         self._candidates = np.full(count, None, dtype=np.object_)
         """A `Candidate` if the code is Success."""
-        self._ranks: IntArray = np.zeros((len(RULES), count), dtype=np.int64)
+        self._ranks: IntArray = np.zeros((RULES, count), dtype=np.int64)
 
     def forget(self, nodes: ClusterRows) -> None:
         self._is_known[nodes], self._goes_on = False, False
@@ -455,15 +445,10 @@ class KeptDryRuns:
             self._place[row] = self._place_of.get(
                 status.plugin, -1 if status.code.is_rejection else len(self._place_of)
             )
-            self._reason[row] = self._number(status.reasons)
-            candidate = self._candidates[row] = candidates.get(row)
-            if candidate is not None:
-                self._ranks[:, row] = [rule(candidate, pods) for rule in RULES]
-
-    def _number(self, reasons: tuple[str, ...]) -> int:
-        if reasons not in self._reasons:
-            self._reasons.append(reasons)
-        return self._reasons.index(reasons)
+            self._reason[row] = self._reasons.setdefault(status.reasons, len(self._reasons))
+            self._candidates[row] = candidates.get(row)
+        now = [candidate for row, candidate in candidates.items() if row not in later]
+        self._ranks[:, [candidate.node for candidate in now]] = ranks(now, pods)
 
     def on(
         self, nodes: NodeTable, untried: Status, beside: FilterOutcome

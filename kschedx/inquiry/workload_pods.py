@@ -158,7 +158,7 @@ class QueueOutcome:
     @cached_property
     def _alone(self) -> Run:
         simulation = self._simulation
-        return Run(simulation.setup.scheduler_on(simulation.start))
+        return Run(simulation.setup.scheduler_on(simulation.start), preempts=False)
 
     def taken(self, pod: str) -> Taken | None:
         """Return the pods that are on the node of a pod which would fit if it came first; None if it would not fit."""
