@@ -143,8 +143,8 @@ def simulate(
     tie_phrase = None if other is None else ties_text(other, simulation.choices)
     if out is not None:
         write_snapshot(out, simulation.after)
-    made = report(simulation, steps=steps, ties=tie_phrase, growths=growths)
-    return Answer(made, row_named(decision_name(simulation.overall)).exit_code)
+    simulation_report = report(simulation, steps=steps, ties=tie_phrase, growths=growths)
+    return Answer(simulation_report, row_named(decision_name(simulation.overall)).exit_code)
 
 
 def report(

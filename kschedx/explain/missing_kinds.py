@@ -438,7 +438,7 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     )
     is_open = cycle.outcome is Outcome.SCHEDULED and open_stake(unevaluated) is Stake.FIT
     outcome = Outcome.UNDECIDED if is_open else cycle.outcome
-    return replace(cycle, outcome=outcome, unheard=(*cycle.unheard, *unevaluated))
+    return replace(cycle, outcome=outcome, unevaluated=(*cycle.unevaluated, *unevaluated))
 
 
 def _stake_of_limits(cycle: Cycle) -> Stake:

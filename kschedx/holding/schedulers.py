@@ -67,10 +67,10 @@ GPU = "nvidia.com/gpu"
 UNLIMITED = -1
 
 
-def conditions(told: Iterable[Condition]) -> tuple[Said, ...]:
+def conditions(reported: Iterable[Condition]) -> tuple[Said, ...]:
     return tuple(
         Said(type=condition.type, status=condition.status, reason=condition.reason, message=condition.message)
-        for condition in told
+        for condition in reported
     )
 
 

@@ -89,7 +89,7 @@ class Replicas(ReplicasDocument, frozen=True, kw_only=True):
     """The number of replaced pods that still exist."""
 
     @property
-    def asked(self) -> int:
+    def total(self) -> int:
         """The number of replicas in question."""
         return len(self.placed) + len(self.pending) + len(self.refused)
 
@@ -707,7 +707,7 @@ def _is_without_karpenter(fix: Fix) -> bool:
     from kschedx.fixes.steps import AddNode
 
     return fix.adds_node and all(
-        isinstance(step, AddNode) and step.like and NODE_POOL not in step.node.metadata.labels for step in fix.steps
+        isinstance(step, AddNode) and step.model and NODE_POOL not in step.node.metadata.labels for step in fix.steps
     )
 
 

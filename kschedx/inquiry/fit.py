@@ -136,7 +136,7 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
             return ()
         return tuple(
             unevaluated
-            for unevaluated in self.stopped.cycle.unheard
+            for unevaluated in self.stopped.cycle.unevaluated
             if unevaluated.stake is Stake.FIT and not unevaluated.is_waived
         )
 
@@ -191,7 +191,7 @@ def fit(
     else:
         snapshot, pods = workloads.copy_pod(snapshot, pod, most + 1)
     let_in = admit_pods(snapshot, quotas, pods[:most], known)
-    most = len(let_in.made)
+    most = len(let_in.created)
     pods = pods[: most + 1]
     first = len(snapshot.pods)
     world = with_pods(snapshot, pods)

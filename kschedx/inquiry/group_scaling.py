@@ -98,16 +98,16 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         autoscaler, scaling = self.autoscaler, self.decision
         if scaling.choice is not None or scaling.is_waiting:
             return ()
-        found: dict[RemedyStep, NodeRemedy] = {}
+        remedies: dict[RemedyStep, NodeRemedy] = {}
         for trial in islice(_trials(autoscaler, scaling, self.pod), MOST_TRIALS):
             remedy = _tried(autoscaler, trial)
             if remedy is not None:
-                found.setdefault(remedy.step, remedy)
-        if not found:
+                remedies.setdefault(remedy.step, remedy)
+        if not remedies:
             trials = islice(_new_groups(autoscaler, scaling, self.pod), MOST_MODELS)
             tried = (_tried(autoscaler, trial) for trial in trials)
             return tuple(islice((remedy for remedy in tried if remedy is not None), 1))
-        return tuple(found.values())
+        return tuple(remedies.values())
 
     def fixes(self, trial: NodeTrial, *, with_changes_of_pod: bool) -> Iterator[Fix]:
         """Yield what the autoscaler does, or would do with other settings."""
@@ -190,7 +190,7 @@ def _maximum(autoscaler: Autoscaler, group: str) -> str:
     """Return the setting that limits a group. On OpenShift, a MachineAutoscaler sets it in its MachineSet."""
     kind, _, key = group.partition("/")
     known = (machine_set.metadata for machine_set in autoscaler.snapshot.of(OpenShiftMachineSet))
-    if kind == "MachineSet" and any(key == f"{one.namespace}/{one.name}" for one in known):
+    if kind == "MachineSet" and any(key == f"{metadata.namespace}/{metadata.name}" for metadata in known):
         return f"maxReplicas of the MachineAutoscaler of MachineSet {key.partition('/')[2]}"
     return f"the maximum of node group {group}"
 
@@ -225,8 +225,10 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
             taints = tuple(_untolerated(template.node.spec.taints, pod))
             yield _Trial(step=tolerate(taints), pod=pod_edits.tolerating(pod, taints))
         case "NodeResourcesFit":
-            short = [one for one in status.findings if isinstance(one, InsufficientResource)]
-            if len(short) < len(status.findings) or any(one.free * LEAST_SHARE < one.requested for one in short):
+            short = [item for item in status.findings if isinstance(item, InsufficientResource)]
+            if len(short) < len(status.findings) or any(
+                shortage.free * LEAST_SHARE < shortage.requested for shortage in short
+            ):
                 return
             options = request_options(autoscaler.release)
             amounts = []

@@ -142,7 +142,7 @@ class NodeAnswer:
         pods = self._scheduler.snapshot.pods
         pod, key, priority = pods[row], pods.key(row), int(pods.priorities[row])
         if (unknown := no_scheduler(self._scheduler.snapshot, pod, self._setup)) is not None:
-            by_another = explain(stored(self._scheduler.snapshot, pod), self._setup).cycle.unheard
+            by_another = explain(stored(self._scheduler.snapshot, pod), self._setup).cycle.unevaluated
             why = could_reject(by_another) or unknown.known
             return Verdict(pod=key, priority=priority, findings=(), undecided=why)
         cycle = cycle_of(self._scheduler, pod, self._setup.profile_of(pod))
@@ -164,7 +164,7 @@ class NodeAnswer:
             priority=priority,
             findings=node_account.findings,
             plugins=tuple(blocker.plugin for blocker in node_account.blockers),
-            undecided=could_reject(cycle.unheard) if is_open else "",
+            undecided=could_reject(cycle.unevaluated) if is_open else "",
         )
         return self._in_state(verdict, cycle) if verdict.fits else verdict
 

@@ -582,7 +582,11 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
         if (failed := event or _failure(_conditions(manifest))) is not None:
             return refused(workload.reference, failed.message, is_workload=True)
-        unmet = (one.message for one in _conditions(manifest) if one.status == "False" and one.message)
+        unmet = (
+            condition.message
+            for condition in _conditions(manifest)
+            if condition.status == "False" and condition.message
+        )
         if message := next(unmet, ""):
             return NotObserved(subject=workload.reference, kind=workload.kind, message=message)
     if custom_kind(*kind_and_group(manifest)) is not None and not foreign_pods(manifest):
@@ -607,7 +611,11 @@ def _ended(manifest: Manifest) -> Finished | Failed | None:
     phases = [
         (str(part.get(key) or ""), str(part.get("errorMessage") or part.get("message") or "")) for part, key in parts
     ]
-    phases += [(one.type, one.message or one.reason) for one in _conditions(manifest) if one.status == "True"]
+    phases += [
+        (condition.type, condition.message or condition.reason)
+        for condition in _conditions(manifest)
+        if condition.status == "True"
+    ]
     for phase, message in phases:
         if phase.lower() in _SUCCEEDED:
             return Finished(subject="", phase=phase, message=message)

@@ -45,8 +45,10 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
         from kschedx.render.karpenter import pool_decider, seen
 
         decider = pool_decider(scaling, explanation)
-    told = tuple(fix.title for fix in explanation.fixes)
-    remedies = (remedy for remedy in scaling.remedies if not any(one.startswith(remedy.step.title) for one in told))
+    titles = tuple(fix.title for fix in explanation.fixes)
+    remedies = (
+        remedy for remedy in scaling.remedies if not any(title.startswith(remedy.step.title) for title in titles)
+    )
     sentence = decider.sentence
     if (down := explanation.autoscaler_down) is not None:
         pod = " ".join(filter(None, (down.pods[0], down.state or "is not ready")))

@@ -311,7 +311,7 @@ def scheduler_report(holding: Holding) -> str:
     """Return `; its group default/train is Pending: ...` or `: Insufficient quotas ...`, as another scheduler reports
     it; empty if it reports nothing."""
     said = () if holding.scheduler is None else holding.scheduler.said
-    last = next((one.message for one in reversed(said) if one.message), "")
+    last = next((text.message for text in reversed(said) if text.message), "")
     return _group_standing(holding) or (f": {last}" if last else "")
 
 

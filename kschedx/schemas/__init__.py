@@ -23,16 +23,16 @@ def _named(name: str) -> Any:
 def _written(name: str) -> Callable[[str], Json]:
     """Return the schema from a constant or function of this name."""
 
-    def made(_: str) -> Json:
+    def schema(_: str) -> Json:
         named_schema = _named(name)
         plain: Json = named_schema() if callable(named_schema) else named_schema
         return plain
 
-    return made
+    return schema
 
 
 def _of_record(name: str) -> Callable[[str], Json]:
-    def made(kind: str) -> Json:
+    def schema(kind: str) -> Json:
         from kschedx.kube.documents import Document
         from kschedx.schemas.parts import document
 
@@ -49,7 +49,7 @@ def _of_record(name: str) -> Callable[[str], Json]:
         required = [key for key in fields["required"] if key not in head]
         return document(kind, properties, required) | ({"$defs": definitions} if definitions else {})
 
-    return made
+    return schema
 
 
 def _never_null(schema: Json) -> Json:

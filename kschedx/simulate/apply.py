@@ -257,15 +257,15 @@ class ClusterChanges:
         self._recreate([row for row in leaving if is_controlled(owners[row])])
         self._lose([row for row in leaving if not is_controlled(owners[row])])
         reaction = react_to_nodes(self.snapshot, self._setup, changed)
-        self._add_daemons(reaction.snapshot, reaction.made)
+        self._add_daemons(reaction.snapshot, reaction.created)
         self._lose(reaction.gone)
 
     def _add_nodes(self, change: Change) -> None:
-        number, like = divided(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
+        number, model = divided(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
         count = parse_count(number, MOST_NODES)
         if not count:
             raise InputError(f'found "{number}", expected a number from 1 on')
-        template = node_of_file(change.objects, like) if change.objects else self._template(like)
+        template = node_of_file(change.objects, model) if change.objects else self._template(model)
         added = list(nodes_like(self.snapshot, template, count))
         self.snapshot = with_changed_nodes(self.snapshot, added)
         self.added_nodes += [node.name for node in added]

@@ -338,7 +338,7 @@ class Queue:
         return [row for _, row in self._places(row for row in taken if not pods.specs[row].scheduling_gates)]
 
     @property
-    def made(self) -> Collection[int]:
+    def created(self) -> Collection[int]:
         """Rows of the pods that were created or recreated while the cluster moved."""
         return self._created.keys()
 

@@ -351,7 +351,7 @@ class Simulation(Shown):
             written_pod = (
                 Written(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
             )
-            decision = WithoutDecision(found=written_pod, before=after, snapshot=after, setup=self.setup)
+            decision = WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup)
             if workload in unread:
                 yield decision.refused(unread[workload])
                 continue
@@ -363,7 +363,7 @@ class Simulation(Shown):
             if isinstance(error, NotChangedError):
                 is_maker = manifest.get("kind") in MAKING_PODS
                 written_pod = written_from(after, dict(manifest)) if is_maker else unknown_pods(dict(manifest))
-            yield WithoutDecision(found=written_pod, before=after, snapshot=after, setup=self.setup).refused(error)
+            yield WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup).refused(error)
         unknown: dict[str, Pod] = {}
         for key in self.of_others:
             pod = after.pods[after.pods.rows[key]]

@@ -299,7 +299,7 @@ def test_a_drain_never_breaks_a_budget(seed: int) -> None:
         waves += 1
         found = evict(simulator, rows)
         for one in budgets_of(simulator.run.snapshot, simulator.base):
-            now = one.standing(simulator.run.snapshot, simulator.run.cluster.pods, simulator.queue.made)
+            now = one.standing(simulator.run.snapshot, simulator.run.cluster.pods, simulator.queue.created)
             assert now.allowed >= 0, one.name
         return found
 

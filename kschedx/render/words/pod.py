@@ -110,14 +110,14 @@ def _plugin_finding(finding: findings.PluginFinding) -> Words:
 SHOWN_PLUGINS = 3
 
 
-def could_reject(unheard: Iterable[Unevaluated]) -> str:
+def could_reject(unevaluated: Iterable[Unevaluated]) -> str:
     """Return why a pod that fits is undecided: `the plugin Foo, not available to kschedx, could reject it`."""
-    return _told(unheard, Stake.FIT, "could reject it")
+    return _told(unevaluated, Stake.FIT, "could reject it")
 
 
-def could_prefer(unheard: Iterable[Unevaluated]) -> str:
+def could_prefer(unevaluated: Iterable[Unevaluated]) -> str:
     """Return why only the node is undecided, for a pod that fits."""
-    return _told(unheard, Stake.NODE, "could prefer another of the nodes that fit")
+    return _told(unevaluated, Stake.NODE, "could prefer another of the nodes that fit")
 
 
 def _told(unevaluated: Iterable[Unevaluated], stake: Stake, does: str) -> str:
@@ -142,19 +142,19 @@ def _told(unevaluated: Iterable[Unevaluated], stake: Stake, does: str) -> str:
     return "; ".join(phrases)
 
 
-def not_in_the_dump(unheard: Unevaluated) -> str:
+def not_in_the_dump(unevaluated: Unevaluated) -> str:
     """Return `PersistentVolumeClaim data-0 is not in this dump: it has no persistentvolumeclaims`."""
-    kind = KINDS[unheard.name]
-    holds = f"it lacks {unheard.lacking}" if unheard.lacking else f"it has no {kind.plural}"
-    if not unheard.objects:
+    kind = KINDS[unevaluated.name]
+    holds = f"it lacks {unevaluated.lacking}" if unevaluated.lacking else f"it has no {kind.plural}"
+    if not unevaluated.objects:
         return f"{kind.leaves} is not in this dump: {holds}"
-    verb = "is" if len(unheard.objects) == 1 else "are"
-    return f"{kind.name} {listed(unheard.objects, SHOWN_PLUGINS)} {verb} not in this dump: {holds}"
+    verb = "is" if len(unevaluated.objects) == 1 else "are"
+    return f"{kind.name} {listed(unevaluated.objects, SHOWN_PLUGINS)} {verb} not in this dump: {holds}"
 
 
-def how_to_complete(unheard: Iterable[Unevaluated]) -> tuple[str, ...]:
+def how_to_complete(plugins: Iterable[Unevaluated]) -> tuple[str, ...]:
     """Return the commands that complete a dump, one line each; empty if nothing is missing."""
-    command = next((unevaluated.completed_by for unevaluated in unheard if unevaluated.completed_by), "")
+    command = next((unevaluated.completed_by for unevaluated in plugins if unevaluated.completed_by), "")
     _, _, file = command.partition(" > ")
     return (command, f"kschedx why ... -s {file}   (with the other files)") if file else (command,) if command else ()
 
