@@ -412,7 +412,7 @@ def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.Add
             slices = tuple(slices_with(kinds_and_counts, step.node.name))
             is_one = kinds_and_counts is described and len([*_asked(situation)]) == 1
             attributes = tuple(_new_attributes(situation)) if is_one else ()
-            yield replace(step, like="", slices=slices, attributes=attributes)
+            yield replace(step, model="", slices=slices, attributes=attributes)
 
 
 def _new_attributes(situation: Situation) -> Iterator[str]:
