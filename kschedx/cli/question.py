@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from kschedx.framework.extenders import Ask
     from kschedx.inquiry.autoscalers import AutoscalingOptions
     from kschedx.inquiry.profile_difference import Shard
+    from kschedx.inquiry.simulation import Simulation
     from kschedx.karpenter.cluster import KarpenterOptions
     from kschedx.simulate.changes import Change
-    from kschedx.simulate.simulation import Simulation
     from kschedx.snapshot.snapshot import Snapshot
 
 RECORD = "record="
@@ -383,10 +383,10 @@ def cluster_after_changes(
     if not question.changes:
         return reached, ()
     from kschedx.explain.notes import AFTER_CHANGES, note
+    from kschedx.inquiry.what_if import settled
     from kschedx.render.drain import verdict
     from kschedx.render.simulation import displaced_text, rollout_text
     from kschedx.simulate.simulator import SimulationOptions
-    from kschedx.simulate.what_if import settled
 
     options = SimulationOptions(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
     namespace = question.namespace or reached.namespace

@@ -16,6 +16,7 @@ from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, ExitCode, Format, Report
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
+from kschedx.controllers.pod_lifecycle import leaving, pod_lifecycle, scheduler_down
 from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
 from kschedx.errors import ConfigError, InputError, NotAdmittedError, NotReadError, Place, UndecidableError
 from kschedx.explain.causes import (
@@ -39,7 +40,6 @@ from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation, terminating_victims
 from kschedx.inquiry.manifests import Written, title
 from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
-from kschedx.inquiry.pod_lifecycle import leaving, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import held_custom_resources, node_names
 from kschedx.kube.documents import API_VERSION, to_json
 from kschedx.kube.escaping import about_cluster, shell_command

@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.workload_lifecycle import (
+    all_replicas,
+    deadline_exceeded,
+    refused,
+    state_of,
+    waiting_member,
+    workload_lifecycle,
+)
 from kschedx.controllers.workloads import Owners, workload_of
 from kschedx.errors import NotAdmittedError, NotReadError
 from kschedx.explain.notes import Note, note
@@ -17,14 +25,6 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, key_of, title
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
-from kschedx.inquiry.workload_lifecycle import (
-    all_replicas,
-    deadline_exceeded,
-    refused,
-    state_of,
-    waiting_member,
-    workload_lifecycle,
-)
 from kschedx.kube.types import Pod
 from kschedx.render.states import (
     BeingDeleted,

@@ -194,7 +194,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @cached_property
     def autoscaler_down(self) -> ComponentDown | None:
         """The autoscaler that would help, if the cluster shows its pods but none of them runs."""
-        from kschedx.inquiry.pod_lifecycle import autoscaler_down
+        from kschedx.controllers.pod_lifecycle import autoscaler_down
 
         if not self.scalings:
             return None
@@ -411,9 +411,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return members, Explanation(scheduler.schedule(pod, self.cycle.profile), scheduler, ())
 
     def _refused_members(self, message: str, number: int) -> tuple[Fix, ...]:
+        from kschedx.controllers.workload_lifecycle import refused
         from kschedx.inquiry.lifecycle_remedies import Stopped
         from kschedx.inquiry.manifest_edit import as_manifest
-        from kschedx.inquiry.workload_lifecycle import refused
 
         if self.setup is None:
             return ()

@@ -9,7 +9,9 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.explain.diagnosis import Diagnosis, Holder
+from kschedx.explain.missing_kinds import cycle_of
 from kschedx.explain.node_groups import account
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import stored
@@ -17,8 +19,7 @@ from kschedx.findings import Finding
 from kschedx.findings.facts import FindingDocument
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.pod import contradiction, cycle_of, explain, no_scheduler
-from kschedx.inquiry.pod_lifecycle import pod_lifecycle
+from kschedx.inquiry.pod import contradiction, explain, no_scheduler
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Node

@@ -15,6 +15,14 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.security_context import KubeletFields
+from kschedx.controllers.pod_lifecycle import (
+    component_down,
+    controller_manager_down,
+    namespace_lifecycle,
+    pod_lifecycle,
+    scheduler_down,
+)
+from kschedx.controllers.workload_lifecycle import next_rejected, refused, rejected_pods, state_of, unready_reason
 from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas, workload_of
 from kschedx.errors import (
     InputError,
@@ -28,28 +36,18 @@ from kschedx.errors import (
 from kschedx.explain.admission import has_siblings, security_warning, warned, without_pods
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
-from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes, require_nodes_and_pods
+from kschedx.explain.missing_kinds import cycle_of, require_nodes, require_nodes_and_pods
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note
 from kschedx.explain.ranking import on_its_node
 from kschedx.explain.root_causes import provisioning_reports
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored, unassigned
-from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
-from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, written_from
-from kschedx.inquiry.pod_lifecycle import (
-    component_down,
-    controller_manager_down,
-    namespace_lifecycle,
-    pod_lifecycle,
-    scheduler_down,
-)
 from kschedx.inquiry.target import new_pod
-from kschedx.inquiry.workload_lifecycle import next_rejected, refused, rejected_pods, state_of, unready_reason
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
@@ -72,7 +70,6 @@ from kschedx.render.states import (
     WaitingForOrdinal,
     row_of,
 )
-from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -339,22 +336,6 @@ def _explained(
         autoscalers, said = autoscalers_of(subject.snapshot, autoscaling, scheduler)
         notes = (*notes, *said)
     return Explanation(cycle, scheduler, (*setup.notes, *notes), autoscalers=autoscalers, setup=setup)
-
-
-def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
-    """Return the pod's scheduling cycle. Raises `UndecidableError` if a kind that may not be listed could change the
-    result."""
-    cycle = decide(scheduler, pod, profile)
-    require_for_decision(cycle)
-    return cycle
-
-
-def decided(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
-    """Return the pod's scheduling cycle. Raises `UndecidableError` if anything could change the result."""
-    cycle = cycle_of(scheduler, pod, profile)
-    if cycle.outcome is Outcome.UNDECIDED:
-        raise UndecidableError(could_reject(cycle.unevaluated))
-    return cycle
 
 
 def is_of_another(subject: Subject, setup: Setup) -> bool:

@@ -19,6 +19,7 @@ from kschedx.apiserver.admission import PodSecurity
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.apiserver.pod_security import PREFIX, Level, LevelVersion
 from kschedx.apiserver.security_context import KubeletFields, KubeletSpec, judged
+from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.admission import enforced
@@ -31,7 +32,6 @@ from kschedx.fixes.pod_security import ENFORCE, relabelled, secured
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.pod_lifecycle import is_ready
 from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.setup import Setup
@@ -27,7 +28,6 @@ from kschedx.inquiry.manifests import (
     written_from,
     written_from_custom_resource,
 )
-from kschedx.inquiry.workload_lifecycle import workload_lifecycle
 from kschedx.kube import custom_resources, kueue
 from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, ScaledObject
 from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod

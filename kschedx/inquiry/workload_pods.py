@@ -37,15 +37,15 @@ from kschedx.inquiry.explanation import Explanation, Replicas
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pending_pods import SharedFix, SharedFixes
 from kschedx.inquiry.pod import explain
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.what_if import simulate
 from kschedx.kube.custom_resources import PodCount
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import kind_and_group
 from kschedx.simulate.changes import Manifest
-from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
 

@@ -10,7 +10,6 @@ from kschedx.holding import model
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kueue.amounts import displayed
 from kschedx.render.wording import Fact, count, listed
-from kschedx.render.words.pod import kueue_wait
 
 if TYPE_CHECKING:
     from kschedx.kueue.verdict import Verdict
@@ -81,7 +80,7 @@ def held_by_kueue(kueue: model.Kueue, place: str = "") -> str:
         case model.WorkloadState.STOPPED:
             return f"is gated by Kueue: {where} is stopped, or the Workload is not active"
         case model.WorkloadState.WAITING:
-            waits = "waits for quota in Kueue" if kueue.decision is None else kueue_wait(kueue.decision)
+            waits = "waits for quota in Kueue" if kueue.decision is None else kueue.decision.state_text
             return f"{waits} ({where}{place})"
         case model.WorkloadState.CHECKING:
             return f"has quota reserved in Kueue ({where}) and waits for {_checks(kueue)}"

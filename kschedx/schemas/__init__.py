@@ -77,7 +77,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     "Simulation": ("kschedx simulate -o json", _of_record("schemas.commands.SimulationOutput")),
     "Fit": ("kschedx fit TARGET -o json", _of_record("inquiry.fit.FitDocument")),
     "FitList": ("kschedx fit FILE -o json, with several workloads", _of_record("schemas.commands.FitListDocument")),
-    "Survival": ("kschedx survive -o json", _of_record("simulate.survive.SurvivalDocument")),
+    "Survival": ("kschedx survive -o json", _of_record("inquiry.survive.SurvivalDocument")),
     "ScaleDown": ("kschedx scale-down -o json", _of_record("schemas.commands.ScaleDownOutput")),
     "Descheduling": (
         "kschedx deschedule --policy FILE -o json",

@@ -12,12 +12,13 @@ from msgspec import Struct
 
 from kschedx.controllers.disruption_budgets import is_ready
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
+from kschedx.controllers.pod_lifecycle import leaving
 from kschedx.controllers.workloads import Manifest, Workload, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
-from kschedx.inquiry.pod_lifecycle import leaving
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
@@ -46,6 +47,19 @@ class SimulationOptions(Struct, frozen=True, kw_only=True):
     """Whether a drain deletes pods instead of evicting them, so that no budget counts."""
     pod_selector: Selector | None = None
     """The pods that a drain evicts; None for all."""
+
+
+class KueueResult(Document, frozen=True):
+    """What Kueue does with its Workloads, each `namespace/name`."""
+
+    admitted: tuple[str, ...]
+    """In Kueue's order."""
+    evicted: Mapping[str, str]
+    """Workloads to Kueue's message."""
+    pending: Mapping[str, str]
+    """Workloads to Kueue's message; empty if Kueue writes none."""
+    refused: Mapping[str, str]
+    """Admitted Workloads to why the API server refuses their pods."""
 
 
 class Mark(Struct, frozen=True, kw_only=True):

@@ -42,8 +42,8 @@ def test_as_many_other_feasible_nodes_have_other_normalized_scores() -> None:
     affinity = {
         "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": preferred}]}
     }
-    labels = ({}, {"disk": "ssd"}, {})
-    nodes = [node(name, labels=own, allocatable=small) for name, own in zip("abc", labels, strict=True)]
+    disks = {"a": "hdd", "b": "ssd", "c": "hdd"}
+    nodes = [node(name, labels={"disk": disk}, allocatable=small) for name, disk in disks.items()]
     pods = [pod("web", affinity=affinity, containers=requests), pod("old", on="c", containers=requests)]
     run = Run(scheduler_of(None, resolve(), Snapshot.from_objects([*nodes, *pods])))
     web, old = run.cluster.pods.rows["default/web"], run.cluster.pods.rows["default/old"]

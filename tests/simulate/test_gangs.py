@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import kschedx
+from kschedx.inquiry.simulation import Simulation
 from kschedx.render.simulation import decision_text
 from kschedx.schemas import check_document
-from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 from tests.command import kschedx as command

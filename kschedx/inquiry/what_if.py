@@ -12,17 +12,17 @@ from msgspec.structs import replace
 from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.progress import Phase, counted
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import Change, ChangeVerb
 from kschedx.simulate.goal import Goal, GoalResult, reach
-from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.simulate.simulation import KueueResult
+    from kschedx.simulate.simulator import KueueResult
 
 AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
 """Returns the pods of a cluster, `namespace/name`, that a question is about."""
