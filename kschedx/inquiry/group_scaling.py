@@ -28,7 +28,7 @@ from kschedx.autoscaler.remedies import (
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.autoscaler.status import AutoscalerStatus, Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
-from kschedx.findings import InsufficientResource
+from kschedx.findings import InsufficientResource, NodeUnschedulable, UntoleratedTaint
 from kschedx.fixes import pod_edits
 from kschedx.fixes.node_requirements import labels_for, required_terms
 from kschedx.framework.config import Profile
@@ -217,18 +217,16 @@ def _of_higher_priority(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial]:
 
 def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iterator[_Trial]:
     """Yield trials for the only plugin that rejects the pod on the group's template."""
-    (status,) = group.rejections
+    findings = group.rejections[0].findings
     template = group.template
     assert template is not None, "a plugin that rejects the pod has evaluated a template"
-    match status.plugin:
-        case "TaintToleration":
+    match findings[:1]:
+        case (UntoleratedTaint(),):
             taints = tuple(_untolerated(template.node.spec.taints, pod))
             yield _Trial(step=tolerate(taints), pod=pod_edits.tolerating(pod, taints))
-        case "NodeResourcesFit":
-            short = [item for item in status.findings if isinstance(item, InsufficientResource)]
-            if len(short) < len(status.findings) or any(
-                shortage.free * LEAST_SHARE < shortage.requested for shortage in short
-            ):
+        case (InsufficientResource(),):
+            short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
+            if len(short) < len(findings) or any(item.free * LEAST_SHARE < item.requested for item in short):
                 return
             options = request_options(autoscaler.release)
             amounts = []
@@ -239,7 +237,7 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
                 amounts.append((finding.resource, amount))
             if changed is not None:
                 yield _Trial(step=request_at_most(amounts), pod=changed)
-        case "NodeUnschedulable" if template.source != "template":
+        case (NodeUnschedulable(),) if template.source != "template":
             name = template.source.removeprefix("node/")
             row = autoscaler.snapshot.cluster.index[name]
             node = autoscaler.snapshot.cluster.nodes[row]
