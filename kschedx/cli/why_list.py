@@ -405,7 +405,8 @@ class ManyPods(Struct, dict=True):
 def _alike(item: Item, story: PodAnswer) -> PodAnswer:
     """Return the answer about an identical pod as the answer about this one, on its own node."""
     own = {name: getattr(item, name) for name in ("pod", "owner", "priority", "command")}
-    return replace(story, **own, nodes=(item.node,) if item.node else story.nodes, message=item.message or story.message)
+    nodes, message = (item.node,) if item.node else story.nodes, item.message or story.message
+    return replace(story, **own, nodes=nodes, message=message)
 
 
 # `kschedx why` for several pods and workloads that are named or in files.
@@ -789,7 +790,6 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     verdicts = list(counted(results(look, queued, processors()), Phase.DECIDING, len(queued), "pods"))
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
-
         return node_lines(answer, verdicts, width=width, wide=wide)
 
     report = Report(
