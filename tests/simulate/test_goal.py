@@ -119,7 +119,7 @@ def fewest_evictions(free: list[int], pods: list[tuple[int, int]], asked_cpu: in
     return None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples, deadline=None)
 @given(st.integers(0, 10**6))
 def test_no_smaller_set_of_evictions_would_do(seed: int) -> None:
     dice = random.Random(seed)
@@ -143,7 +143,7 @@ def test_no_smaller_set_of_evictions_would_do(seed: int) -> None:
         assert len(goal.moves) >= 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples, deadline=None)
 @given(st.integers(0, 10**6))
 def test_budgets_hold_and_everyone_is_placed(seed: int) -> None:
     dice = random.Random(seed)

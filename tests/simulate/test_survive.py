@@ -237,7 +237,7 @@ def shops(dice: random.Random, *, with_budgets: bool) -> list[Manifest]:
     return objects
 
 
-laws = settings(max_examples=40, deadline=None)
+laws = settings(max_examples=settings().max_examples // 2, deadline=None)
 seeds = given(st.integers(0, 10**6))
 
 
