@@ -307,6 +307,7 @@ NOTES = (
     "admission",
     "cycle_notes",
     "events",
+    "hardware",
     "missing_kinds",
     "notes",
     "profile_changes",

@@ -93,8 +93,8 @@ def _of_groups(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _by_cause(diagnosis: Diagnosis) -> list[list[NodeGroup]]:
-    """Return groups by cause, most common first. Cordoned nodes come last, because they explain least, above all during
-    a drain."""
+    """Return groups by cause, most common first. Nodes of the control plane and cordoned nodes come last, because they
+    explain least: pods are not meant for them."""
     groups: dict[tuple[str, object], list[NodeGroup]] = {}
     for group in diagnosis.groups:
         if (finding := _main(group)) is not None:
@@ -102,10 +102,11 @@ def _by_cause(diagnosis: Diagnosis) -> list[list[NodeGroup]]:
     return sorted(groups.values(), key=_rank)
 
 
-def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, bool, int]:
+def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, bool, bool, int]:
     finding = _main(groups[0])
     number = sum(group.count for group in groups)
-    return isinstance(finding, NodeUnschedulable), not _offered_nowhere(finding), -number
+    is_of_role = isinstance(finding, UntoleratedTaint) and finding.is_of_role
+    return isinstance(finding, NodeUnschedulable), is_of_role, not _offered_nowhere(finding), -number
 
 
 def _offered_nowhere(finding: Finding | None) -> bool:
@@ -239,7 +240,7 @@ def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
     """Return which resource tainted nodes also lack, so that a toleration alone would not help. Empty for a role's
     taint, which pods should not tolerate."""
     taint = _main(groups[0])
-    if isinstance(taint, UntoleratedTaint) and taint.key.startswith("node-role.kubernetes.io/"):
+    if isinstance(taint, UntoleratedTaint) and taint.is_of_role:
         return ""
     lacking = [
         next((finding for finding in group.exemplar.findings if isinstance(finding, InsufficientResource)), None)
