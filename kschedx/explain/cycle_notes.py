@@ -535,7 +535,7 @@ def _of_platform(cycle: Cycle) -> Iterator[Note]:
         actual = nodes.nodes[row].metadata.labels.get(OS_LABEL, os.name if os else "")
         if os is not None and actual != os.name:
             runs = f"{nodes.names[row]} runs {actual}, and spec.os names {os.name}"
-            text = f"{runs}: its kubelet rejects the pod; kube-scheduler reads node labels only"
+            text = f"{runs}: its kubelet rejects the pod, which has to select {OS_LABEL}={os.name}"
             yield note("other-operating-system", text, node=nodes.names[row], wanted=os.name, actual=actual)
     if cycle.feasible is not None and cycle.nodes is not None and len(cycle.choice):
         column = nodes.label(ARCH_LABEL)

@@ -394,6 +394,16 @@ def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[Selec
             yield SelectorOfNamespace(text=text, namespace=namespace, annotation=annotation)
 
 
+def _of_runtime_class(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
+    """Yield the RuntimeClass that adds an unmet selector to its pods."""
+    name = cycle.pod.spec.runtime_class_name or ""
+    known = cycle.snapshot.runtime_classes.get(name)
+    selector = known.scheduling.node_selector if known is not None and known.scheduling is not None else {}
+    unmet = {item.key for term in finding.terms for item in term.requirements if not item.matched}
+    for key in selector.keys() & unmet:
+        yield RootCause(text=f"RuntimeClass {name} selects nodes with its runtime: {key}={selector[key]}")
+
+
 def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, RecordedEvent | None]]:
     """Yield the claims of a pod without a volume, each with its event, unless that belongs to an earlier claim with the
     same name."""
@@ -430,6 +440,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             yield from _never_preempts(diagnosis)
         case NodeAffinityMismatch():
             yield from _of_namespace(cycle, finding)
+            yield from _of_runtime_class(cycle, finding)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
         case ClaimUnbound():
