@@ -301,7 +301,7 @@ def _about(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:
                 skipped=result.skipped,
                 detail=detail,
                 template=result.template,
-                is_unknown=result.template is None and result.group.is_healthy and not result.group.is_backed_off,
+                is_unknown=result.is_unknown,
                 unregistered=status.long_unregistered,
             )
         )

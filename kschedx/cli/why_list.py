@@ -33,6 +33,7 @@ from kschedx.explain.causes import (
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.missing_kinds import depends_on_unread
+from kschedx.explain.root_causes import root_causes
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import stored
 from kschedx.framework.cycle import Outcome
@@ -189,6 +190,7 @@ class ManyPods(Struct, dict=True):
             diagnosis = Diagnosis(explanation.cycle)
             reasons = decisive(diagnosis)
             headlines = tuple(dict.fromkeys(map(shared_headline, main_findings(diagnosis))))
+            headlines = headlines or tuple(cause.text for cause in root_causes(diagnosis)[:1])
             answer = replace(
                 answer,
                 cause=cause_of(diagnosis),

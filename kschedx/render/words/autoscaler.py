@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kschedx.karpenter.cluster import PoolVerdict
 
 MOST_NAMES = 3
+_UNKNOWN_TEMPLATE = "its template is not in the cluster"
 Verdict = TypeVar("Verdict")
 
 
@@ -123,7 +124,7 @@ def _clauses(group: GroupVerdict) -> Iterator[str]:
     elif group.detail:
         yield f"✗ {BACKED_OFF} ({group.detail})"
     if group.template is None:
-        yield "its template is not in the cluster (give it with --node-groups FILE)"
+        yield f"{_UNKNOWN_TEMPLATE} (give it with --node-groups FILE)"
     for status in group.rejections:
         phrases = [headline(finding) for finding in status.findings] or list(status.reasons) or ["rejects it"]
         yield f"✗ {status.plugin}: {', '.join(phrases)}"
@@ -290,7 +291,8 @@ def _refusal(answer: LoopResult, pod: PodResult) -> str:
     said: dict[str, list[str]] = {}
     for group in answer.groups:
         verdict = pod.verdicts.get(group.group.name)
-        for reason in group.skipped or (verdict.reasons if verdict is not None else ()):
+        skipped = (_UNKNOWN_TEMPLATE,) if group.is_unknown and group.skipped == (NOT_READY,) else group.skipped
+        for reason in skipped or (verdict.reasons if verdict is not None else ()):
             said.setdefault(reason, []).append(group.group.name)
     if not said:
         return ", ".join(part.partition(" ")[2] if part[:1].isdigit() else part for part in pod.parts)

@@ -66,6 +66,8 @@ def shared_headline(finding: Finding) -> str:
     """Return a headline that is true for each of several pods with the same cause."""
     if isinstance(finding, InsufficientDevices) and finding.shortages:
         return of_class(finding.shortages[0])
+    if isinstance(finding, VolumeNodeAffinityMismatch):
+        return f"volume {finding.persistent_volume}{_place(finding)} is not accessible"
     return describe(finding).headline
 
 
@@ -188,10 +190,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case ExistingAntiAffinityConflict():
             return f"the anti-affinity of {_repelling(groups)} excludes {nodes}"
         case VolumeNodeAffinityMismatch():
-            required = finding.terms[0].requirements if finding.terms else ()
-            unmet = [requirement for requirement in required if not requirement.matched]
-            where = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
-            return f"volume {finding.persistent_volume}{where} is not accessible from {nodes}"
+            return f"volume {finding.persistent_volume}{_place(finding)} is not accessible from {nodes}"
         case VolumeLimitExceeded():
             return f"{nodes} cannot attach more volumes of {finding.driver}"
         case NoMatchingVolume():
@@ -210,6 +209,13 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case _:
             words = describe(finding)
             return f"{nodes}: {words.headline if number == 1 else words.shared or words.headline}"
+
+
+def _place(finding: VolumeNodeAffinityMismatch) -> str:
+    """Return where the volume is: ` (zone eu-1c)`."""
+    required = finding.terms[0].requirements if finding.terms else ()
+    unmet = [requirement for requirement in required if not requirement.matched]
+    return f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
 
 
 def _affinity(finding: NodeAffinityMismatch) -> str:
