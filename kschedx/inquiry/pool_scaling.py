@@ -321,8 +321,8 @@ def _raised(verdict: PoolVerdict, rejection: LimitReached, nodes: int = 1) -> It
 
 
 def _rounded_up(resource: str, nano: int, format_: Format) -> Amount:
-    """Return an amount that people write: memory in whole Gi."""
-    unit = 2**30 * 10**9 if Unit.of(resource) is Unit.BYTE else 1
+    """Return an amount that people write: memory in whole Gi, and whole processors."""
+    unit = (2**30 if Unit.of(resource) is Unit.BYTE else 1) * 10**9
     return Amount(-(-nano // unit) * unit, format_)
 
 
