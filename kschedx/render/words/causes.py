@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kschedx.explain.diagnosis import Diagnosis, OfferedNowhere, UnwellNodes
 from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon
+from kschedx.explain.root_causes import root_causes
 from kschedx.findings import (
     ClaimInUse,
     ExistingAntiAffinityConflict,
@@ -62,8 +63,14 @@ def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
     yield from (finding for groups in _by_cause(diagnosis) if (finding := _main(groups[0])) is not None)
 
 
-def shared_headline(finding: Finding) -> str:
-    """Return a headline that is true for each of several pods with the same cause."""
+def shared_headlines(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Return headlines that are true for each of several pods with the same cause, or what lies behind a rejection
+    without findings."""
+    shared = dict.fromkeys(map(_shared_headline, main_findings(diagnosis)))
+    return tuple(shared) or tuple(cause.text for cause in root_causes(diagnosis)[:1])
+
+
+def _shared_headline(finding: Finding) -> str:
     if isinstance(finding, InsufficientDevices) and finding.shortages:
         return of_class(finding.shortages[0])
     if isinstance(finding, VolumeNodeAffinityMismatch):
