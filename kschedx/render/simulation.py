@@ -107,7 +107,9 @@ def rollout_text(rollout: Rollout) -> str:
     if rollout.refusal:
         waits = f"the API server refuses the next pod: {rollout.refusal}"
     elif not rollout.waiting:
-        waits = "a pod is not ready; delete it first"
+        waits = "a pod is not ready"
+        if isinstance(rollout.strategy, StatefulSetUpdate):  # which replaces a pod only once it is ready
+            waits = f"{waits}; delete it first"
     replaced = f"{rollout.replaced:,} of {count(rollout.old, 'pod')} replaced"
     return f"rollout of {name} stalls: {replaced}, {waits} ({strategy_text(rollout.strategy)})"
 
