@@ -49,7 +49,7 @@ from kschedx.kube.types import Pod
 from kschedx.kube.workloads import SHORT_NAMES
 from kschedx.progress import Phase, counted
 from kschedx.render.fixes import group_fix, mended_fix
-from kschedx.render.holding import gang_text, held_by_kueue, scheduler_report
+from kschedx.render.holding import gang_cause, held_by_kueue, scheduler_report
 from kschedx.render.lifecycle import causes
 from kschedx.render.pending import PodAnswers, evicted_note, pending_lines, wanted_labels
 from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
@@ -223,7 +223,7 @@ class ManyPods(Struct, dict=True):
         named = group.name if group is not None else explanation.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
         headline = f"fits alone, but not with its group {named}"
         if group is not None and group.lacks_room:
-            headline = gang_text(group).removeprefix("is unschedulable: ")
+            headline = gang_cause(group)
         message = item.waits or (explanation.message if group is None else group.message)
         undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, taken=None, message=message)
         undecided = replace(undecided, state="WaitingForGang")

@@ -42,14 +42,19 @@ def holder_text(holding: Holding, key: str) -> str:
 
 def gang_text(group: GangStatus) -> str:
     """Return the outcome of a pod that fits alone, in a group that lacks room."""
+    return f"is unschedulable{' ' if group.preempted else ': '}{gang_cause(group)}"
+
+
+def gang_cause(group: GangStatus) -> str:
+    """Return why a pod that fits alone is unschedulable with its group."""
     if group.preempted:
         victims = count(len(group.preempted), "pod")
-        return f"is unschedulable until {victims} preempted for its group {group.name} {_are(group)} gone"
+        return f"until {victims} preempted for its group {group.name} {_are(group)} gone"
     placed = group.placed + (group.together or 0)
     room = f"room for {placed:,} of {max(group.min_count, 1):,} pods at once"
     if group.topology_key:
         room = f"room in no domain of {group.topology_key}" if group.domains else "no placement"
-    return f"is unschedulable: it fits alone, but its group {group.name} has {room}"
+    return f"it fits alone, but its group {group.name} has {room}"
 
 
 def _are(group: GangStatus) -> str:
