@@ -145,8 +145,9 @@ def why(
     )
     wanted.check(question)
     if not wanted.interactive:
-        is_one = len(names) == 1 and not wanted.files and not wanted.is_many
-        return _answer(question, wanted, interval, partial(question.read_to_decide, needs_nodes=not is_one))
+        is_about_cluster = len(names) == 1 or wanted.is_many
+        needs_nodes = bool(wanted.files) or not is_about_cluster
+        return _answer(question, wanted, interval, partial(question.read_to_decide, needs_nodes=needs_nodes))
     with needs("interactive"):
         from kschedx.cli.interactive import browse
     if question.snapshot and "-" not in question.snapshot:
@@ -195,8 +196,6 @@ def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []
     pods = _found(question, wanted, written, clusters, reached.namespace)
-    if not snapshot.cluster.nodes and not isinstance(pods[0], Pod):
-        raise without_nodes(snapshot)
     of_cluster = [pod for pod in pods if all(pod is not other for other in written)]
     queue = [*of_cluster, *written]
     if len(pods) > 1:

@@ -50,7 +50,7 @@ from kschedx.kube.workloads import SHORT_NAMES
 from kschedx.progress import Phase, counted
 from kschedx.render.fixes import group_fix, mended_fix
 from kschedx.render.holding import gang_cause, held_by_kueue, scheduler_report
-from kschedx.render.lifecycle import causes
+from kschedx.render.lifecycle import causes, own_event
 from kschedx.render.pending import PodAnswers, evicted_note, pending_lines, wanted_labels
 from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
 from kschedx.render.states import headline as headline_of_state
@@ -206,14 +206,14 @@ class ManyPods(Struct, dict=True):
         reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ").removeprefix("is ")
         why = next(causes(lifecycle), "")
         node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
-        is_open = explanation.overall is Outcome.UNDECIDED
+        event = own_event(lifecycle) if explanation.overall is Outcome.UNDECIDED else ""
         return replace(
             undecided,
             outcome=explanation.overall,
             nodes=(node,) if node else (),
-            message=reads if is_open else why,
+            message=f"{why}; the event: {event}" if why and event else event or why,
             cause=(explanation.state.name, reads),
-            headlines=() if is_open else (reads,),
+            headlines=(reads,),
             state=explanation.state.name,
         )
 
@@ -653,7 +653,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
         from kschedx.cli.interactive import show_undecided
 
         show_undecided(snapshot, rows)
-    waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
+    waits = not wanted.alone and bool(snapshot.cluster.nodes) and not {*snapshot.pods.pending}.isdisjoint(rows)
     autoscalers, unread = autoscalers_of(snapshot, question.autoscaling, setup.scheduler) if rows else ((), ())
     in_turn = QueueOutcome.of(snapshot, setup, autoscalers) if waits else None
     kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)

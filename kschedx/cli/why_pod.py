@@ -147,7 +147,13 @@ def why_one(
             untried = _before(inquiry, found, admit, queue)
             tried = partial(_tried, wanted.tries, setup=setup, pod=found, before=untried)
             explanation = inquiry.explain(found, tried, queue)
-        elif isinstance(found, Written) and found.is_daemon and wanted.is_plain and not inquiry.is_held(found):
+        elif (
+            isinstance(found, Written)
+            and found.is_daemon
+            and clusters.applied.cluster.nodes
+            and wanted.is_plain
+            and not inquiry.is_held(found)
+        ):
             subject = admit(clusters.applied)
             return _daemon_set(clusters, subject, setup, found, (found,) if wanted.alone else queue)
         elif isinstance(found, Written) and found.is_daemon and wanted.is_about_node and not inquiry.is_stopped(found):

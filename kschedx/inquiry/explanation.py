@@ -528,6 +528,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
 
         def test(fix: FoundFix) -> TrialOutcome:
+            outcome = tried(fix)
+            return outcome if self.covering is None else replace(outcome, left=0)  # tried for all pods then
+
+        def tried(fix: FoundFix) -> TrialOutcome:
             alone, whole = (Fix.of(fix, owner, pod, is_stored=stored).apply for stored in (False, is_stored))
             if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused workload creates no pods
                 outcome = trial.outcome(fix.steps, alone)

@@ -142,7 +142,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._recreated()
             case NotObserved(kind=kind, message=""):
                 known = "kube-controller-manager" if kind in SCALED else f"the controller of {kind}"
-                yield Fix.untried(f"see whether {known} runs, unless the {kind} was created just now")
+                done = "changed" if lifecycle.generations else "created"
+                yield Fix.untried(f"see whether {known} runs, unless the {kind} was {done} just now")
             case StillActive(pod="", message=message) if message:
                 yield from self._refused(message)
             case StillActive(job=job, pod=key):

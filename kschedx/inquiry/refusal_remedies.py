@@ -576,18 +576,16 @@ def made_fix(
     commands: tuple[str, ...] = (),
     apply: tuple[Change, ...] = (),
 ) -> Fix:
-    fits = then is not None and then.alone is Outcome.SCHEDULED
-    if not fits and then is not None and then.message:
+    fix = Fix.untried(title, changes, commands=commands)
+    if apply:
+        fix = replace(fix, apply=apply)
+    if then is None:  # nothing shows where the pod would go
+        return fix
+    if then.alone is Outcome.SCHEDULED:
+        return replace(fix, certainty=FixCertainty.VERIFIED, feasible_nodes=then.chosen_nodes)
+    if then.message:
         title = f"{title}; the pod is unschedulable then: {then.message}"
-    return Fix(
-        title=title,
-        certainty=FixCertainty.VERIFIED if fits else FixCertainty.PARTIAL,
-        changes=changes,
-        feasible_nodes=then.chosen_nodes if fits and then is not None else (),
-        steps=(),
-        commands=commands,
-        apply=apply or changes,
-    )
+    return replace(fix, title=title, certainty=FixCertainty.PARTIAL)
 
 
 def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:

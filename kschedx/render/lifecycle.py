@@ -107,12 +107,12 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
         roots=tuple(causes(lifecycle)),
         facts=tuple(holding_facts(explanation.holding, explanation.cycle)) if is_queued else (),
         fixes=fix_views(explanation) if with_fixes else (),
-        event=_event(lifecycle),
+        event=own_event(lifecycle),
         notes=(*texts, *_lifecycle_notes(lifecycle)),
     )
 
 
-def _event(lifecycle: Lifecycle) -> str:
+def own_event(lifecycle: Lifecycle) -> str:
     """Return the cluster's own message, whole, so that a search finds it."""
     match lifecycle:
         case WaitingForKubelet(event=event):
@@ -156,8 +156,9 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield "Kueue sets spec.suspend to false when it admits the Workload"
             else:
                 yield f"a suspended {kind} creates no {'Jobs' if kind == 'CronJob' else 'pods'}"
-        case Paused():
-            yield "a paused Deployment creates no ReplicaSet for its pod template"
+        case Paused(updated=updated):
+            deletes = "replaces no pods of the previous template"
+            yield f"a paused Deployment {deletes if updated else 'creates no ReplicaSet for its pod template'}"
         case Refused(message=message, source=source, hint=hint):
             yield message
             if source or hint:
@@ -246,7 +247,8 @@ def _order(waiting: WaitingForOrdinal) -> Iterator[str]:
 
 def _open_pods(lifecycle: UnknownPods | PodsLeftOut | NotObserved | NotRead) -> Iterator[str]:
     if isinstance(lifecycle, NotObserved):
-        yield lifecycle.message or f"its status is empty: the controller of {lifecycle.kind} has not run since"
+        empty = f"its status is empty: the controller of {lifecycle.kind} has not run since"
+        yield lifecycle.message or lifecycle.generations or empty
     elif isinstance(lifecycle, NotRead):
         yield from filter(None, (lifecycle.because, lifecycle.command))
     elif isinstance(lifecycle, PodsLeftOut):

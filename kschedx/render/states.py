@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, to_builtins
 
 from kschedx.kube.documents import Json
 from kschedx.kube.kueue import MULTIKUEUE
-from kschedx.render.wording import listed
+from kschedx.render.wording import count, listed
 
 if TYPE_CHECKING:
     from kschedx.framework.cycle import Outcome
@@ -176,9 +176,14 @@ class Paused(Facts, frozen=True, kw_only=True):
     kind: str
     has_pods: bool
     """Whether pods of an earlier template exist."""
+    updated: int = 0
+    """Pods of the present template, in a rollout that is paused."""
+    wanted: int = 0
 
     @property
     def effect(self) -> str:
+        if self.updated:
+            return f"its rollout stops with {self.updated:,} of {count(self.wanted, 'pod')} updated"
         return "its changed pod template is not rolled out" if self.has_pods else "it has no ReplicaSet yet"
 
 
@@ -402,9 +407,18 @@ class NotObserved(Facts, frozen=True, kw_only=True):
     kind: str
     message: str = ""
     """Why, as its status reports it; empty if it reports nothing."""
+    generations: str = ""
+    """`metadata.generation is 3, status.observedGeneration 2`, if the status is that of an earlier manifest."""
+    has_pods: bool = False
+
+    @property
+    def effect(self) -> str:
+        return "gets no other pods" if self.has_pods else "has no pods"
 
     @property
     def why(self) -> str:
+        if self.generations:
+            return "its controller has not observed its newest change"
         return "its controller reports a problem" if self.message else "no controller has observed it"
 
 
@@ -684,7 +698,7 @@ STATES: tuple[StateRow, ...] = (
         PodsLeftOut(subject=_DEPLOYMENT, pods=3),
     ),
     _row(
-        _NOT, "without pods", "{s.subject} has no pods: {s.why}",
+        _NOT, "without pods", "{s.subject} {s.effect}: {s.why}",
         NotObserved(subject=_DEPLOYMENT, kind="Deployment"),
     ),
     _row(
