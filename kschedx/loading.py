@@ -210,7 +210,8 @@ def _refused(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]
     pods."""
     if ignore_orphans is None:
         stamps = snapshot.pods.creation_timestamps
-        return tuple(row for row in snapshot.orphans if not stamps[row])
+        leaving = snapshot.pods.deletion_timestamps
+        return tuple(row for row in snapshot.orphans if not (stamps[row] or leaving[row]))
     return () if ignore_orphans else snapshot.orphans
 
 

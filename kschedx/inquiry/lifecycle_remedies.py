@@ -27,7 +27,7 @@ from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.pod_lifecycle import is_node_lost, is_ready, pod_lifecycle
+from kschedx.inquiry.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready, pod_lifecycle
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, merged_fields, set_field
 from kschedx.inquiry.workload_lifecycle import replica_sets_of
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
@@ -368,15 +368,20 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return self._tried(title, (self._maker_change([*merged_fields("/spec", spec)]),), commands=(command,))
 
     def _lost(self, node: str) -> Iterator[tuple[str, Change, str]]:
-        """Yield the two fixes for a pod on a lost node: title, change, and command."""
+        """Yield the fixes for a pod on a lost node: title, change, and command. A node that is gone cannot be
+        tainted."""
         metadata = self.pod.metadata
         target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
         taint = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
+        is_there = node in self.snapshot.cluster.index
+        gone = f"if node {node} is gone for good" if is_there else f"since node {node} is gone"
         yield (
-            f"force the deletion of {metadata.name} if node {node} is gone for good",
+            f"force the deletion of {metadata.name} {gone}",
             Change(target=target, delete=True),
             shell_command("kubectl delete pod {} -n {} --force --grace-period=0", metadata.name, metadata.namespace),
         )
+        if not is_there:
+            return
         yield (
             f"taint node {node} out of service, if it is shut down",
             Change(
@@ -466,15 +471,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _attached_elsewhere(self) -> Iterator[Fix | None]:
         """Yield fixes for a volume that is attached to the node of another pod with the same claim."""
-        pods, claims = self.snapshot.pods, own_claims(self.pod).keys()
-        rows = [
-            row
-            for row in range(len(pods))
-            if pods.node_names[row] not in ("", self.pod.spec.node_name)
-            and pods.namespaces[row] == self.pod.metadata.namespace
-            and claims & own_claims(pods[row]).keys()
-        ]
-        for holder in (pods[row] for row in rows):
+        rows = holders_elsewhere(self.snapshot, self.pod)
+        for holder in (self.snapshot.pods[row] for row in rows):
             node = holder.spec.node_name
             if is_node_lost(self.snapshot, node):
                 ways = reversed([*replace(self, pod=holder)._lost(node)])  # the taint detaches the volume as well
@@ -487,7 +485,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 title = f"delete {holder.key} on {node}, which uses the volume"
                 yield Fix.untried(title, commands=(delete_pod(holder.key),))
         if not rows:
-            yield self._stale_attachment(claims)
+            yield self._stale_attachment(own_claims(self.pod))
 
     def _recreate_strategy(self, holder: Pod) -> Fix | None:
         """Return the fix for a Deployment whose old pod keeps the volume attached to its node."""

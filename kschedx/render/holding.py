@@ -409,8 +409,10 @@ def _group(group: GangStatus) -> Iterator[Fact]:
     room = () if group.together is None or not is_complete else (f"room for {group.together:,} more at once{where}",)
     yield Fact(label="group", items=(text, *room))
     if not group.is_heeded:
-        gates = "GenericWorkload and, up to Kubernetes 1.36, GangScheduling"
-        yield Fact(label="", items=(f"ignored unless these gates are on: {gates}; each pod is scheduled alone",))
+        needed = "these gates are on: GenericWorkload and, up to Kubernetes 1.36, GangScheduling"
+        if group.plugin != "GangScheduling":
+            needed = f"the scheduler's configuration (--config) enables plugin {group.plugin}"
+        yield Fact(label="", items=(f"ignored unless {needed}; each pod is scheduled alone",))
     # members that lack something come first
     shown = sorted(group.waiting, key=lambda member: bool(member.node) or not (member.reasons or member.gates))
     for member in shown[:MOST_MEMBERS]:

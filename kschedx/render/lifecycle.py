@@ -240,7 +240,7 @@ def _order(waiting: WaitingForOrdinal) -> Iterator[str]:
     where, before = f" on {waiting.node}" if waiting.node else "", waiting.predecessor
     yield f"podManagementPolicy OrderedReady: a pod is created after {before}{where} is ready"
     if waiting.is_node_lost:
-        yield f"the kubelet of node {waiting.node} does not answer, so nothing confirms that {before} has stopped"
+        yield f"no kubelet answers for node {waiting.node}, so nothing confirms that {before} has stopped"
     if waiting.container:
         yield f"{before}: {waiting.container}"
 
@@ -294,7 +294,7 @@ def _start(pod: WaitingForKubelet) -> Iterator[str]:
 def _deletion(pod: BeingDeleted) -> Iterator[str]:
     """Yield what blocks the deletion of a pod or workload."""
     if pod.node and pod.is_node_lost:
-        yield f"the kubelet of node {pod.node} does not answer, so the deletion is not confirmed"
+        yield f"no kubelet answers for node {pod.node}, so the deletion is not confirmed"
     if DEPENDENTS_FIRST in pod.finalizers:
         yield f"finalizer {DEPENDENTS_FIRST}: what it owns is deleted first"
     others = [finalizer for finalizer in pod.finalizers if finalizer != DEPENDENTS_FIRST]
