@@ -18,7 +18,7 @@ from kschedx.fixes.trial import Candidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.types import UNREACHABLE, Node, OwnerReference, Pod, PriorityClass
+from kschedx.kube.types import OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, Pod, PriorityClass
 from kschedx.kube.workloads import pinned_to
 from kschedx.simulate.moves import SYSTEM_CRITICAL, MoveSearch, Place, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot
@@ -91,16 +91,12 @@ def awaiting(rows: Sequence[int], snapshot: Snapshot, *, node: str = "") -> s.Aw
         finalizer
         for row in rows
         for finalizer in pods.finalizers.get(pods.key(row), ())
-        if finalizer not in _OF_KUBERNETES
+        if finalizer not in OWN_FINALIZERS
     )
     finalizers = tuple(dict.fromkeys(held))
     return s.AwaitTermination(
         victims=_victims_of(rows, snapshot), node=node, lost_node=lost_node, finalizers=finalizers
     )
-
-
-_OF_KUBERNETES = frozenset({"batch.kubernetes.io/job-tracking", "foregroundDeletion", "orphan"})
-"""Finalizers that kube-controller-manager removes once a pod has terminated."""
 
 
 def _is_lost(node: Node) -> bool:
