@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.security_context import KubeletFields
+from kschedx.controllers.replicas import admit_pods
 from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas, workload_of
 from kschedx.errors import (
     InputError,
@@ -25,7 +26,7 @@ from kschedx.errors import (
     UndecidableError,
     nearest,
 )
-from kschedx.explain.admission import has_siblings, security_warning, warned, without_pods
+from kschedx.explain.admission import Ledger, has_siblings, security_warning, warned, without_pods
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
 from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes, require_nodes_and_pods
@@ -54,7 +55,7 @@ from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.kube.types import ObjectMeta, Pod, ReplicasControllerSpec
 from kschedx.render.states import (
     ComponentDown,
     Contradicted,
@@ -244,6 +245,12 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             return stopped
         except (NotAdmittedError, NotReadError) as error:
             return self.refused(error)
+
+    def over_quota(self) -> Explanation | None:
+        """Return the answer about a workload whose next pod a ResourceQuota refuses; None if it is admitted."""
+        subject, known = self.found.admitted(self.snapshot, self.setup), self.before.storage.claims
+        pods = admit_pods(subject.snapshot, Ledger(self.before, self.setup.release), [subject.pod], known)
+        return self.refused(NotAdmittedError(pods.refusal)) if pods.refused else None
 
     def refused(self, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
         """Return the answer about a pod that the API server refuses, that its controller could not create, or whose
@@ -531,6 +538,10 @@ class _Owned(Struct):
     metadata: ObjectMeta = ObjectMeta()
 
 
+class _Sized(_Owned):
+    spec: ReplicasControllerSpec = ReplicasControllerSpec()
+
+
 def workloads_without_pods(
     snapshot: Snapshot,
     setup: Setup,
@@ -544,7 +555,7 @@ def workloads_without_pods(
     asked: set[tuple[str, str, str]] = set()
     is_marked = (_STUCK_OR_QUEUED if queued else _STUCK).search
     events = {(unmade.kind, unmade.namespace, unmade.name) for unmade in without_pods(snapshot, within)}
-    events.update(_short_stateful_sets(snapshot))
+    events.update(short := {*_short_workloads(snapshot)})
     events.update(short_jobs := {*_short_jobs(snapshot)})
     events.update(rejected_pods(snapshot))
     if controller_manager_down(snapshot, "") is not None:
@@ -552,7 +563,7 @@ def workloads_without_pods(
     for key, raw in snapshot.workloads.items():
         if within not in (None, key[1]) or not (key in events or is_marked(raw)):
             continue
-        manifest: dict[str, object] = msgspec.json.decode(raw)
+        is_short, manifest = key in short, msgspec.json.decode(raw, type=dict[str, object])
         owner = decode(raw, _Owned).metadata.controller
         above = key if owner is None or owner.kind == "CronJob" else (owner.kind, key[1], owner.name)
         if above in snapshot.workloads:
@@ -568,6 +579,8 @@ def workloads_without_pods(
             explanation = decision.answer()
             if explanation is None and key in short_jobs:
                 explanation = decision.refused(NotAdmittedError(snapshot.failed_creates[key].message))
+            elif explanation is None and is_short:
+                explanation = decision.over_quota()
         except KschedxError:
             continue
         state = None if explanation is None else explanation.lifecycle
@@ -577,19 +590,25 @@ def workloads_without_pods(
             yield written_pod, explanation
 
 
-def _short_stateful_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
-    """Yield the StatefulSets with some of their pods, but fewer than requested."""
+def _short_workloads(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    """Yield the workloads with fewer pods than requested, and the Deployments without a ReplicaSet."""
     pods = snapshot.pods
-    mine = pods.owners.where(lambda owners: any(owner.controller and owner.kind == "StatefulSet" for owner in owners))
-    mine &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
-    rows = mine.nonzero()[0].tolist()
-    owners = ((row, owner.name) for row in rows for owner in pods.owners[row] if owner.controller)
-    counts = Counter((pods.namespaces[row], name) for row, name in owners)
-    for (namespace, name), number in counts.items():
-        key = "StatefulSet", namespace, name
-        raw = snapshot.workloads.get(key)
-        if raw is not None and number < wanted_replicas(msgspec.json.decode(raw, type=dict[str, object])):
+    is_active = ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    is_active &= pods.owners.where(lambda owners: any(owner.controller for owner in owners))
+    rows = is_active.nonzero()[0].tolist()
+    owners = ((row, owner) for row in rows for owner in pods.owners[row] if owner.controller)
+    counts = Counter((owner.kind, pods.namespaces[row], owner.name) for row, owner in owners)
+    deployments = {key for key in snapshot.workloads if key[0] == "Deployment"}
+    for key, raw in snapshot.workloads.items():
+        if key[0] not in ("ReplicaSet", "StatefulSet", "ReplicationController"):
+            continue
+        sized = msgspec.json.decode(raw, type=_Sized)
+        owner = sized.metadata.controller
+        if owner is not None:
+            deployments.discard((owner.kind, key[1], owner.name))
+        if counts[key] < (1 if sized.spec.replicas is None else sized.spec.replicas):
             yield key
+    yield from deployments
 
 
 def _short_jobs(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
