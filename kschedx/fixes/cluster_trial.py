@@ -261,8 +261,8 @@ class ClusterTrial:
         is_placed = row is not None and not self._patches(sent) and bool(pods.node[row] >= 0)
         if not is_placed and members:  # another pod of the workload may come first
             waited = sum(bool(before.node[row] < 0) for row in its_own)
-            has_more = len(members) - pending > len(its_own) - waited
-            is_placed = pending < waited or (len(its_own) < len(self._own) and has_more)
+            has_more = len(its_own) < len(self._own) and len(members) - pending > len(its_own) - waited
+            is_placed = pending < waited + (self._pod.key not in before.rows) or has_more
         if any(isinstance(step, TakeOldFirst) for step in steps):
             is_placed = is_placed and (rollout is None or not rollout.stalls)
         gone = np.flatnonzero((before.node >= 0) & (pods.node[: len(before)] < 0))
