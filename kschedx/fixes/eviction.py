@@ -8,6 +8,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
+from kschedx.controllers.workloads import current_replica_set_of, name_of
 from kschedx.errors import UndecidableError
 from kschedx.findings import HostPortConflict
 from kschedx.fixes import steps as s
@@ -313,6 +314,9 @@ def taking_old_first(situation: Situation) -> Iterator[tuple[s.Step, ...]]:
     if owner is None or owner.kind != "Deployment" or not _surges(owner, "strategy"):
         return
     own = pod.metadata.controller
+    current = current_replica_set_of(snapshot, owner.manifest)
+    if current is not None and own is not None and name_of(current) != own.name:
+        return  # the pod itself is an old one
     old = list(_old_pods(snapshot, owner, pod.metadata.namespace, own.name if own else ""))
     if unavailable := [row for row in old if not _is_available(row, snapshot)]:
         repairs = tuple(_repairs(unavailable[0], snapshot))
