@@ -336,7 +336,7 @@ class ManyPods(Struct, dict=True):
     def _fix_of(self, group: CauseGroup) -> Fix | None:
         """Return a fix of the first pod of a group, with its certainty and the number of pods that it helps; None if
         none is known."""
-        if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
+        if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED) and not group.first.state:
             return None
         if self.shared_fix is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
             shared = self.shared_fix([answer.pod for answer in group.answers])

@@ -40,6 +40,7 @@ from kschedx.kube.quantity import value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import OUT_OF_SERVICE, Pod
+from kschedx.kube.workloads import is_foreign
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
@@ -236,9 +237,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return Change(target=target, delete=True)
 
     def _scaled(self, field: str) -> Fix | None:
-        if self.maker is None:
+        if self.maker is None or not field.startswith("spec."):
             return None
         name = field.rpartition(".")[2]
+        if is_foreign(self.maker):  # it may have no scale subresource
+            return self._of_maker("scale to 1 replica", {name: 1})
         kind = str(self.maker.get("kind")).lower()
         if name == "parallelism":
             return self._of_maker("set parallelism to 1", {"parallelism": 1})

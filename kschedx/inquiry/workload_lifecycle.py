@@ -141,7 +141,7 @@ def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> N
     """Return the state of a workload that an API server has stored and that lacks pods, if its controller has not yet
     written its status, or that of an earlier manifest alone."""
     metadata, status, spec = map_at(manifest, "metadata"), map_at(manifest, "status"), map_at(manifest, "spec")
-    is_stored = bool(metadata.get("uid") and metadata.get("creationTimestamp")) and "status" in manifest
+    is_stored = bool(metadata.get("uid")) and "status" in manifest
     is_stored &= (workload.kind, workload.namespace, workload.name) in snapshot.workloads  # not only in a file
     if not is_stored or workload.kind not in SCALED or True in (spec.get("suspend"), spec.get("paused")):
         return None
@@ -589,6 +589,10 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
             return Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
     if (ended := _ended(manifest)) is not None:
         return replace(ended, subject=workload.reference)
+    counts = [pod.count.number for pod in foreign_pods(manifest)]
+    if counts and not any(count != 0 for count in counts):
+        is_own = map_at(manifest, "spec").get("replicas") == 0
+        return ScaledToZero(subject=workload.reference, field="spec.replicas" if is_own else "its number of pods")
     if not _rows(snapshot, workload):
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
         if (failed := event or _failure(_conditions(manifest))) is not None:
@@ -596,7 +600,7 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
         unmet = (one.message for one in _conditions(manifest) if one.status == "False" and one.message)
         if message := next(unmet, ""):
             return NotObserved(subject=workload.reference, kind=workload.kind, message=message)
-    if custom_kind(*kind_and_group(manifest)) is not None and not foreign_pods(manifest):
+    if custom_kind(*kind_and_group(manifest)) is not None and not counts:
         return UnknownPods(subject=workload.reference, kind=workload.kind)
     return None
 

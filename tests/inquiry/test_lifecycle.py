@@ -109,6 +109,11 @@ BY_HAND: list[Manifest] = [
     ),
 ]
 OLD = workload("ReplicaSet", "web-0", metadata=owned("Deployment", "web"))
+ROLLOUT: Manifest = {
+    **workload("Deployment", replicas=0),
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Rollout",
+}
 UNOBSERVED: Manifest = {
     **workload("Deployment", replicas=2, metadata={"creationTimestamp": SINCE, "generation": 3}),
     "status": {"observedGeneration": 2, "replicas": 1},
@@ -221,6 +226,7 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     ("deploy/web", [TERMINATING, workload("Deployment")], "default/deploy/web gets no pods: namespace default is", 1),
     ("deploy/web", [workload("Deployment", replicas=0)], "default/deploy/web is scaled to zero: spec.replicas is 0", 0),
     ("sts/web", [workload("StatefulSet", replicas=0)], "default/sts/web is scaled to zero: spec.replicas is 0", 0),
+    ("rollout/web", [ROLLOUT], "default/rollout/web is scaled to zero: spec.replicas is 0", 0),
     ("job/web", [workload("Job", parallelism=0)], "default/job/web is scaled to zero: spec.parallelism is 0", 0),
     ("job/web", [workload("Job", suspend=True)], "default/job/web is suspended: spec.suspend is true", 1),
     ("cj/web", [workload("CronJob", suspend=True)], "default/cj/web is suspended: spec.suspend is true", 1),
