@@ -399,14 +399,20 @@ def deadline_exceeded(manifest: Manifest) -> str:
 
 def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | Paused | None:
     """Return the state of a Deployment whose rollout exceeded its progress deadline, is paused, or waits for new pods
-    while old ones run."""
-    if manifest.get("kind") != "Deployment":
+    while old ones run; and of a StatefulSet that waits for its new pods."""
+    if manifest.get("kind") not in ("Deployment", "StatefulSet"):
         return None
     message, workload, pods = deadline_exceeded(manifest), workload_of(manifest), snapshot.pods
     state = RolloutStalled(subject=workload.reference, message=message)
     spec = map_at(manifest, "spec")
     is_paused = spec.get("paused") is True
-    if is_paused or not message:
+    if workload.kind == "StatefulSet":
+        newest = _converted(manifest, OfStatefulSet).status.update_revision
+        new = [row for row in rows if newest and pods.labels[row].get(REVISION_HASH) == newest]
+        if not new or _update_held(snapshot, manifest, rows) is not None or len(new) == len(rows):
+            return None
+        rows = new
+    elif is_paused or not message:
         owned = [msgspec.json.decode(raw, type=dict[str, object]) for _, raw in replica_sets_of(snapshot, workload)]
         current = str(map_at(current_replica_set(manifest, owned) or {}, "metadata").get("name") or "")
         new = [row for row in rows if _owned_by(snapshot, row, current)]

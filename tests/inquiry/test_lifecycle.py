@@ -109,6 +109,18 @@ BY_HAND: list[Manifest] = [
     ),
 ]
 OLD = workload("ReplicaSet", "web-0", metadata=owned("Deployment", "web"))
+ROLLS_OUT: list[Manifest] = [
+    {**workload("StatefulSet", replicas=2), "status": {"updateRevision": "web-2"}},
+    *(
+        pod(
+            f"web-{number}",
+            on="n",
+            metadata={**owned("StatefulSet", "web"), "labels": {"controller-revision-hash": f"web-{number + 1}"}},
+            status={"phase": "Running", "conditions": [{"type": "Ready", "status": str(not number)}]},
+        )
+        for number in range(2)
+    ),
+]
 ROLLOUT: Manifest = {
     **workload("Deployment", replicas=0),
     "apiVersion": "argoproj.io/v1alpha1",
@@ -226,6 +238,7 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     ("deploy/web", [TERMINATING, workload("Deployment")], "default/deploy/web gets no pods: namespace default is", 1),
     ("deploy/web", [workload("Deployment", replicas=0)], "default/deploy/web is scaled to zero: spec.replicas is 0", 0),
     ("sts/web", [workload("StatefulSet", replicas=0)], "default/sts/web is scaled to zero: spec.replicas is 0", 0),
+    ("sts/web", ROLLS_OUT, "default/sts/web waits in its rollout: 1 pod is not ready", 0),
     ("rollout/web", [ROLLOUT], "default/rollout/web is scaled to zero: spec.replicas is 0", 0),
     ("job/web", [workload("Job", parallelism=0)], "default/job/web is scaled to zero: spec.parallelism is 0", 0),
     ("job/web", [workload("Job", suspend=True)], "default/job/web is suspended: spec.suspend is true", 1),
