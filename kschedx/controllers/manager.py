@@ -139,7 +139,7 @@ class Managed(Struct, kw_only=True):
     """A Deployment before its number of replicas changed; kept until its controller has scaled it."""
     count: int | None = None
     """Replicas of a workload whose manifest is unknown."""
-    like: Pod | None = None
+    template: Pod | None = None
     """The pod of the template, if it was admitted before."""
     base: Pod | None = None
     """The pod of the template, once it is admitted here."""
@@ -240,20 +240,19 @@ class Manager:
         for managed in self._managed.values():
             if managed.rollout is None or managed.rollout.is_done:
                 self._end(managed)
-                managed.rollout, managed.replaced_rows, managed.created = None, set(), []
 
     def _end(self, managed: Managed) -> None:
         """Keep a rollout that is complete, and the pods of one that another replaces."""
-        if managed.rollout is not None and managed.rollout.is_done:
-            self._ended.append(managed.rollout)
         if managed.rollout is not None:
+            self._ended += [managed.rollout] if managed.rollout.is_done else []
             self._ended_rows.append({*managed.created})
+        managed.rollout, managed.created = None, []
 
     # --- changes
 
-    def apply(self, manifest: Manifest, *, like: Pod | None = None) -> None:
-        """Store a workload's manifest; its controller acts on it from the next sync on. `like` is the pod of its
-        template, if it was admitted before. Raises `InputError`."""
+    def apply(self, manifest: Manifest, *, template_pod: Pod | None = None) -> None:
+        """Store a workload's manifest; its controller acts on it from the next sync on. `template_pod` is its
+        template's pod, if that was admitted before. Raises `InputError`."""
         workload = workloads.workload_of(manifest)
         known = self._known.get(workload) or workloads.stored_manifest(self._cluster.snapshot, workload)
         rows = [] if workload.kind == "CronJob" else self._active(workload)
@@ -271,17 +270,15 @@ class Manager:
                 return
         managed = self._manage(workload, known)
         managed.base = None
-        managed.like = None if workload.kind == "StatefulSet" else like
+        managed.template = None if workload.kind == "StatefulSet" else template_pod
         self.keep_manifest(workload, manifest)
         if is_new:
             managed.before = known
             managed.outdated = {*self.members(workload)} - self._with_template(workload, manifest)
         if workload.kind == "Deployment" and known is not None and not is_new:
             managed.scaled_from = _deployment_spec(known, workloads.wanted_replicas(known))
-        if not is_new and managed.rollout is not None:
-            self._begin(managed, strategy_of(manifest, wanted, known), continues=True)
-        if is_new and rows:
-            self._begin(managed, strategy_of(manifest, max(wanted, 0), known))
+        if bool(rows) if is_new else managed.rollout is not None:
+            self._begin(managed, strategy_of(manifest, max(wanted, 0), known), continues=not is_new)
 
     def scale(self, workload: Workload, replicas: int) -> None:
         """Set the number of replicas. Raises `InputError`."""
@@ -504,20 +501,16 @@ class Manager:
 
     def _begin(self, managed: Managed, strategy: UpdateStrategy, *, continues: bool = False) -> None:
         """Begin a rollout that replaces the outdated pods, or continue the present one with another strategy."""
-        pods, deleted = self._cluster.pods, self._cluster.deleted
-        replaced = managed.outdated - deleted
-        if isinstance(strategy, NoRollout):
-            replaced = set()
-        elif isinstance(strategy, StatefulSetUpdate):
+        names, deleted = self._cluster.pods.names, self._cluster.deleted
+        replaced = set() if isinstance(strategy, NoRollout) else managed.outdated - deleted
+        if isinstance(strategy, StatefulSetUpdate):
             manifest = workloads.manifest_of(self._cluster.snapshot, managed.workload)
-            first = 0 if manifest is None else workloads.first_ordinal(manifest)
-            least = first + strategy.partition
-            replaced = {row for row in replaced if workloads.ordinal_of(pods.names[row]) >= least}
+            least = strategy.partition + (0 if manifest is None else workloads.first_ordinal(manifest))
+            replaced = {row for row in replaced if workloads.ordinal_of(names[row]) >= least}
         if continues:
             replaced |= managed.replaced_rows & deleted
         else:
             self._end(managed)
-            managed.created = []
         managed.replaced_rows = replaced
         managed.rollout = Rollout(workload=managed.workload, strategy=strategy, old=len(replaced))
 
@@ -610,9 +603,9 @@ class Manager:
         """Return a function that creates more pods of a manifest; without one, more copies of existing pods."""
 
         def make(snapshot: Snapshot, count: int) -> tuple[Snapshot, Sequence[Pod]]:
-            if manifest is not None and managed.like is not None:
+            if manifest is not None and managed.template is not None:
                 make = workloads.copy_pod if managed.created or managed.rollout else workloads.one_or_copies
-                return make(snapshot, managed.like, count)
+                return make(snapshot, managed.template, count)
             if manifest is not None:
                 if managed.base is None:
                     snapshot, managed.base = workloads.template_pod(snapshot, self._setup, manifest)
@@ -669,7 +662,7 @@ class Manager:
         if pods.refused:
             self._refuse(managed, len(pods.refused), pods.refusal, tuple(pod.key for pod in pods.refused))
         self.refused_claims |= pods.claims
-        rows = self._cluster.create(pods.snapshot, pods.made) if pods.made else []
+        rows = self._cluster.create(pods.snapshot, pods.created) if pods.created else []
         managed.created += rows
         if is_outdated:
             managed.outdated |= {*rows}
@@ -694,16 +687,16 @@ class Manager:
         """Return the pods that ResourceQuotas, LimitRanges, and Pod Security admit, in a cluster whose quotas count
         them."""
         if not self._is_ruled(new_pods):
-            return AdmittedPods(snapshot=cluster, made=new_pods)
+            return AdmittedPods(snapshot=cluster, created=new_pods)
         quotas = Ledger(cluster, self._setup.release)
         pods = admit_pods(cluster, quotas, new_pods, before.storage.claims)
         return replace(pods, snapshot=quotas.on(pods.snapshot))
 
-    def add(self, workload: Workload, cluster: Snapshot, made: Sequence[Pod]) -> None:
+    def add(self, workload: Workload, cluster: Snapshot, created: Sequence[Pod]) -> None:
         """Create the pods of a workload that the API server admits, outside of its syncs. `cluster` has the objects
         that are created for them."""
-        pods = self._admitted(cluster, made, self._cluster.snapshot)
-        self._cluster.create(pods.snapshot, pods.made)
+        pods = self._admitted(cluster, created, self._cluster.snapshot)
+        self._cluster.create(pods.snapshot, pods.created)
         if pods.refused:
             refused = RefusedReplicas(workload=workload, number=len(pods.refused), refusal=pods.refusal)
             self.refused[workload] = refused

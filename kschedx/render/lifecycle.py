@@ -123,6 +123,9 @@ def own_event(lifecycle: Lifecycle) -> str:
             return ""
 
 
+_BY_KUEUE = "Kueue sets spec.suspend to false when it admits the Workload"
+
+
 def causes(lifecycle: Lifecycle) -> Iterator[str]:
     match lifecycle:
         case NamespaceTerminating(remaining=remaining, is_pod=is_pod):
@@ -152,13 +155,11 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             return
         case Suspended(kind=kind, queue=queue, message=message):
             yield from filter(None, (message,))
-            if queue:
-                yield "Kueue sets spec.suspend to false when it admits the Workload"
-            else:
-                yield f"a suspended {kind} creates no {'Jobs' if kind == 'CronJob' else 'pods'}"
-        case Paused(updated=updated):
-            deletes = "replaces no pods of the previous template"
-            yield f"a paused Deployment {deletes if updated else 'creates no ReplicaSet for its pod template'}"
+            yield _BY_KUEUE if queue else f"a suspended {kind} creates no {'Jobs' if kind == 'CronJob' else 'pods'}"
+        case Paused(updated=0):
+            yield "a paused Deployment creates no ReplicaSet for its pod template"
+        case Paused():
+            yield "a paused Deployment replaces no pods of the previous template"
         case Refused(message=message, source=source, hint=hint):
             yield message
             if source or hint:

@@ -360,13 +360,13 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     (
         "deploy/web",
         [{**workload("Deployment", metadata={"creationTimestamp": SINCE}), "status": {}}],
-        "default/deploy/web has no pods: no controller has observed it",
+        "default/deploy/web gets no new pods: no controller has observed it",
         1,
     ),
     (
         "deploy/web",
         [UNOBSERVED, ROLLED_OUT, replica("web-1-a", "ReplicaSet", "web-1")],
-        "default/deploy/web gets no other pods: its controller has not observed its newest change",
+        "default/deploy/web gets no new pods: no controller has observed its newest change",
         1,
     ),
     (
