@@ -519,6 +519,21 @@ class _Owned(Struct):
     metadata: ObjectMeta = ObjectMeta()
 
 
+class _Generation(Struct, frozen=True, rename="camel"):
+    generation: int = 0
+    observed_generation: int | None = None
+
+
+class _Generations(Struct):
+    metadata: _Generation = _Generation()
+    status: _Generation = _Generation()
+
+    @property
+    def is_behind(self) -> bool:
+        observed = self.status.observed_generation
+        return observed is not None and observed < self.metadata.generation
+
+
 class _Sized(_Owned):
     spec: ReplicasControllerSpec = ReplicasControllerSpec()
 
@@ -572,24 +587,27 @@ def workloads_without_pods(
 
 
 def _short_workloads(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
-    """Yield the workloads with fewer pods than requested, and the Deployments without a ReplicaSet."""
+    """Yield the workloads with fewer pods than requested, and the Deployments without a ReplicaSet or whose controller
+    has not observed their newest change."""
     pods = snapshot.pods
     is_active = ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
     is_active &= pods.owners.where(lambda owners: any(owner.controller for owner in owners))
     rows = is_active.nonzero()[0].tolist()
     owners = ((row, owner) for row in rows for owner in pods.owners[row] if owner.controller)
     counts = Counter((owner.kind, pods.namespaces[row], owner.name) for row, owner in owners)
-    deployments = {key for key in snapshot.workloads if key[0] == "Deployment"}
+    deployments = {key: raw for key, raw in snapshot.workloads.items() if key[0] == "Deployment"}
+    without_replica_set = {*deployments}
     for key, raw in snapshot.workloads.items():
         if key[0] not in ("ReplicaSet", "StatefulSet", "ReplicationController"):
             continue
         sized = msgspec.json.decode(raw, type=_Sized)
-        owner = sized.metadata.controller
-        if owner is not None:
-            deployments.discard((owner.kind, key[1], owner.name))
+        if (owner := sized.metadata.controller) is not None:
+            without_replica_set.discard((owner.kind, key[1], owner.name))
         if counts[key] < (1 if sized.spec.replicas is None else sized.spec.replicas):
             yield key
-    yield from deployments
+    for key, raw in deployments.items():
+        if key in without_replica_set or msgspec.json.decode(raw, type=_Generations).is_behind:
+            yield key
 
 
 def _short_jobs(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
