@@ -407,8 +407,7 @@ class NotObserved(Facts, frozen=True, kw_only=True):
     kind: str
     message: str = ""
     """Why, as its status reports it; empty if it reports nothing."""
-    generations: str = ""
-    """`metadata.generation is 3, status.observedGeneration 2`, if the status is that of an earlier manifest."""
+    generations: str = ""  # `metadata.generation is 3, status.observedGeneration 2`
 
     @property
     def why(self) -> str:
@@ -467,16 +466,17 @@ class NotBound(Facts, frozen=True, kw_only=True):
     """The driver's message about the claim."""
     group: str = ""
     """The PodGroup that the pod names and that does not exist, such as `shop/train`."""
+    extender: str = ""
+    """The extender whose request failed, and how: `http://gpu.kube-system.svc/filter answers with HTTP status 500`."""
 
     @property
     def why(self) -> str:
+        if self.extender:
+            return f"the scheduler's extender {self.extender}"
         if self.group:
             return f"PodGroup {self.group} does not exist, and Coscheduling permits no pod without its group"
-        return (
-            f"claim {self.claim} waits for its volume"
-            if self.claim
-            else "kube-scheduler selects a node and fails there"
-        )
+        waits = f"claim {self.claim} waits for its volume"
+        return waits if self.claim else "kube-scheduler selects a node and fails there"
 
 
 class ComponentDown(Facts, frozen=True, kw_only=True):
