@@ -31,6 +31,7 @@ from kschedx.explain.causes import (
 )
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.events import recorded
 from kschedx.explain.missing_kinds import depends_on_unread
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import stored
@@ -59,8 +60,6 @@ from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.cli.connection import Reached
     from kschedx.explain.subject import Subject
     from kschedx.inquiry.autoscalers import NodeAutoscaler
@@ -358,7 +357,12 @@ class ManyPods(Struct, dict=True):
             return fixes[id(group.first)]
 
         return PodAnswers(
-            answers=self.answers, fix_of=fix_of, notes=self.notes, nothing=self.nothing, competing=self.competing
+            answers=self.answers,
+            fix_of=fix_of,
+            notes=self.notes,
+            nothing=self.nothing,
+            competing=self.competing,
+            nodes=() if self.snapshot is None else self.snapshot.cluster.names,
         )
 
     def report(self) -> Report:
@@ -768,7 +772,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     """Explain a node. The exit code is 0: a node is neither schedulable nor unschedulable. Raises `InputError` if it
     does not exist."""
     from kschedx.cli.parallel import processors, results
-    from kschedx.render.subjects import node_lines
+    from kschedx.render.subjects import node_lines, node_page
 
     (known,) = node_names(snapshot, [name])
     answer = NodeAnswer(setup, snapshot, known)
@@ -777,20 +781,29 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
         try:
             return answer.verdict(row)
         except UndecidableError as error:
-            pods = snapshot.pods
             return Verdict(pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error))
 
-    gone = leaving(snapshot, snapshot.pods.pending)
+    pods = snapshot.pods
+    gone = leaving(snapshot, pods.pending)
     queued = [row for row in rows_in_queue_order(snapshot, setup.scheduler) if row not in gone]
-    verdicts = list(counted(results(look, queued, processors()), Phase.DECIDING, len(queued), "pods"))
+    kinds = alike(snapshot, queued)
+    firsts = {kinds.get(row, row): row for row in reversed(queued)}
+    each = counted(results(look, [*firsts.values()], processors()), Phase.DECIDING, len(firsts), "pods")
+    by_kind = dict(zip(firsts, each, strict=True))
 
-    def screen(width: int, wide: bool) -> Sequence[Text]:
+    def known_verdict(row: int) -> Verdict:
+        """Return the verdict of an identical pod, unless this pod's own state or event may decide."""
+        verdict, pod = by_kind[kinds.get(row, row)], pods[row]
+        if verdict.pod == pod.key:
+            return verdict
+        is_own = verdict.state or (verdict.fits and (recorded(snapshot, pod) or pod_lifecycle(snapshot, pod)))
+        return look(row) if is_own else replace(verdict, pod=pod.key)
 
-        return node_lines(answer, verdicts, width=width, wide=wide)
-
+    verdicts = [known_verdict(row) for row in queued]
     report = Report(
-        screen=screen,
+        screen=lambda width, wide: node_lines(answer, verdicts, width=width, wide=wide),
         document=lambda: report_document(answer, verdicts),
+        page=lambda _: node_page(answer, verdicts, snapshot),
         names=lambda: [verdict.pod for verdict in verdicts if verdict.fits],
     )
     return Answer(report, ExitCode.SCHEDULABLE)

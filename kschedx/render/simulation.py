@@ -194,8 +194,8 @@ def drains_lines(
         evicted = list(simulation.evictions)
         if evicted:
             lines += [BLANK, *paragraph(f"preemption evicts {listed(evicted, 3)} for them", width)]
-        lines += _nodes(simulation, width, shown.nodes)
         lines += _pending(simulation, mending, width, shown.causes, named=2)
+        lines += _nodes(simulation, width, shown.nodes)
         if len(lines) <= MOST_LINES:
             break
     return lines
@@ -226,13 +226,13 @@ def simulation_lines(
     for shown in (ALL,) if wide else SHOWN_ROWS:
         lines = first + _states(simulation, width, shown.workloads)
         lines += _workloads(simulation, mending, width, shown.workloads)
-        lines += _nodes(simulation, width, shown.nodes)
         above = {
             key: workload.workload
             for workload in shown_workloads(simulation)[: shown.workloads]
             for key in workload.pending
         }
         lines += _pending(simulation, mending, width, shown.causes, named=10_000 if wide else 2, above=above)
+        lines += _nodes(simulation, width, shown.nodes)
         if len(lines) <= MOST_LINES:
             break
     if steps:
@@ -588,12 +588,10 @@ def _nodes_of(fit: Fit) -> Sequence[str]:
 
 @shortens(_nodes_of)
 def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
-    """Return the number, what would be enough, where the pods go, and what rejects the next one."""
+    """Return the number, what would be enough, what rejects the next pod, and where the pods go."""
     lines = title_lines(fit_headline(fit), fit_tone(fit), width)
     for phrase in fit_details(fit):
         lines += paragraph(phrase, width, first="  ")
-    if fit.nodes:
-        lines += [BLANK, *_places(fit, width, wide=wide)]
     if fit.stopped is not None:
         stopped = fit.stopped
         if fit.count:
@@ -610,7 +608,7 @@ def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
     if fit.refusal:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
         lines += paragraph(fit.refusal, width, first="  ")
-    return lines
+    return [*lines, BLANK, *_places(fit, width, wide=wide)] if fit.nodes else lines
 
 
 def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[str]) -> str:

@@ -151,7 +151,7 @@ def ask(
     rows, and `see` is called with each new one."""
     rows = dict(done)
     pending = [member for member in members if member.name not in rows]
-    works = [Work() for _ in pending]
+    works = [Work(member.name) for member in pending]
     with _Workers(answer) as workers, ThreadPoolExecutor(jobs) as pool:
         waiting = [
             pool.submit(_row, workers, member, question, limit, work.see)
@@ -172,14 +172,15 @@ class Work:
     """How much of one cluster's question is answered. A phase may be followed by others, so each fills half of the
     rest."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = Path(name).name
         self.share = 0.0
+        self.phase = Phase.NOTHING
         self._before = 0.0
-        self._phase = Phase.NOTHING
 
     def see(self, step: Step) -> None:
-        if step.phase != self._phase:
-            self._phase, self._before = step.phase, self.share
+        if step.phase != self.phase:
+            self.phase, self._before = step.phase, self.share
         self.share = self._before + (1 - self._before) * step.share / 2
 
 
@@ -190,7 +191,11 @@ def _finished(futures: Sequence[Future[Row]], works: Sequence[Work]) -> Iterator
         for future in wait(left, _TOLD, FIRST_COMPLETED).done:
             del left[future]
             yield future.result()
-        begin(sum(work.share for work in left.values()))
+        current = next((work for work in left.values() if work.phase), None)
+        begin(
+            sum(work.share for work in left.values()),
+            "" if current is None else f"{current.name} ({current.phase})",
+        )
 
 
 class _Workers:
