@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
@@ -304,11 +305,25 @@ def exit_code(rows: Sequence[Row]) -> ExitCode:
     return ExitCode.UNSCHEDULABLE if ExitCode.UNSCHEDULABLE in codes else ExitCode.SCHEDULABLE
 
 
+NOTHING, AMISS, UNDECIDED, NO_ANSWER = "nothing found", "amiss", "undecided", "no answer"
+
+
+def _kind(row: Row) -> str:
+    match row.exit_code:
+        case ExitCode.SCHEDULABLE:
+            return NOTHING
+        case ExitCode.UNSCHEDULABLE:
+            return AMISS
+        case ExitCode.UNDECIDED if row.document is not None:
+            return UNDECIDED
+        case _:
+            return NO_ANSWER
+
+
 def headline(rows: Sequence[Row]) -> str:
-    amiss = sum(row.exit_code == ExitCode.UNSCHEDULABLE for row in rows)
-    open_ones = sum(row.exit_code not in (ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE) for row in rows)
-    parts = [f"{amiss:,} with findings"] if amiss else []
-    parts += [f"{open_ones:,} without an answer"] if open_ones else []
+    kinds = Counter(map(_kind, rows))
+    texts = {AMISS: "with findings", UNDECIDED: "undecided", NO_ANSWER: "without an answer"}
+    parts = [f"{kinds[kind]:,} {text}" for kind, text in texts.items() if kinds[kind]]
     return f"{count(len(rows), 'cluster')}: {', '.join(parts) or 'nothing found'}"
 
 
@@ -339,12 +354,11 @@ def page(rows: Sequence[Row]) -> Page:
     from kschedx.render.page.model import SCREEN_WIDTH, page_of
     from kschedx.render.view import Item, View
 
-    kinds = {ExitCode.SCHEDULABLE: "nothing found", ExitCode.UNSCHEDULABLE: "amiss"}
     items = tuple(
         Item(
             title=row.cluster,
             tone=_tone_of(row.exit_code),
-            kind=kinds.get(ExitCode(row.exit_code), "no answer"),
+            kind=_kind(row),
             values=(row.summary, row.taken or "unknown", row.exit_code, round(row.seconds)),
             facts=(Fact(label="errors", items=(row.errors,)),) if row.errors else (),
         )

@@ -183,7 +183,8 @@ class Answers:
                 counter = itertools.count(1)  # a notification's number must grow, and one phase follows another
 
                 def see(step: Step) -> None:
-                    message = visible(" ".join(filter(None, (step.phase, step.amount))))
+                    share = f"({step.share:.0%})" if step.begun else ""
+                    message = visible(" ".join(filter(None, (step.phase, step.amount, share))))
                     anyio.from_thread.run(context.session.report_progress, next(counter), None, message)
 
                 await context.session.report_progress(0, None, Phase.STARTING)
