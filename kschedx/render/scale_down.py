@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -173,7 +173,8 @@ MOST_ITEMS = 10**9
 
 @shortens(tuple)
 def scale_down_screen(
-    nodes: Sequence[str],
+    nodes: Iterable[str],
+    /,
     scale_down: ScaleDown | None,
     removals: Sequence[Removal],
     kept: Sequence[NodeDisruption],

@@ -33,6 +33,7 @@ from kschedx.render.drain import (
     drain_fix,
     drains_headline,
     shared_cause,
+    shared_verdict,
     stranded_story,
     verdict,
 )
@@ -252,7 +253,7 @@ def _drains_view(
                 values=(
                     len(drain_result.of(DrainOutcome.EVICTED)),
                     "" if drain_result.is_done else shared_cause(drain_result),
-                    _drain_kind(drain_result) if each and drain_result.is_done else verdict(drain_result),
+                    shared_verdict(drain_result) if each else verdict(drain_result),
                 ),
                 facts=tuple(facts),
                 fixes=story_fixes(story),
