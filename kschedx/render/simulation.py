@@ -24,7 +24,7 @@ from kschedx.explain.notes import AFTER_CHANGES
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.fit import Fit
-from kschedx.inquiry.pending_pods import SharedFixes
+from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.progress import Phase, counted
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
 from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_fix_lines, story_reason
@@ -387,7 +387,7 @@ def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: i
     shown = results[:most]
     pending = sum(bool(result.pending or result.refused) for result in shown)
     for result in counted(shown, Phase.TRYING_FIXES, pending, "workloads", lambda it: bool(it.pending or it.refused)):
-        lines += _workload(result, mending, width)
+        lines += _workload(simulation, result, mending, width)
     return lines + more(len(results) - most, "workload")
 
 
@@ -410,10 +410,16 @@ def workload_tone(result: WorkloadResult) -> Tone:
     return Tone.OPEN if not result.refused and len(result.undecided) == len(result.pending) else Tone.BAD
 
 
-def _workload(result: WorkloadResult, mending: SharedFixes, width: int) -> list[Text]:
+def pending_reason(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
+    """Return why pods of a workload stay pending, or what is unknown about them; empty if neither is known."""
+    reason = "" if story is None else story_reason(story)
+    return reason or next(filter(None, map(simulation.undecided.get, result.undecided)), "")
+
+
+def _workload(simulation: Simulation, result: WorkloadResult, mending: SharedFixes, width: int) -> list[Text]:
     tone = workload_tone(result)
     story = mending.story(result.pending) if result.pending else None
-    why = "" if story is None else story_reason(story)
+    why = pending_reason(simulation, result, story)
     nodes = result.nodes
     parts = []
     wanted = result.pods + result.refused

@@ -37,7 +37,7 @@ from kschedx.render.drain import (
     stranded_story,
     verdict,
 )
-from kschedx.render.fixes import refusal_fixes, story_fixes, story_reason
+from kschedx.render.fixes import refusal_fixes, story_fixes
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
     Column,
@@ -71,6 +71,7 @@ from kschedx.render.simulation import (
     fit_headline,
     fit_lines,
     fit_tone,
+    pending_reason,
     shown_resources,
     shown_workloads,
     simulation_facts,
@@ -169,7 +170,8 @@ def _simulation_view(simulation: Simulation) -> View:
     each = counted(results, Phase.TRYING_FIXES, mended, "workloads", lambda it: bool(it.pending or it.refused))
     for number, result in enumerate(each):
         story = shared.story(result.pending) if result.pending and number < MOST_STORIES else None
-        facts = [Fact(label="because", items=(story_reason(story),))] if story is not None else []
+        reason = pending_reason(simulation, result, story)
+        facts = [Fact(label="because", items=(reason,))] if reason else []
         facts += [Fact(label="refused", items=(result.refusal,))] if result.refused else []
         items.append(
             Item(
