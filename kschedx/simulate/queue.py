@@ -15,20 +15,20 @@ from msgspec.structs import replace
 
 from kschedx.controllers.workloads import create, evict, has_ephemeral_claims, is_recreated
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.missing_kinds import may_be_open
+from kschedx.explain.missing_kinds import cycle_of, may_be_open
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run, shares_columns
 from kschedx.framework.moving.pod_groups import Trial, choose_placement, preempt_for_group, shortfall
 from kschedx.framework.replicas import Pick
 from kschedx.framework.scheduler import queue_order
-from kschedx.inquiry.pod import decided
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import Document
 from kschedx.kube.types import Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.progress import Phase, say
+from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, cluster_rows, each_cluster_row
 from kschedx.snapshot.pod_groups import find_group, group_name, group_priority, members_of
 from kschedx.snapshot.pods import PodTable
@@ -338,7 +338,7 @@ class Queue:
         return [row for _, row in self._places(row for row in taken if not pods.specs[row].scheduling_gates)]
 
     @property
-    def made(self) -> Collection[int]:
+    def created(self) -> Collection[int]:
         """Rows of the pods that were created or recreated while the cluster moved."""
         return self._created.keys()
 
@@ -713,13 +713,13 @@ class Queue:
         self._is_open = self._may_be_undecidable or self._may_be_open(row)
         if not self._is_open and placement is None and (known := run.known_decision(row)) is not None:
             return known
-        pod = run.cluster.pods[row]
-        if self._is_open:
-            cycle = decided(run.scheduler, pod, run.profile_of(row))
-            return Decision.of(cycle) if placement is None else run.decide(row, placement)
-        decision = run.decide(row, placement)
-        if decision.outcome is Outcome.UNDECIDED:
-            decided(run.scheduler, pod, run.profile_of(row))
+        decision = None if self._is_open else run.decide(row, placement)
+        if decision is None or decision.outcome is Outcome.UNDECIDED:
+            cycle = cycle_of(run.scheduler, run.cluster.pods[row], run.profile_of(row))
+            if cycle.outcome is Outcome.UNDECIDED:
+                raise UndecidableError(could_reject(cycle.unevaluated))
+            if decision is None:
+                return Decision.of(cycle) if placement is None else run.decide(row, placement)
         return decision
 
     def _may_be_open(self, row: int) -> bool:

@@ -359,10 +359,10 @@ class Run:
     def _beginning_with_another(self, key: EquivalenceKey, pod: Pod, framework: Framework) -> EquivalenceClass | None:
         """Return the class, copied from one that differs only in the objects behind its claims; None if there is
         none."""
-        like = self._latest.get(key.likeness)
-        known = None if like is None else self._classes.get(like)
-        if like is None or known is None:
+        latest = self._latest.get(key.likeness)
+        known = None if latest is None else self._classes.get(latest)
+        if latest is None or known is None:
             return None
         plugins = self._keys.plugins(framework)
-        pairs = zip(plugins, like.apart, key.apart, strict=True)
-        return known.like(pod, [plugin.name for plugin, its, own in pairs if its != own])
+        pairs = zip(plugins, latest.apart, key.apart, strict=True)
+        return known.copy_without(pod, [plugin.name for plugin, its, own in pairs if its != own])
