@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -148,12 +149,7 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
     faults = [*_faults(read, configs), *(("metricsProviders", fault) for fault in _metrics_faults(read))]
     if faults:
         raise _refusal(aggregate(fault for _, fault in faults), faults[0][0])
-    thresholds = [
-        _priority_threshold(
-            _args_of(arguments.DEFAULT_EVICTOR, config, arguments.DefaultEvictorArgs), classes, f"profiles[{at}]"
-        )
-        for at, config in enumerate(configs)
-    ]
+    thresholds = [_priority_threshold(config, classes, f"profiles[{at}]") for at, config in enumerate(configs)]
     selector = _node_selector(read.node_selector)
     return Policy(
         profiles=tuple(
@@ -193,7 +189,8 @@ def _decoded(written: Mapping[str, object], source: str, ignored: list[str]) -> 
     version, kind = written.get("apiVersion") or "", written.get("kind") or KIND
     if (version != API_VERSION and version) or kind != KIND:
         named = f'no kind "{kind}" is registered for version "{version or API_VERSION}"'
-        raise _unreadable(named, source, f"kschedx reads kind {KIND} of apiVersion {API_VERSION}")
+        error = _unreadable(named, source, f"kschedx reads kind {KIND} of apiVersion {API_VERSION}")
+        raise error.at(Place(field="kind" if kind != KIND else "apiVersion"))
     if not version:
         # without a version the file is read as the internal type, whose fields have other names
         ignored.append(f'apiVersion is missing, so the policy has no effect (write "{API_VERSION}")')
@@ -238,6 +235,12 @@ def _args_of(name: str, configs: _Configs, kind: type[T]) -> T | None:
             assert isinstance(args, kind)
             return args
     return None
+
+
+def _config_path(name: str, configs: _Configs, profile: str) -> str:
+    """Return the field of the plugin's first entry, or of all entries if it has none."""
+    numbers = (number for number, (plugin, _) in enumerate(configs) if plugin == name)
+    return f"{profile}.pluginConfig" + "".join(f"[{number}]" for number in islice(numbers, 1))
 
 
 # --- validation
@@ -501,10 +504,10 @@ def _threshold_faults(thresholds: arguments.Thresholds) -> Iterator[str]:
 # --- defaults, and errors in building the profiles
 
 
-def _priority_threshold(
-    args: arguments.DefaultEvictorArgs | None, classes: Mapping[str, PriorityClass], path: str
-) -> int:
+def _priority_threshold(configs: _Configs, classes: Mapping[str, PriorityClass], profile: str) -> int:
+    args = _args_of(arguments.DEFAULT_EVICTOR, configs, arguments.DefaultEvictorArgs)
     threshold = args.priority_threshold if args is not None else None
+    path = f"{_config_path(arguments.DEFAULT_EVICTOR, configs, profile)}.args.priorityThreshold"
     if threshold is None:
         return SYSTEM_CRITICAL
     if threshold.value is not None:
@@ -515,9 +518,9 @@ def _priority_threshold(
         priority = classes[threshold.name].value
     else:
         missing = f"priorityclasses.scheduling.k8s.io {quoted(threshold.name)} not found"
-        raise _refusal(f"unable to get priority value from the priority class: {missing}", f"{path}.pluginConfig")
+        raise _refusal(f"unable to get priority value from the priority class: {missing}", path)
     if priority > SYSTEM_CRITICAL:
-        raise _refusal(f"priority threshold can't be greater than {SYSTEM_CRITICAL}", f"{path}.pluginConfig")
+        raise _refusal(f"priority threshold can't be greater than {SYSTEM_CRITICAL}", path)
     return priority
 
 
@@ -557,10 +560,12 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) ->
     for name in dict.fromkeys((*deschedule, *balance, *filters, *pre_evictions)):
         if name not in given:
             missing = f"unable to build {name} plugin: unable to find {quoted(name)} plugin config"
-            raise _refusal(f"{failed}{missing}", f"{path}.plugins")
+            point = "deschedule" if name in deschedule else "balance"
+            raise _refusal(f"{failed}{missing}", f"{path}.plugins.{point}.enabled")
         if fault := _build_fault(given[name]):
             cause = f"unable to initialize {quoted(name)} plugin: {fault}"
-            raise _refusal(f"{failed}unable to build {name} plugin: {cause}", f"{path}.pluginConfig")
+            place = f"{_config_path(name, configs, path)}.args"
+            raise _refusal(f"{failed}unable to build {name} plugin: {cause}", place)
     evictor = given[arguments.DEFAULT_EVICTOR]
     assert isinstance(evictor, arguments.DefaultEvictorArgs)
     return Profile(

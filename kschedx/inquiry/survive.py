@@ -382,7 +382,7 @@ def survive(
 ) -> Survival:
     """Try failures one by one, in the cluster after the changes. A drain has `--force` and `--delete-emptydir-data`.
     Raises `InputError`."""
-    options = SimulationOptions(force=True, delete_emptydir_data=True)
+    options = SimulationOptions(force=True, delete_emptydir_data=True, joins=True)
     changed = settled(snapshot, setup, wanted, options, namespace)
     trial = _Trial(changed.simulator, mode)
     each = counted(failures, Phase.TUNING, len(failures), "failures") if len(failures) > 1 else failures

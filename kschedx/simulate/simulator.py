@@ -47,6 +47,8 @@ class SimulationOptions(Struct, frozen=True, kw_only=True):
     """Whether a drain deletes pods instead of evicting them, so that no budget counts."""
     pod_selector: Selector | None = None
     """The pods that a drain evicts; None for all."""
+    joins: bool = False
+    """Whether identical pods that are assigned in a row are one step of the queue, however few."""
 
 
 class KueueResult(Document, frozen=True):
@@ -98,6 +100,7 @@ class Simulator:
             self.begun(),
             self.pick,
             recreate=options.recreate,
+            joins=options.joins,
             known=lambda name: is_forced or name in known_names,
         )
         self._run = self._queue.scheduler_run
