@@ -188,7 +188,7 @@ def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable
         as_text = replace(wanted, output=None) if wanted.output in SHARED else wanted
         if not as_text.is_plain or wanted.watch or wanted.dry_run:
             raise InputError(f"{names[0]} is not a pod", hint="leave out the options that explain pods")
-        from kschedx.cli.why_list import why_node
+        from kschedx.cli.nodes import why_node
 
         return why_node(snapshot, setup, node_name)
     if len(names) == 1 and not wanted.files and (namespace := named_namespace(snapshot, names[0])):

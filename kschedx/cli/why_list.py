@@ -16,7 +16,7 @@ from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, ExitCode, Format, Report
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
-from kschedx.controllers.pod_lifecycle import leaving, pod_lifecycle, scheduler_down
+from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
 from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
 from kschedx.errors import ConfigError, InputError, NotAdmittedError, NotReadError, Place, UndecidableError
 from kschedx.explain.causes import (
@@ -32,7 +32,6 @@ from kschedx.explain.causes import (
 )
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.events import recorded
 from kschedx.explain.missing_kinds import depends_on_unread
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import stored
@@ -40,8 +39,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation, terminating_victims
 from kschedx.inquiry.manifests import Written, title
-from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
-from kschedx.inquiry.target import held_custom_resources, node_names
+from kschedx.inquiry.target import held_custom_resources
 from kschedx.kube.documents import API_VERSION, to_json
 from kschedx.kube.escaping import about_cluster, shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -768,47 +766,3 @@ def _nothing(wanted: Wanted) -> str:
     if not wanted.selector:
         return "no pod is pending"
     return "no pod with these labels is pending" if wanted.all_pending else "no pod has these labels"
-
-
-# `kschedx why node/NAME`: a node's allocatable resources, what uses them, and which pending pods fit it.
-
-
-def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
-    """Explain a node. The exit code is 0: a node is neither schedulable nor unschedulable. Raises `InputError` if it
-    does not exist."""
-    from kschedx.cli.parallel import processors, results
-    from kschedx.render.subjects import node_lines, node_page
-
-    (known,) = node_names(snapshot, [name])
-    answer = NodeAnswer(setup, snapshot, known)
-
-    def look(row: int) -> Verdict:
-        try:
-            return answer.verdict(row)
-        except UndecidableError as error:
-            return Verdict(pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error))
-
-    pods = snapshot.pods
-    gone = leaving(snapshot, pods.pending)
-    queued = [row for row in rows_in_queue_order(snapshot, setup.scheduler) if row not in gone]
-    kinds = alike(snapshot, queued)
-    firsts = {kinds.get(row, row): row for row in reversed(queued)}
-    each = counted(results(look, [*firsts.values()], processors()), Phase.DECIDING, len(firsts), "pods")
-    by_kind = dict(zip(firsts, each, strict=True))
-
-    def known_verdict(row: int) -> Verdict:
-        """Return the verdict of an identical pod, unless this pod's own state or event may decide."""
-        verdict, pod = by_kind[kinds.get(row, row)], pods[row]
-        if verdict.pod == pod.key:
-            return verdict
-        is_own = verdict.state or (verdict.fits and (recorded(snapshot, pod) or pod_lifecycle(snapshot, pod)))
-        return look(row) if is_own else replace(verdict, pod=pod.key)
-
-    verdicts = [known_verdict(row) for row in queued]
-    report = Report(
-        screen=lambda width, wide: node_lines(answer, verdicts, width=width, wide=wide),
-        document=lambda: report_document(answer, verdicts),
-        page=lambda _: node_page(answer, verdicts, snapshot),
-        names=lambda: [verdict.pod for verdict in verdicts if verdict.fits],
-    )
-    return Answer(report, ExitCode.SCHEDULABLE)
