@@ -53,7 +53,7 @@ from kschedx.render.lifecycle import causes
 from kschedx.render.pending import PodAnswers, evicted_note, pending_lines, wanted_labels
 from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
 from kschedx.render.states import headline as headline_of_state
-from kschedx.render.words.causes import main_findings, shared_headline
+from kschedx.render.words.causes import shared_headlines
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -187,11 +187,10 @@ class ManyPods(Struct, dict=True):
         if explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             diagnosis = Diagnosis(explanation.cycle)
             reasons = decisive(diagnosis)
-            headlines = tuple(dict.fromkeys(map(shared_headline, main_findings(diagnosis))))
             answer = replace(
                 answer,
                 cause=cause_of(diagnosis),
-                headlines=headlines,
+                headlines=shared_headlines(diagnosis),
                 reasons=tuple(dict.fromkeys(finding.reason for finding in reasons)),
                 wants=wanted_labels(reasons[:1]),
             )

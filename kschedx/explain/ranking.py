@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
-from kschedx.explain.diagnosis import VENDOR_LABELS
+from kschedx.explain.hardware import VENDOR_LABELS
 from kschedx.explain.node_groups import account
 from kschedx.explain.notes import RunsAlready, runs_already
 from kschedx.framework.cycle import Cycle, Scores

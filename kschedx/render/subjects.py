@@ -10,7 +10,7 @@ from rich.text import Text
 
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.notes import ROUTINE
-from kschedx.findings import UntoleratedTaint
+from kschedx.findings import Maintenance, UntoleratedTaint
 from kschedx.fixes.proposal import Group
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
@@ -42,7 +42,7 @@ from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact, amount, amounts, count, listed, visible
 from kschedx.render.words import describe, headline
 from kschedx.render.words.causes import because
-from kschedx.render.words.constraints import unwell_node_text
+from kschedx.render.words.constraints import maintenance_text, unwell_node_text
 from kschedx.snapshot.snapshot import Snapshot
 
 SHOWN_NODES = 3
@@ -268,9 +268,10 @@ def _state(state: Lifecycle) -> tuple[Tone, str]:
 
 def _keeps_out(answer: NodeAnswer) -> list[str]:
     """Return what rejects pods regardless of their requests."""
-    spec = answer.node.spec
+    metadata, spec = answer.node.metadata, answer.node.spec
     taints = [f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints]
-    return [*(["cordoned"] if spec.unschedulable else []), *([f"taints {', '.join(taints)}"] if taints else [])]
+    by = maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))
+    return [*([f"cordoned{by}"] if spec.unschedulable else []), *([f"taints {', '.join(taints)}"] if taints else [])]
 
 
 def _offers(offers: Sequence[ResourceUse]) -> list[tuple[str, ...]]:
