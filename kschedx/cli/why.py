@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.cli import completion
 from kschedx.cli.options import ALL_NAMESPACES, DECIDES, INTERVAL, SELECTOR, SHARD, Part
-from kschedx.cli.output import ALL, Answer, Format, needs, option
+from kschedx.cli.output import ALL, SHARED, Answer, Format, needs, option
 from kschedx.cli.question import Question, cluster_after_changes
 from kschedx.errors import InputError, NotAdmittedError, Place
 from kschedx.kube.types import ObjectMeta, Pod
@@ -186,9 +186,10 @@ def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable
     if not snapshot.cluster.nodes and any(named_node(name) or named_namespace(snapshot, name) for name in names):
         raise without_nodes(snapshot)
     if len(names) == 1 and (node_name := named_node(names[0])):
-        if not wanted.is_plain or wanted.watch or wanted.dry_run:
-            raise InputError(f"{names[0]} is not a pod", hint="a node is shown as text, wide, json, yaml or name")
-        from kschedx.cli.why_list import why_node
+        as_text = replace(wanted, output=None) if wanted.output in SHARED else wanted
+        if not as_text.is_plain or wanted.watch or wanted.dry_run:
+            raise InputError(f"{names[0]} is not a pod", hint="leave out the options that explain pods")
+        from kschedx.cli.nodes import why_node
 
         return why_node(snapshot, setup, node_name)
     if len(names) == 1 and not wanted.files and (namespace := named_namespace(snapshot, names[0])):

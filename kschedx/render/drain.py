@@ -156,7 +156,7 @@ def several_lines(
     lines += more(len(bad) - nodes, "node", " that cannot")
     lines += [BLANK] if good else []
     for drain_result in good[:nodes]:
-        lines += paragraph(f"{drain_result.node}: {verdict(drain_result)}", width, first="✓ ")
+        lines += paragraph(f"{drain_result.node}: {shared_verdict(drain_result)}", width, first="✓ ")
     return lines + more(len(good) - nodes, "node", " that can")
 
 
@@ -280,7 +280,7 @@ def each_lines(
     else:
         lines += _by_cause(bad, width)
     for drain_result in good if wide else ():
-        lines += paragraph(f"{drain_result.node}: {verdict(drain_result)}", width, first="✓ ")
+        lines += paragraph(f"{drain_result.node}: {shared_verdict(drain_result)}", width, first="✓ ")
     if good and not wide:
         lines += paragraph(listed((drain.node for drain in good), 12), width, first="✓ ")
     return lines
@@ -356,6 +356,12 @@ def verdict(drained: DrainResult) -> str:
     if deleted:
         parts.append(f"{count(len(deleted), 'pod')} deleted and not recreated")
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
+
+
+def shared_verdict(drained: DrainResult) -> str:
+    """Return the verdict among those of many nodes: without the number of pods if every evicted pod is rescheduled."""
+    is_plain = drained.is_done and drained.of(DrainOutcome.EVICTED) and not drained.of(DrainOutcome.DELETED)
+    return "can be drained, all evicted pods fit on other nodes" if is_plain else verdict(drained)
 
 
 def _stays(pods: Sequence[DrainedPod]) -> str:
