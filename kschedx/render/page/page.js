@@ -7,7 +7,8 @@ const AHEAD = 12;
 const STEP = 500;
 const WIDEST = 64;
 const FEW = 100;
-const WIDEST_BESIDE = 100;
+// The most letters of a table beside which its story fits: the table has two thirds of the window.
+const WIDEST_BESIDE = Math.min(100, innerWidth / 15);
 
 function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
