@@ -175,11 +175,12 @@ def admitted(
     title: str = "",
     made: Sequence[Mapping[str, object]] = (),
     maker: Mapping[str, object] | None = None,
+    is_recreated: bool = False,
 ) -> Subject:
     """Admit a pod's manifest; `title` names it in errors.
 
     `made` is what the pod's controller creates before the pod, unless it exists; `maker` is the workload with its
-    template. Raises `InputError` if the API server would refuse it, and `UndecidableError` if that depends on what the
+    template; `is_recreated`: the pod of this name in the snapshot is deleted. Raises `InputError` if the API server would refuse it, and `UndecidableError` if that depends on what the
     snapshot lacks.
     """
     plugins = setup.admission_plugins
@@ -190,7 +191,7 @@ def admitted(
     pod, notes = admission.pod, admission_notes(snapshot, manifest, admission, setup.release, plugins, maker)
     if snapshot.manifests is not None:
         snapshot = replace(snapshot, manifests=snapshot.manifests.with_pod(pod.key, manifest))
-    if pod.key in snapshot.pods.rows:
+    if pod.key in snapshot.pods.rows and not is_recreated:
         return Subject(snapshot=snapshot, pod=pod, notes=notes, is_new=True)
     before = snapshot
     snapshot, of_controller = _with_made(snapshot, made)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import json
 from msgspec.structs import replace
 
-from kschedx.apiserver.optional_admission import project_selector
+from kschedx.apiserver.optional_admission import NODE_SELECTOR, project_selector
 from kschedx.errors import is_a_letter_away
 from kschedx.explain.diagnosis import names_hardware
 from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
@@ -37,7 +37,15 @@ from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import ResourceFlavor, Workload
-from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE, ZONE_LABELS, first_label
+from kschedx.kube.names import (
+    ARCH_LABELS,
+    HOSTNAME,
+    INSTANCE_TYPE_LABELS,
+    REGION_LABELS,
+    ZONE,
+    ZONE_LABELS,
+    first_label,
+)
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
@@ -143,12 +151,12 @@ def _is_admitted_by_kueue(place: Candidate | Situation) -> bool:
 
 def comes_back(requirement: RequirementMatch, source: str, place: Candidate | Situation) -> bool:
     """Whether admission or a controller adds a requirement again after you drop or change it. It does if the pod's
-    RuntimeClass, OpenShift project, or Kueue flavor has it, or if the template of the pod's workload lacks it. A
+    RuntimeClass, namespace, or Kueue flavor has it, or if the template of the pod's workload lacks it. A
     RuntimeClass that the dump lacks counts as having it."""
     pod, snapshot = place.pod, place.snapshot
     annotations = snapshot.namespace_annotations.get(pod.metadata.namespace, {})
-    project = project_selector(annotations, snapshot.default_node_selector)
-    if requirement.key in (part.partition("=")[0].strip() for part in project.split(",")):
+    added = annotations.get(NODE_SELECTOR) or project_selector(annotations, snapshot.default_node_selector)
+    if requirement.key in (part.partition("=")[0].strip() for part in added.split(",")):
         return source == "nodeSelector"
     name = pod.spec.runtime_class_name or ""
     runtime = snapshot.runtime_classes.get(name)
@@ -164,7 +172,7 @@ def comes_back(requirement: RequirementMatch, source: str, place: Candidate | Si
 # Remedies for nodeSelector and node affinity: the value that was meant, one requirement fewer, or the label on the
 # node.
 
-MADE_FOR = ("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os")
+MADE_FOR = (*ARCH_LABELS, "kubernetes.io/os", "beta.kubernetes.io/os")
 """Labels for which the image was built: a pod that requires one runs on no other node."""
 
 MARKS = frozenset({"", "true", "yes"})

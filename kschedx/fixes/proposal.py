@@ -453,8 +453,8 @@ def _bound_claim(
         if classed.spec != before.spec:
             yield Change(target=target, patch=(_class_operation(classed),))
             before = classed
-    if before is not None and before.spec == replace(after.spec, volume_name=before.spec.volume_name):
-        if before.spec.volume_name != after.spec.volume_name:
+    if before is not None and before.spec in (replace(after.spec, volume_name=""), after.spec):
+        if before.spec != after.spec:
             has_spec = before.spec != type(before.spec)()
             name = after.spec.volume_name
             patch = (

@@ -144,25 +144,31 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
     )
     if _awaits(ordered[0]):
         ordered = ordered[:1]  # the controller may not admit the pod while the problem remains
-    shown: list[Cost] = []
+    shown: list[Situation] = []
     short: list[Fix] = []
     known_changes: list[tuple[Change, ...]] = []
     for situation in ordered:
-        cost = situation.proposal.cost
+        proposal = situation.proposal
+        costs = [other.proposal.cost for other in shown]
         if _is_needlessly_long(situation, ordered) or any(_lowers_needlessly(situation, other) for other in ordered):
             continue
-        if cost is Cost.OTHER_PODS and Cost.WAITING in shown:
+        if proposal.cost is Cost.OTHER_PODS and Cost.WAITING in costs:
             continue  # preemption chooses its victims better
-        if any(isinstance(step, TakeOldFirst) for step in situation.proposal.steps) and Cost.ROLLOUT in shown:
+        if min(costs, default=Cost.NODE) <= Cost.REPAIR and _enters_another_pool(situation):
+            continue  # the pod's own pool suffices once the mistake or the node is corrected
+        if any(len(other.proposal.moved) > 0 and other.proposal.moved.keys() <= proposal.deleted for other in shown):
+            continue  # the same pods are evicted, without a node for each
+        if any(isinstance(step, TakeOldFirst) for step in proposal.steps) and Cost.ROLLOUT in costs:
             continue  # one such fix is enough, whichever old pod is deleted first
-        if len(shown) < MOST_FIXES and shown.count(cost) < (1 if cost is Cost.NEW_NODE else MOST_OF_A_COST):
+        most = 1 if proposal.cost is Cost.NEW_NODE else MOST_OF_A_COST
+        if len(shown) < MOST_FIXES and costs.count(proposal.cost) < most:
             fix = _fix(situation, cycle)
             if any(fix.changes == other for other in known_changes if other):
                 continue  # two causes have the same remedy
             if fix.certainty is FixCertainty.VERIFIED:
                 fix = replace(fix, trial=test(fix))
             if fix.trial.shortfall is None:
-                shown.append(cost)
+                shown.append(situation)
                 known_changes.append(fix.changes)
                 yield fix
             else:

@@ -288,8 +288,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         room = self._room(owner) or (self._room(owner, with_changes_of_pod=True) if by_hand else ())
         if room:  # the autoscaler adds nodes, so none is added by hand
             by_hand_first = () if not all(fix.reshapes_pool for fix in room) else filter(_is_without_karpenter, fixes)
-            room = (*by_hand_first, *room)
-            fixes = tuple(fix for fix in fixes if not fix.adds_node)
+            adds = any(scaling.adds_node for scaling in self.scalings)
+            repairs = [] if adds else [fix for fix in fixes if _repairs_what_exists(fix)]
+            room = (*repairs, *by_hand_first, *room)
+            fixes = tuple(fix for fix in fixes if not fix.adds_node and fix not in repairs)
         if balanced_service(pod.metadata.labels):
             fixes = ()  # its controller overwrites the pod template
         causes = root_causes(Diagnosis(self.cycle))
@@ -700,6 +702,16 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @property
     def state_document(self) -> dict[str, object]:
         return {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
+
+
+def _repairs_what_exists(fix: Fix) -> bool:
+    """Return whether no further node is needed once something broken or misspelled is corrected, or once
+    kube-scheduler or the rollout replaces pods."""
+    from kschedx.fixes import FixCertainty
+    from kschedx.fixes.steps import Cost
+
+    costs = [step.cost for step in fix.steps]
+    return bool(costs) and max(costs) <= Cost.ROLLOUT and fix.certainty is FixCertainty.VERIFIED
 
 
 def _is_without_karpenter(fix: Fix) -> bool:

@@ -238,8 +238,10 @@ def _does(change: Change) -> str:
         return "deletes"
     if change.create is not None:
         return "creates"
-    verbs = {"Pod": "updates the status of", "ResourceSlice": "updates"}
-    return verbs.get(change.target.kind, "gives up")
+    if change.target.kind == "Pod":
+        is_status = all(str(item["path"]).startswith("/status") for item in change.patch)
+        return "updates the status of" if is_status else "updates"
+    return "updates" if change.target.kind == "ResourceSlice" else "gives up"
 
 
 def _command(change: Change) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,6 +23,7 @@ from kschedx.apiserver.workload_validation import (
     validate_workload,
 )
 from kschedx.errors import InputError, NotChangedError, nearest
+from kschedx.explain.subject import with_claims_of_templates
 from kschedx.kube.decoding import as_new, decode, manifest, map_at
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
@@ -29,7 +31,13 @@ from kschedx.kube.quantity import value
 from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClaim, bound_claim
 from kschedx.kube.types import Namespace, Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
 from kschedx.simulate.changes import Manifest
-from kschedx.snapshot.edits import with_applied, with_changed_nodes, with_object, without_object
+from kschedx.snapshot.edits import (
+    with_applied,
+    with_changed_nodes,
+    with_changed_pods,
+    with_object,
+    without_object,
+)
 from kschedx.snapshot.snapshot import Snapshot
 
 # A single field of a manifest, by its path: `spec.template.spec.containers[web].resources.requests.cpu`.
@@ -195,6 +203,8 @@ def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> S
     others = [manifest for manifest in manifests if manifest.get("kind") != "Node"]
     if others:
         snapshot = _with_bound_claims(with_applied(snapshot, others), others)
+    if any(manifest.get("kind") == "ResourceClaimTemplate" for manifest in others):
+        snapshot = _with_device_claims(snapshot)
     if nodes:
         cluster = snapshot.cluster
         written = Snapshot.from_objects(nodes).cluster.nodes
@@ -220,6 +230,17 @@ def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[AppliedManifest])
     if not bound:
         return snapshot
     return snapshot.with_storage(replace(storage, claims={**storage.claims, **bound}))
+
+
+def _with_device_claims(snapshot: Snapshot) -> Snapshot:
+    """Create the claims of pending pods whose templates exist, as the resource claim controller does."""
+    for row in snapshot.pods.pending:
+        if snapshot.pods.specs[row].resource_claims:
+            before = snapshot.pods[row]
+            snapshot, pod, _ = with_claims_of_templates(snapshot, before)
+            if pod is not before:
+                snapshot = with_changed_pods(snapshot, [(np.array([row], dtype=np.int64), pod)])
+    return snapshot
 
 
 def _with_status_of(known: Node | None, written: Node) -> Node:

@@ -224,7 +224,7 @@ class CreateVolume(Step, frozen=True, kw_only=True):
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
         if self.provisioner and self.claim is not None:
-            yield from ((self.volume, self.provisioner), (self.claim, self.provisioner))
+            yield self.volume, self.provisioner
 
 
 class AddStorage(CreateVolume, frozen=True, kw_only=True):
