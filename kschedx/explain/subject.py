@@ -180,8 +180,8 @@ def admitted(
     """Admit a pod's manifest; `title` names it in errors.
 
     `made` is what the pod's controller creates before the pod, unless it exists; `maker` is the workload with its
-    template; `is_recreated`: the pod of this name in the snapshot is deleted. Raises `InputError` if the API server would refuse it, and `UndecidableError` if that depends on what the
-    snapshot lacks.
+    template; `is_recreated`: the pod of this name in the snapshot is deleted. Raises `InputError` if the API server
+    would refuse it, and `UndecidableError` if that depends on what the snapshot lacks.
     """
     plugins = setup.admission_plugins
     try:

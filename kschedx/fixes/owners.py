@@ -225,20 +225,21 @@ class Delivery(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
 
 
-def delivery(owner: Owner, pod: Pod) -> Delivery | None:
-    """Return what else has to be done; None if the owner's controller replaces the pod by itself.
+def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> Delivery | None:
+    """Return what else has to be done; None if the owner's controller replaces the pod by itself. Where pods keep an
+    old template until they are deleted, all pending ones are.
 
     Upstream: pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go.
     """
     spec = map_at(owner.manifest, "spec")
     strategy = map_at(spec, "updateStrategy")
-    own = Target(api_version="v1", kind="Pod", namespace=pod.metadata.namespace, name=pod.metadata.name)
     api_version = str(owner.manifest.get("apiVersion", ""))
     target = Target(api_version=api_version, kind=owner.kind, namespace=pod.metadata.namespace, name=owner.name)
-    gone = Change(target=own, delete=True)
+    gone = _deletion(pod.metadata.namespace, pod.metadata.name)
+    pending = tuple(_deletion(pod.metadata.namespace, name) for name in _pending_names(pod, snapshot)) or (gone,)
     match owner.kind:
         case "StatefulSet" if strategy.get("type") == "OnDelete":
-            return Delivery(why=Undelivered.ON_DELETE, changes=(gone,))
+            return Delivery(why=Undelivered.ON_DELETE, changes=pending)
         case "StatefulSet":
             rolling = strategy.get("rollingUpdate")
             partition = rolling.get("partition") if isinstance(rolling, dict) else None
@@ -250,14 +251,32 @@ def delivery(owner: Owner, pod: Pod) -> Delivery | None:
                 return None
             return Delivery(why=Undelivered.ORDERED_READY, changes=(gone,))
         case "DaemonSet" if strategy.get("type") == "OnDelete":
-            return Delivery(why=Undelivered.ON_DELETE, changes=(gone,))
+            return Delivery(why=Undelivered.ON_DELETE, changes=pending)
         case "ReplicaSet" | "ReplicationController":
-            return Delivery(why=Undelivered.NO_ROLLOUT, changes=(gone,))
+            return Delivery(why=Undelivered.NO_ROLLOUT, changes=pending)
         case "Deployment" if spec.get("paused") is True:
             resume = Change(target=target, patch=(add_operation("/spec/paused", False),))
             return Delivery(why=Undelivered.PAUSED, changes=(resume,))
         case _:
             return None
+
+
+def _deletion(namespace: str, name: str) -> Change:
+    return Change(target=Target(api_version="v1", kind="Pod", namespace=namespace, name=name), delete=True)
+
+
+def _pending_names(pod: Pod, snapshot: Snapshot) -> list[str]:
+    """Return the pending pods of the pod's controller."""
+    pods, controller = snapshot.pods, pod.metadata.controller
+    if controller is None:
+        return []
+    return [
+        pods.names[row]
+        for row in pods.pending
+        if pods.namespaces[row] == pod.metadata.namespace
+        and not pods.deletion_timestamps[row]
+        and any(it.controller and (it.kind, it.name) == (controller.kind, controller.name) for it in pods.owners[row])
+    ]
 
 
 def _part(value: object, part: str | int) -> object:

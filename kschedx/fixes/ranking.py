@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,6 +23,7 @@ from kschedx.fixes.steps import (
 )
 from kschedx.fixes.trial import Situation
 from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
+from kschedx.kube.names import ARCH_LABELS
 from kschedx.plugins.node_volume_limits.attached import within_every_limit
 
 
@@ -92,6 +94,8 @@ class Fix(Struct, frozen=True, kw_only=True):
     """Plugins that kschedx does not have and that could still reject the feasible nodes."""
     extender_decides: bool = False
     """Whether an extender could still reject the feasible nodes; no trial asks extenders."""
+    architecture: str = ""
+    """The architecture of all feasible nodes, if most nodes of the cluster have another one."""
     trial: TrialOutcome = TrialOutcome()
     """With a shortfall, the fix is partial."""
 
@@ -139,6 +143,7 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
             order.index(situation.proposal.cost),
             _lowered(situation),
             not _keeps_skew(situation),
+            bool(_rare_architecture(situation)),
             -len(situation.feasible),
         ),
     )
@@ -252,7 +257,20 @@ def _fix(situation: Situation, cycle: Cycle) -> Fix:
         remaining={} if situation.feasible else situation.remaining,
         deciding=deciding,
         extender_decides=extender_decides,
+        architecture=_rare_architecture(situation),
     )
+
+
+def _rare_architecture(situation: Situation) -> str:
+    """Return the architecture of all feasible nodes if most nodes have another one, for which the image may be built;
+    empty if the pod names its architecture."""
+    cluster, selector = situation.snapshot.cluster, situation.pod.spec.node_selector
+    if not situation.feasible or any(key in selector for key in ARCH_LABELS):
+        return ""
+    column = cluster.label(ARCH_LABELS[0])
+    usual = int(np.bincount(column.codes).argmax())
+    codes = {int(column.codes[cluster.index[name]]) for name in situation.feasible}
+    return column.values[codes.pop()] or "" if len(codes) == 1 and usual not in codes else ""
 
 
 def fix_by(autoscaler: str, situation: Situation, cycle: Cycle) -> Fix | None:

@@ -277,11 +277,11 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
-        is_stored = pod.key in self.cycle.snapshot.pods.rows
-        if is_stored and (recreated := with_newer_template(self, pod)) is not None:
+        stored_in = self._stored_in
+        if stored_in is not None and (recreated := with_newer_template(self, pod)) is not None:
             return (recreated,)
-        tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
-        fixes = tuple(self._for_group(Fix.of(fix, owner, pod, is_stored=is_stored)) for fix in tried)
+        tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner))
+        fixes = tuple(self._for_group(Fix.of(fix, owner, pod, stored_in=stored_in)) for fix in tried)
         before = self.before or (None if self.setup is None else self.setup.snapshot)
         fixes = tuple(fix.with_claims_of(owner, pod, before, self.cycle.snapshot) for fix in fixes)
         by_hand = all(fix.adds_node for fix in fixes)
@@ -507,7 +507,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             scheduler=self.scheduler,
             cycle=self.cycle,
             owner=owner,
-            is_stored=self.cycle.pod.key in self.cycle.snapshot.pods.rows,
+            stored_in=self._stored_in,
             autoscaler="",
             event=event,
             explain=lambda cycle, scheduler: Explanation(cycle, scheduler, self.first_notes),
@@ -518,7 +518,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             known += scaling.fixes(trial, with_changes_of_pod=with_changes_of_pod)
         return tuple(known) or reported
 
-    def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
+    @property
+    def _stored_in(self) -> Snapshot | None:
+        """The cluster, if it has the pod."""
+        return self.cycle.snapshot if self.cycle.pod.key in self.cycle.snapshot.pods.rows else None
+
+    def _cluster_test(self, owner: Owner | None) -> ClusterTest:
         """Return a test for problems of a fix on the whole cluster. A gang is not tested, because its fix changes all
         of its pods."""
         from kschedx.fixes.cluster_trial import ClusterTrial
@@ -530,7 +535,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
 
         def test(fix: FoundFix) -> TrialOutcome:
-            alone, whole = (Fix.of(fix, owner, pod, is_stored=stored).apply for stored in (False, is_stored))
+            alone, whole = (Fix.of(fix, owner, pod, stored_in=stored).apply for stored in (None, self._stored_in))
             if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused workload creates no pods
                 outcome = trial.outcome(fix.steps, alone)
                 if outcome.is_tried and outcome.shortfall is None:

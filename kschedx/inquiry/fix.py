@@ -64,15 +64,18 @@ class Fix(Struct, frozen=True, kw_only=True):
     """Return the pod's answer after a fix that its steps do not describe."""
 
     @classmethod
-    def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False, title: str = "") -> Fix:
-        """Return the reported form of a tried fix. `is_stored`: the cluster has the pod, so a new template has to reach
-        it. The default title describes the steps."""
+    def of(
+        cls, found: fixes.Fix, owner: Owner | None, pod: Pod, *, stored_in: Snapshot | None = None, title: str = ""
+    ) -> Fix:
+        """Return the reported form of a tried fix. `stored_in` is the cluster that has the pod, which a new template
+        then has to reach. The default title describes the steps."""
         sent = tuple(change for change in found.changes if not change.by)
         apply = sent if owner is None else tuple(owner_change(change, owner, pod) for change in sent)
         title = title or fix_title(found)
-        reaches = found.trial.is_delivered or not is_stored or apply == sent
-        if owner is not None and not reaches and (left := delivery(owner, pod)) is not None:
-            title += f", then {delivery_text(left, owner, pod)}"
+        reaches = found.trial.is_delivered or apply == sent
+        left = None if reaches or owner is None or stored_in is None else delivery(owner, pod, stored_in)
+        if owner is not None and left is not None:
+            title += f", then {delivery_text(left, owner)}"
             apply = (*apply, *(change for change in left.changes if change not in apply))
         return cls(
             title=title,

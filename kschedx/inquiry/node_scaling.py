@@ -24,6 +24,7 @@ from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Node, Pod
 from kschedx.render.states import ComponentDown
 from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
+from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
@@ -42,8 +43,8 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
     scheduler: Scheduler
     cycle: Cycle
     owner: Owner | None
-    is_stored: bool
-    """Whether the cluster has the pod."""
+    stored_in: Snapshot | None
+    """The cluster, if it has the pod."""
     autoscaler: str
     """`cluster-autoscaler` or `Karpenter`."""
     event: RecordedEvent | None
@@ -68,7 +69,7 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
         if tried is None:
             return replace(by_autoscaler(title, group=group), helps=helps)
         found, then = tried
-        made = Fix.of(found, self.owner, own, is_stored=self.is_stored, title=title)
+        made = Fix.of(found, self.owner, own, stored_in=self.stored_in, title=title)
 
         def answer() -> Explanation:
             return self.explain(then.scheduler.schedule(then.pod, then.profile), then.scheduler)
