@@ -43,6 +43,8 @@ class Owner(Struct, frozen=True, kw_only=True):
     """The path of the pod template in the manifest, for a kind that is not in the table."""
     above: str = ""
     """The source that overwrites the manifest: `Prometheus k8s`, whose controller writes it, or `Git for Argo CD`."""
+    job: Owner | None = None
+    """A CronJob's Job with the pod: a change of the CronJob reaches only its next Jobs."""
 
     @property
     def template(self) -> tuple[str | int, ...]:
@@ -85,7 +87,8 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
             above = msgspec.convert(manifest, _Owned).metadata.owner_references
         except (msgspec.DecodeError, msgspec.ValidationError):
             break
-        owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest)
+        job = owner if controller.kind == "CronJob" else None
+        owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest, job=job)
         controller = next((reference for reference in above if reference.controller), None) or _deployment_of(
             controller, pod.metadata.labels
         )

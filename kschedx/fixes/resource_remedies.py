@@ -77,7 +77,7 @@ def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterato
             amounts=(more,),
             label="" if is_unhealthy else label,
             is_unhealthy=is_unhealthy,
-            plugin=device_plugin_down(place.snapshot, place.situation.ground.options, finding.resource, name),
+            plugin=device_plugin_down(place.snapshot, place.situation.scheduler.nodes.options, finding.resource, name),
         )
 
 
@@ -113,8 +113,8 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
         yield from _withdrawn_resizes(short, place)
         yield from offering(short, place)
     if not crowded and all(f.free * LEAST_REQUEST_SHARE >= f.requested for f in short):
-        amounts = tuple(s.ResourceAmount(resource=f.resource, amount=_round_down(f.resource, f.free)) for f in short)
-        lowered = s.LowerRequests.of(place.pod, amounts, place.situation.ground.options)
+        amounts = tuple(s.ResourceAmount(resource=f.resource, amount=rounded_down(f.resource, f.free)) for f in short)
+        lowered = s.LowerRequests.of(place.pod, amounts, place.situation.scheduler.nodes.options)
         if lowered is not None:
             requests = tuple(replace(request, source=_source(request, place)) for request in lowered.requests)
             is_unchosen = all(request.source for request in requests) and all(finding.never_fits for finding in short)
@@ -215,7 +215,7 @@ def _source(request: ContainerRequest, place: Candidate) -> str:
     return ""
 
 
-def _round_down(resource: str, amount: int) -> int:
+def rounded_down(resource: str, amount: int) -> int:
     """Round down to an amount that people write: tens of millicores; gibibytes, hundreds of mebibytes, or mebibytes,
     whichever is the largest that loses at most 5 %."""
     steps = {Unit.MILLI: (10,), Unit.BYTE: (1 << 30, 100 << 20, 1 << 20), Unit.COUNT: (1,)}[Unit.of(resource)]

@@ -52,7 +52,7 @@ from kschedx.kube.storage import (
 )
 from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kschedx.kube.typos import meant_by
-from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
+from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch, volume_to_bind
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
@@ -139,16 +139,6 @@ def _fewer_volumes(finding: VolumeLimitExceeded, place: Candidate) -> Iterator[s
 
 
 # --- volumes that would fit
-
-
-def _free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentVolume | None:
-    """Return the volume that the volume controller would bind to the claim: one that names it, or the smallest that
-    fits."""
-    try:
-        search = VolumeSearch(claim, snapshot.storage, attributes_classes=True)
-    except SearchError:
-        return None
-    return next(iter((*search.prebound.values(), *search.fitting)), None)
 
 
 def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
@@ -426,7 +416,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
     storage = snapshot.storage
     named = storage.volumes.get(claim.spec.volume_name)
     usable = named is not None and (named.spec.claim_ref is None or is_bound_to(named, claim))
-    volume = named if usable else None if claim.spec.volume_name else _free_volume(claim, snapshot)
+    volume = named if usable else None if claim.spec.volume_name else volume_to_bind(claim, storage)
     if volume is not None:
         title = f"bind claim {claim.key} to volume {volume.name}"
         yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(bound_claim(claim, volume.name),))
@@ -542,13 +532,15 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
 
 
 def _of_other_classes(claim: PersistentVolumeClaim, storage: Storage) -> Iterator[s.RecreateClaim]:
-    """Yield the claim with each class of the same provisioner that is not restricted to the same topology, the default
-    class first."""
+    """Yield the claim with each class of the same provisioner that waits for the pod, and is not restricted to the same
+    topology; the default class first."""
     restricted, default = storage.classes.get(claim.storage_class), default_class(storage.classes.values())
     for storage_class in sorted(storage.classes.values(), key=lambda of_claim: of_claim is not default):
         if restricted is None:
             return
         is_same = storage_class.provisioner == restricted.provisioner and not storage_class.refuses_modes(claim)
+        if not storage_class.waits_for_first_consumer:
+            continue  # its volume may be created where the pod cannot run
         if is_same and storage_class.allowed_topologies != restricted.allowed_topologies:
             yield replace(_of_class(claim, storage_class), is_elsewhere=True)
 

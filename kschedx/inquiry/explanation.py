@@ -647,11 +647,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """Return the answer about the same pod after a fix of this answer. Raises `UndecidableError`."""
         if fix.answer is not None:
             return fix.answer()
-        from kschedx.fixes.proposal import Ground, Proposal, apply_steps
+        from kschedx.fixes.proposal import Proposal, apply_steps
 
         before = self.cycle.snapshot
-        ground = Ground(before, self.scheduler.nodes.options)
-        proposal = apply_steps(fix.steps, Proposal(pod=self.cycle.pod), ground)
+        proposal = apply_steps(fix.steps, Proposal(pod=self.cycle.pod), before)
         snapshot = proposal.cluster(before)
         scheduler = self.scheduler if snapshot is before else self.scheduler.on(snapshot)
         cycle = scheduler.schedule(proposal.pod, self.cycle.profile)

@@ -34,6 +34,7 @@ MOST_PREEMPTED = 3
 _OF_CLAIM = (ClassedClaim, CreateVolume, NextAttempt, ObjectStep)
 """Steps about the claim itself and its volume."""
 NO_CLASS = '""'
+_OF_ADMINISTRATORS = frozenset({"LimitRange", "Namespace", "PriorityClass", "ResourceQuota", "RuntimeClass"})
 
 
 class Fix(Struct, frozen=True, kw_only=True):
@@ -71,6 +72,8 @@ class Fix(Struct, frozen=True, kw_only=True):
         then has to reach. The default title describes the steps."""
         sent = tuple(change for change in found.changes if not change.by)
         apply = sent if owner is None else tuple(owner_change(change, owner, pod) for change in sent)
+        if owner is not None and owner.job is not None and stored_in is not None and apply != sent:
+            apply = (*(owner_change(change, owner.job, pod) for change in sent if change not in apply), *apply)
         title = title or fix_title(found)
         reaches = found.trial.is_delivered or apply == sent
         left = None if reaches or owner is None or stored_in is None else delivery(owner, pod, stored_in)
@@ -141,10 +144,13 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     @property
     def group(self) -> Group:
-        """The group that is responsible: that of the most expensive step."""
+        """The group that is responsible: that of the most expensive step, or of the changed objects."""
         if self.of_group is not None:
             return self.of_group
-        return max(self.steps, key=lambda step: step.cost).group if self.steps else Group.WORKLOAD
+        if self.steps:
+            return max(self.steps, key=lambda step: step.cost).group
+        kinds = {change.target.kind for change in self.apply}
+        return Group.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else Group.WORKLOAD
 
     @property
     def adds_node(self) -> bool:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import NodeRemedy, StepKind
+from kschedx.autoscaler.remedies import NodeRemedy, RemedyStep, StepKind
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.fixes import find_fix_by_autoscaler
 from kschedx.fixes.owners import Owner
-from kschedx.fixes.steps import Group
+from kschedx.fixes.steps import Group, PodStep
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.fix import Fix
@@ -35,6 +35,15 @@ _OF_POOL = re.compile(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0
 _CLUSTER_LIMIT = re.compile(r"max cluster (?P<resource>\S+) limit reached")
 """MaxResourceLimitReached. Upstream: cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
 _LIMITS = {"cpu": "--cores-total", "memory": "--memory-total"}
+
+
+LEAST_SHARE = 2
+"""A request is never lowered to less than half, so that an autoscaler adds a node."""
+
+
+def edited(step: PodStep, pod: Pod, kind: StepKind = StepKind.OF_POD) -> tuple[RemedyStep, Pod]:
+    """Return a change of the pod as an autoscaler's remedy, and the changed pod."""
+    return RemedyStep(step.title, kind), step.edit(pod)
 
 
 class NodeTrial(Struct, frozen=True, kw_only=True):

@@ -28,8 +28,9 @@ from kschedx.kube.decoding import as_new, decode, manifest, map_at
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.quantity import value
-from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClaim, bound_claim
+from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClaim, bound_claim, bound_volume
 from kschedx.kube.types import Namespace, Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
+from kschedx.plugins.volume_binding.matching import volume_to_bind
 from kschedx.simulate.changes import Manifest
 from kschedx.snapshot.edits import (
     with_applied,
@@ -214,22 +215,26 @@ def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> S
 
 
 def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
-    """Bind new volumes to the pending claims that they name, as the volume controller does."""
-    storage = snapshot.storage
-    names = (
-        str(map_at(claim_manifest, "metadata").get("name"))
-        for claim_manifest in manifests
-        if claim_manifest.get("kind") == "PersistentVolume"
-    )
-    bound = {}
-    for volume in filter(None, map(storage.volumes.get, names)):
-        reference = volume.spec.claim_ref
-        claim = None if reference is None else storage.claim(reference.namespace, reference.name)
-        if claim is not None and not claim.spec.volume_name:
-            bound[claim.key] = bound_claim(claim, volume.name)
-    if not bound:
-        return snapshot
-    return snapshot.with_storage(replace(storage, claims={**storage.claims, **bound}))
+    """Bind pending claims as the volume controller does: to new volumes that name them, and written claims of classes
+    that do not wait for a pod to the volumes that fit them."""
+    written = {
+        kind: {map_at(manifest, "metadata").get("name") for manifest in manifests if manifest.get("kind") == kind}
+        for kind in ("PersistentVolume", "PersistentVolumeClaim")
+    }
+    for claim in (*snapshot.storage.claims.values(),) if any(written.values()) else ():
+        storage = snapshot.storage
+        storage_class = storage.classes.get(claim.storage_class)
+        if claim.spec.volume_name or claim.metadata.deletion_timestamp:
+            continue
+        volume = volume_to_bind(claim, storage)
+        reference = None if volume is None else volume.spec.claim_ref
+        is_named = reference is not None and volume is not None and volume.name in written["PersistentVolume"]
+        waits = storage_class is not None and storage_class.waits_for_first_consumer
+        if volume is not None and (is_named or (claim.name in written["PersistentVolumeClaim"] and not waits)):
+            claims = {**storage.claims, claim.key: bound_claim(claim, volume.name)}
+            volumes = {**storage.volumes, volume.name: bound_volume(volume, claim)}
+            snapshot = snapshot.with_storage(replace(storage, claims=claims, volumes=volumes))
+    return snapshot
 
 
 def _with_device_claims(snapshot: Snapshot) -> Snapshot:
