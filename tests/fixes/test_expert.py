@@ -692,3 +692,50 @@ def test_a_pod_for_the_former_control_plane_tolerates_the_present_one() -> None:
     tolerations = [{"key": former, "operator": "Exists", "effect": "NoSchedule"}]
     first = told(here, pod("me", nodeSelector={former: ""}, tolerations=tolerations))[0]
     assert first == f"tolerate {key}:NoSchedule, select {key}= instead of {former}="
+
+
+def test_a_node_that_is_repaired_comes_before_the_taint_of_another_pool() -> None:
+    nodes = [node("own", unschedulable=True), node("spot", taints=["spot=true:NoSchedule"])]
+    assert told(*nodes, pod("me")) == ["uncordon own"]
+
+
+def test_another_node_is_like_most_that_are_full() -> None:
+    arch = "kubernetes.io/arch"
+    nodes = [
+        node(name, allocatable=SMALL, labels={arch: "arm64" if name == "arm" else "amd64"})
+        for name in ("arm", "b", "c")
+    ]
+    held = [running("1", "arm", "1800m"), running("2", "b", "2"), running("3", "c", "2")]
+    titles = told(*nodes, *held, wanting(cpu="1500m"))
+    assert titles[0] == "add a node like b"
+
+
+def test_what_terminates_on_any_node_is_awaited() -> None:
+    ending = running("ending", "a", "2")
+    at(ending, "metadata")["deletionTimestamp"] = "2026-01-02T10:00:00Z"
+    held = [ending, running("other", "b", "1900m")]
+    titles = told(node("a", allocatable=SMALL), node("b", allocatable=SMALL), *held, wanting(cpu="1"))
+    assert titles[0] == "wait until default/ending on a has terminated"
+
+
+def test_pods_that_move_are_not_deleted_as_another_fix() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": True}
+    moving = running("x-1", "a", "1")
+    at(moving, "metadata")["ownerReferences"] = [owner]
+    nodes = [node("a", allocatable=SMALL), node("b", allocatable=SMALL)]
+    held = [moving, running("y", "b", "1"), pod("me", containers=wanting(cpu="1500m")["spec"]["containers"])]
+    titles = told(*nodes, *held)
+    assert "move default/x-1 from a to b" in titles
+    assert not [title for title in titles if title.startswith("delete default/x-1")]
+
+
+def test_a_machine_of_another_architecture_is_named_as_a_cost() -> None:
+    web, batch = ({"kubernetes.io/arch": arch, "pool": pool} for arch, pool in (("amd64", "web"), ("arm64", "batch")))
+    nodes = [node("a", labels=web), node("b", labels=web), node("c", labels=batch)]
+    full = [running("1", "a", "64"), running("2", "b", "64")]
+    me = wanting(cpu="1")
+    at(me, "spec")["nodeSelector"] = {"pool": "web"}
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, *full, me]), "default/me").fixes
+    costs = {fix.title: fix.costs for fix in fixes}
+    architecture = "check that its image runs on arm64: most nodes have another architecture"
+    assert architecture in costs["stop requiring pool=web"]
