@@ -248,14 +248,17 @@ def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
 
 
 def _may_label(requirement: RequirementMatch, place: Candidate) -> bool:
-    """Whether an administrator may set the label on the node: it states no fact, and no other selector uses the present
-    value. Nodes of a NodePool have the pool's labels."""
+    """Whether an administrator may set the label on the node: it states no fact, and if it replaces a value, no other
+    selector uses that, and no other nodes are the pool of the new one. Nodes of a NodePool have the pool's labels."""
     key = requirement.key
     if NODE_POOL in place.node.metadata.labels:
         return False
     if requirement.operator not in ("In", "=", "Exists") or _states_fact(key, place.snapshot):
         return False
-    return key not in place.node.metadata.labels or not is_selected(key, place.snapshot, place.pod.key)
+    if key not in place.node.metadata.labels:
+        return True
+    has_pool = bool({*requirement.values} & {*place.nodes.cluster.label(key).values})
+    return not has_pool and not is_selected(key, place.snapshot, place.pod.key)
 
 
 def _meant(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[RequirementMatch]:

@@ -15,6 +15,7 @@ from kschedx.fixes.steps import (
     AwaitController,
     ChangeRule,
     Cost,
+    LabelNode,
     LowerRequests,
     RemoveTaints,
     Step,
@@ -183,10 +184,12 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
 
 
 def _enters_another_pool(situation: Situation) -> bool:
-    """Whether the fix tolerates or removes a taint of another pool, which keeps pods out: that the pod's own pool is
-    full is no reason to do so."""
+    """Whether the fix tolerates or removes a taint of another pool, which keeps pods out, or gives its node the label
+    of the pod's own pool: that this is full is no reason to do so."""
     return any(
-        isinstance(step, Tolerate) or (isinstance(step, RemoveTaints) and not step.is_left_over)
+        isinstance(step, Tolerate)
+        or (isinstance(step, RemoveTaints) and not step.is_left_over)
+        or (isinstance(step, LabelNode) and not step.is_first)
         for step in situation.proposal.steps
     )
 

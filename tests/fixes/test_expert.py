@@ -325,11 +325,10 @@ def test_what_the_pod_requests_as_a_whole_is_lowered_there() -> None:
 
 
 def test_a_label_value_that_others_select_is_not_overwritten() -> None:
-    web, full = node("web", labels={"pool": "web"}), node("db", labels={"pool": "db"}, allocatable={"pods": "0"})
-    asking = pod("me", nodeSelector={"pool": "db"})
-    assert "label web pool=db" in told(web, full, asking)
+    web, asking = node("web", labels={"pool": "web"}), pod("me", nodeSelector={"pool": "db"})
+    assert "label web pool=db" in told(web, asking)
     other = pod("other", on="web", nodeSelector={"pool": "web"})
-    assert "label web pool=db" not in told(web, full, other, asking)
+    assert "label web pool=db" not in told(web, other, asking)
 
 
 def test_a_pool_that_is_full_is_not_left_by_tolerating_the_taint_of_another() -> None:
@@ -739,3 +738,25 @@ def test_a_machine_of_another_architecture_is_named_as_a_cost() -> None:
     costs = {fix.title: fix.costs for fix in fixes}
     architecture = "check that its image runs on arm64: most nodes have another architecture"
     assert architecture in costs["stop requiring pool=web"]
+
+
+def test_a_pod_that_selects_a_pool_of_devices_tolerates_its_taint() -> None:
+    gpu = node(
+        "gpu",
+        allocatable={**SMALL, "nvidia.com/gpu": "1"},
+        labels={"pool": "gpu"},
+        taints=["nvidia.com/gpu:NoSchedule"],
+    )
+    me = pod("me", spec={"nodeSelector": {"pool": "gpu"}})
+    titles = told(gpu, node("web", labels={"pool": "web"}), me)
+    assert titles[0] == "tolerate nvidia.com/gpu:NoSchedule"
+    assert not [title for title in titles if title.startswith("label ")], "the pool of the label exists"
+
+
+def test_a_full_pool_is_not_extended_by_a_label() -> None:
+    nodes = [node("db", allocatable=SMALL, labels={"role": "database"}), node("web", allocatable=SMALL)]
+    me = wanting(cpu="1")
+    at(me, "spec")["nodeSelector"] = {"role": "database"}
+    titles = told(*nodes, running("other", "db", "2"), me)
+    assert titles[0] == "add a node like db"
+    assert not [title for title in titles if title.startswith("label ")]
