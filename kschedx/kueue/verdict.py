@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 from itertools import islice
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,6 +34,7 @@ from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import Settings, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
+from kschedx.render.wording import listed
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_CYCLES = 2_000
@@ -136,11 +137,39 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     remedies: tuple[Remedy, ...] = ()
 
     @property
-    def queue_state(self) -> str:
-        """The state of a queue that evaluates nothing."""
-        if self.lacking:
-            return f", whose ClusterQueue {self.lacking} is not in this snapshot"
-        return " because its LocalQueue is stopped or missing"
+    def state_text(self) -> str:
+        """The state of the Workload, as a predicate."""
+        match self.wait:
+            case Wait.FLAVOR:
+                return "matches no flavor in Kueue"
+            case Wait.TOPOLOGY:
+                return "waits for room in a topology in Kueue"
+            case Wait.HEAD:
+                return f"waits behind {self.behind} in Kueue"
+            case Wait.NAMESPACE:
+                return f"waits in Kueue because ClusterQueue {self.cluster_queue} does not select its namespace"
+            case Wait.REQUESTS:
+                return "waits in Kueue because its requests are refused"
+            case Wait.QUEUE if self.cluster_queue:
+                return f"waits in Kueue because ClusterQueue {self.cluster_queue} is inactive"
+            case Wait.QUEUE if self.lacking:
+                return f"waits in Kueue, whose ClusterQueue {self.lacking} is not in this snapshot"
+            case Wait.QUEUE:
+                return "waits in Kueue because its LocalQueue is stopped or missing"
+            case Wait.PODS_READY:
+                others = listed(self.not_ready, 2, conjunction="and")
+                return f"waits in Kueue until the pods of {others} are ready"
+            case Wait.CHECKS:
+                noun = "admission check" if len(self.checks) == 1 else "admission checks"
+                return f"has quota in Kueue and waits for the {noun} {listed(self.checks, 3, conjunction='and')}"
+            case Wait.BACKOFF:
+                return f"waits in Kueue for its backoff, until {self.requeue_at}"
+            case Wait.TURN:
+                return "waits for Kueue's next cycle"
+            case Wait.QUOTA | None:
+                return "waits for quota in Kueue"
+            case _:
+                assert_never(self.wait)
 
     @property
     def is_held(self) -> bool:

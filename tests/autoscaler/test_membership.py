@@ -105,4 +105,4 @@ def test_a_label_that_is_named_is_all_that_counts() -> None:
 
 def test_what_somebody_wrote_down_comes_first() -> None:
     one = node("web-1", labels={"team": "db"})
-    assert membership([one], ["web", "db"], label="team", told={"web-1": "web"}).group_of(one) == "web"
+    assert membership([one], ["web", "db"], label="team", group_by_node={"web-1": "web"}).group_of(one) == "web"

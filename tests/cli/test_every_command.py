@@ -143,7 +143,10 @@ def process(line: tuple[str, ...], files: dict[str, Path], stdout: int) -> subpr
     )
 
 
-TELLING = [pytest.param(line, id=named(line)) for line in LINES if line[0] != "mcp"]
+LIKE_WHY = {"why", "drain", "survive", "fit", "simulate", "scale-down", "deschedule", "nodes", "diff-profiles"}
+"""Commands whose screens are printed by the same function, so that one of them stands for all."""
+PRINTING = {"screen" if line[0] in LIKE_WHY and "-o" not in line else named(line): line for line in LINES}
+TELLING = [pytest.param(line, id=named(line)) for line in PRINTING.values() if line[0] != "mcp"]
 """Without somebody who asks an assistant's server says nothing."""
 
 

@@ -207,6 +207,38 @@ def test_the_line_of_an_error(cpu: str, more: str, line: int, said: str, tmp_pat
     assert f": {file}:{line}: {said}" in ran.err
 
 
+EVICTOR_SECOND = """\
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: main
+  pluginConfig:
+  - name: RemoveDuplicates
+  - name: DefaultEvictor
+    args: {args}
+  plugins:
+    balance:
+      enabled: [{enabled}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("args", "enabled", "line"),
+    [
+        ("{priorityThreshold: {name: unknown}}", "RemoveDuplicates", 8),
+        ("{labelSelector: {matchExpressions: [{key: app, operator: Is}]}}", "RemoveDuplicates", 8),
+        ("{}", "HighNodeUtilization", 11),
+        ("{}", "PodLifeTime", 11),
+    ],
+)
+def test_the_line_of_an_error_in_building_a_profile(args: str, enabled: str, line: int, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(EVICTOR_SECOND.format(args=args, enabled=enabled))
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b")]))
+    ran = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
+    assert f": {file}:{line}: " in ran.err
+
+
 HELD_BY = {
     "a ConfigMap": ("apiVersion: v1\nkind: ConfigMap\ndata:\n  policy.yaml: |\n", 4),
     "a HelmRelease": ("kind: HelmRelease\nspec:\n  values:\n    deschedulerPolicy:\n", 6),

@@ -68,7 +68,7 @@ def test_without_a_kind_what_would_fit_is_undecided(
     gates = {"GangScheduling": True, "GenericWorkload": True} if kind == "PodGroup" else None
     found = explain_pod(dump([*NODES, *others, me]), "default/me", feature_gates=gates)
     assert found.outcome is Outcome.UNDECIDED
-    told = {one.name: one for one in found.cycle.unheard}
+    told = {one.name: one for one in found.cycle.unevaluated}
     assert list(told[kind].objects) == names
     assert found.to_dict()["bestNodes"]
     command = told[kind].completed_by
@@ -80,7 +80,7 @@ def test_without_a_kind_what_would_fit_is_undecided(
 def test_no_limit_rejects_the_first_volume_of_a_node(attached: list[Manifest], stake: Stake | None) -> None:
     objects = [*NODES, using("me", "data"), claim("data", volume="disk"), volume("disk"), *attached]
     found = explain_pod(dump(objects), "default/me")
-    assert [one.stake for one in found.cycle.unheard if one.name == "CSINode"] == ([] if stake is None else [stake])
+    assert [one.stake for one in found.cycle.unevaluated if one.name == "CSINode"] == ([] if stake is None else [stake])
     assert (found.outcome is Outcome.UNDECIDED) == (stake is Stake.FIT)
     cordoned = [node("n1", unschedulable=True), *objects[2:]]
     (fix, *_) = (one for one in explain_pod(dump(cordoned), "default/me").fixes if "uncordon" in one.title)
@@ -92,7 +92,7 @@ def test_what_others_reject_is_decided(kind: str, names: list[str], me: Manifest
     tainted = [node("n1", taints=["team=a:NoSchedule"])]
     found = explain_pod(dump([*tainted, *others, me]), "default/me")
     assert found.outcome is Outcome.UNSCHEDULABLE
-    assert {one.name for one in found.cycle.unheard} >= {kind}
+    assert {one.name for one in found.cycle.unevaluated} >= {kind}
     assert "untolerated taint" in found.message
 
 
@@ -102,7 +102,7 @@ def test_what_is_no_dump_is_taken_at_its_word(
 ) -> None:
     found = explain_pod(dump([*NODES, *others, me], is_dump=False), "default/me")
     assert found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED)
-    assert not found.cycle.unheard
+    assert not found.cycle.unevaluated
 
 
 def test_a_claim_is_missing_where_the_dump_has_others() -> None:
@@ -110,7 +110,7 @@ def test_a_claim_is_missing_where_the_dump_has_others() -> None:
     assert explain_pod(dump(objects), "default/me").outcome is Outcome.UNSCHEDULABLE
     partly = explain_pod(dump(objects, PersistentVolumeClaim="claims of other namespaces"), "default/me")
     assert partly.outcome is Outcome.UNDECIDED
-    (one,) = partly.cycle.unheard
+    (one,) = partly.cycle.unevaluated
     assert (one.lacking, one.completed_by) == ("claims of other namespaces", "kschedx snapshot -o cluster.json")
 
 

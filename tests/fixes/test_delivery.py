@@ -129,7 +129,8 @@ def test_all_pending_pods_of_a_replica_set_are_deleted() -> None:
 
 
 def test_a_cron_job_is_changed_for_its_next_jobs_and_its_job_is_recreated() -> None:
-    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": ASKS, "nodeSelector": {"pool": "ab"}}}
+    spec: Manifest = {"containers": ASKS, "nodeSelector": {"pool": "ab"}}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": spec}
     cron: Manifest = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -144,7 +145,7 @@ def test_a_cron_job_is_changed_for_its_next_jobs_and_its_job_is_recreated() -> N
         "spec": {"template": template},
     }
     reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "x-1", "uid": "j", "controller": True}
-    mine = pod("x-1-a", labels={"app": "x"}, metadata={"ownerReferences": [reference]}, spec=template["spec"])
+    mine = pod("x-1-a", labels={"app": "x"}, metadata={"ownerReferences": [reference]}, spec=spec)
     objects = [node("n", allocatable=ROOM, labels={"pool": "abc"}), cron, job, mine]
     [fix, *_] = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/x-1-a").fixes
     assert [(change.target.kind, change.target.name) for change in fix.apply] == [("Job", "x-1"), ("CronJob", "x")]

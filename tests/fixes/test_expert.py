@@ -722,7 +722,7 @@ def test_pods_that_move_are_not_deleted_as_another_fix() -> None:
     moving = running("x-1", "a", "1")
     at(moving, "metadata")["ownerReferences"] = [owner]
     nodes = [node("a", allocatable=SMALL), node("b", allocatable=SMALL)]
-    held = [moving, running("y", "b", "1"), pod("me", containers=wanting(cpu="1500m")["spec"]["containers"])]
+    held = [moving, running("y", "b", "1"), wanting(cpu="1500m")]
     titles = told(*nodes, *held)
     assert "move default/x-1 from a to b" in titles
     assert not [title for title in titles if title.startswith("delete default/x-1")]

@@ -229,7 +229,7 @@ NO_AFFINITY: dict[str, object] = {
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_pods_that_share_columns_differ_as_each_by_itself(family: str) -> None:
-    for case in recorded(family, 4):
+    for case in recorded(family, 2):
         snapshot = Snapshot.from_objects(case["objects"])
         release = resolve(feature_gates=case.get("featureGates"))
         before = Setup.of("before", case["config"], release)

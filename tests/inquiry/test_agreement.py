@@ -165,9 +165,10 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
 
     config = str(tmp_path / "config.yaml") if gang else None
     question = Question(snapshot=(str(tmp_path / "cluster.json"),), config=config)
-    by_mcp = answer(Asked("pod_explain", question, {"target": target, "detail": "full"}, tmp_path))
-    assert isinstance(by_mcp, Answer)
-    assert (by_mcp.exit_code, at(by_mcp.report.document(), "document.state")["name"]) == (code, state)
+    if name:  # a case of each state is enough for a tool that calls the command
+        by_mcp = answer(Asked("pod_explain", question, {"target": target, "detail": "full"}, tmp_path))
+        assert isinstance(by_mcp, Answer)
+        assert (by_mcp.exit_code, at(by_mcp.report.document(), "document.state")["name"]) == (code, state)
 
     key = f"default/{target.partition('/')[2]}"
     simulated_code, simulated = asked("simulate")
@@ -187,9 +188,10 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
     of_more = fit["state"]["name"]
     assert fit_code == next(one for one in STATES if one.name == of_more).exit_code
     assert of_more == state or (state in OF_ONE_POD and of_more in ("Schedulable", "Unschedulable"))
-    by_mcp = answer(Asked("capacity_check", question, {"target": target}, tmp_path))
-    assert isinstance(by_mcp, Answer)
-    assert by_mcp.exit_code == fit_code
+    if name:
+        by_mcp = answer(Asked("capacity_check", question, {"target": target}, tmp_path))
+        assert isinstance(by_mcp, Answer)
+        assert by_mcp.exit_code == fit_code
 
 
 def test_every_state_is_asked_about(tmp_path: Path) -> None:

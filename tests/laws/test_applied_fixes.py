@@ -138,8 +138,8 @@ def cluster_with_what_controllers_create(seed: int) -> list[Manifest]:
     match lots.choice(("ephemeral", "template", "static", "classless")):
         case "ephemeral":
             wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-            template = {"volumeClaimTemplate": {"spec": {**wanted, "storageClassName": "fast"}}}
-            spec |= {"volumes": [{"name": "data", "ephemeral": template}], "nodeSelector": {"pool": "aa"}}
+            ephemeral = {"volumeClaimTemplate": {"spec": {**wanted, "storageClassName": "fast"}}}
+            spec |= {"volumes": [{"name": "data", "ephemeral": ephemeral}], "nodeSelector": {"pool": "aa"}}
             owner = {"apiVersion": "v1", "kind": "Pod", "name": "web-0", "uid": "p", "controller": True}
             others += [
                 storage_class("fast", provisioner=DRIVER),

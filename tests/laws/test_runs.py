@@ -16,12 +16,12 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.preemption import Rankings, in_turn
+from kschedx.inquiry.what_if import simulate
 from kschedx.kube.types import Node, Taint
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
 from kschedx.simulate import queue
 from kschedx.simulate.node_changes import cordoned
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray, each_cluster_row
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.moving import MovingCluster

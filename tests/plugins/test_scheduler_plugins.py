@@ -313,7 +313,7 @@ def test_namespaces_are_held_to_their_quota(quotas: list[Manifest], running: Map
     told = f"Pod shop/web is rejected in PreFilter {reason}" if reason else ""
     assert (cycle.outcome is Outcome.SCHEDULED) == (not reason)
     assert told in cycle.message
-    assert not cycle.unheard
+    assert not cycle.unevaluated
 
 
 def test_sidecars_count_as_other_init_containers_and_pod_level_requests_not_at_all() -> None:
@@ -502,7 +502,7 @@ def test_all_from_one_numa_node(
     cycle = evaluate(objects, "default/web", naming("NodeResourceTopologyMatch"))
     assert cycle.filter is not None
     assert cycle.filter.status(TableRow(0)).reasons == ((reason,) if reason else ())
-    assert not cycle.unheard
+    assert not cycle.unevaluated
 
 
 FAR = ({"cpu": "4", "memory": "8Gi"}, {"cpu": "4", "memory": "8Gi"}, {"cpu": "4", "memory": "8Gi"})

@@ -7,9 +7,9 @@ import pytest
 import kschedx
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.what_if import ChangedCluster, change_cluster
 from kschedx.simulate.changes import Change, parse_changes
 from kschedx.simulate.simulator import SimulationOptions
-from kschedx.simulate.what_if import ChangedCluster, change_cluster
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import at, node
 from tests.simulate.clusters import deployment, nodes, shop

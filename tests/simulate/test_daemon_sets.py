@@ -8,9 +8,9 @@ import pytest
 
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.fit import fit
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.what_if import simulate
 from kschedx.simulate.changes import parse_changes
-from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod
 

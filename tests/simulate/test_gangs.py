@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import kschedx
+from kschedx.inquiry.simulation import Simulation
 from kschedx.render.simulation import decision_text
 from kschedx.schemas import check_document
-from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 from tests.command import kschedx as command
@@ -305,15 +305,15 @@ def test_many_are_told_with_their_group() -> None:
 
 
 def test_a_group_of_many_pods_is_decided() -> None:
-    """Preempted for as a whole: 150 pods that may go, each tried with up to 70 members."""
-    nodes = [node(f"n{number}", allocatable={"cpu": "1", "memory": "8Gi", "pods": "10"}) for number in range(150)]
-    held = [pod(f"low-{number}", on=f"n{number}", containers=[asking("1")]) for number in range(150)]
-    objects = [*nodes, *held, group("train", 70, priority=10), *members("train", 70, priority=10)]
+    """Preempted for as a whole: 80 pods that may go, each tried with up to 40 members."""
+    nodes = [node(f"n{number}", allocatable={"cpu": "1", "memory": "8Gi", "pods": "10"}) for number in range(80)]
+    held = [pod(f"low-{number}", on=f"n{number}", containers=[asking("1")]) for number in range(80)]
+    objects = [*nodes, *held, group("train", 40, priority=10), *members("train", 40, priority=10)]
     gates = {**GATES, "WorkloadAwarePreemption": True}
     found = kschedx.explain(Snapshot.from_objects(objects), "default/train-0", kube_version="1.36", feature_gates=gates)
     gang = found.holding.group
     assert gang is not None
-    assert (gang.undecided, gang.together, len(gang.preempted)) == ("", 70, 70)
+    assert (gang.undecided, gang.together, len(gang.preempted)) == ("", 40, 40)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.what_if import simulate
 from kschedx.simulate.changes import Change, ChangeVerb
 from kschedx.simulate.goal import Goal, GoalResult, parse_goal
-from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, pod
 from tests.simulate.clusters import HIGH, budget, deployment, nodes

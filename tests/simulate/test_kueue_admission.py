@@ -6,7 +6,8 @@ from collections import Counter
 from typing import Any
 
 import kschedx
-from kschedx.simulate.simulation import KueueResult, Simulation
+from kschedx.inquiry.simulation import Simulation
+from kschedx.simulate.simulator import KueueResult
 from tests.builders import node, pod
 from tests.kueue.objects import flavor, local, queue, quota, snapshot, workload
 

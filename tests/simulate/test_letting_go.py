@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from kschedx.explain.setup import Setup
-from kschedx.fixes.stalled_drain import drain_fixes
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.stalled_drain import drain_fixes
+from kschedx.inquiry.what_if import drain_in_turn
 from kschedx.render.drain import drain_remedy_commands, drain_remedy_title
 from kschedx.simulate.changes import Change
-from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions
-from kschedx.simulate.what_if import drain_in_turn
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at
 from tests.simulate.clusters import deployment, nodes

@@ -6,11 +6,11 @@ import pytest
 
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.pending_pods import SharedFixes
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.what_if import drain_each, drain_in_turn, simulate
 from kschedx.render.simulation import MOST_LINES, drains_lines, simulation_lines
 from kschedx.simulate.changes import parse_changes
-from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions
-from kschedx.simulate.what_if import drain_each, drain_in_turn, simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node
 from tests.simulate.clusters import budget, deployment, nodes

@@ -12,9 +12,9 @@ import kschedx
 from kschedx.controllers.workloads import Owners
 from kschedx.errors import InputError
 from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.simulation import Simulation
 from kschedx.render.states import NotChanged
 from kschedx.simulate.drain import DrainOutcome
-from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx as kschedx_command

@@ -9,12 +9,12 @@ import pytest
 
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.what_if import simulate
 from kschedx.render.simulation import simulation_lines
 from kschedx.schemas import check_document
 from kschedx.simulate.changes import parse_changes
-from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.simulate.clusters import shop
 from tests.simulate.test_rollouts import CPU, daemons, stateful

@@ -14,11 +14,7 @@ from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.node_lifecycle import NodeZones, ZoneState, eviction_rate, toleration_seconds, zone_state
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
-from kschedx.kube.types import Toleration
-from kschedx.render.page.markdown import markdown
-from kschedx.render.survival import survival_page
-from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.simulate.survive import (
+from kschedx.inquiry.survive import (
     Failure,
     FailureResult,
     Mode,
@@ -28,7 +24,11 @@ from kschedx.simulate.survive import (
     failure_of,
     survive,
 )
-from kschedx.simulate.what_if import drain_each
+from kschedx.inquiry.what_if import drain_each
+from kschedx.kube.types import Toleration
+from kschedx.render.page.markdown import markdown
+from kschedx.render.survival import survival_page
+from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod
 from tests.laws.moving_clusters import Dealer
@@ -299,7 +299,7 @@ def test_a_drain_never_breaks_a_budget(seed: int) -> None:
         waves += 1
         found = evict(simulator, rows)
         for one in budgets_of(simulator.run.snapshot, simulator.base):
-            now = one.standing(simulator.run.snapshot, simulator.run.cluster.pods, simulator.queue.made)
+            now = one.standing(simulator.run.snapshot, simulator.run.cluster.pods, simulator.queue.created)
             assert now.allowed >= 0, one.name
         return found
 

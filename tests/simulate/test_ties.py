@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.ties import OtherOutcomes, other_outcomes
+from kschedx.inquiry.what_if import simulate
 from kschedx.render.simulation import ties_text
 from kschedx.simulate.simulator import SimulationOptions
-from kschedx.simulate.ties import OtherOutcomes, other_outcomes
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
