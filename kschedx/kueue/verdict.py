@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 from itertools import islice
 from typing import TypeVar, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from kschedx.errors import nearest
+from kschedx.kube import kueue
 from kschedx.kube.documents import Json, Target
-from kschedx.kube.kueue import (
-    KUEUE_API,
-    ClusterQueue,
-    Condition,
-    FlavorQuotas,
-    LocalQueue,
-    PodSet,
-    QueuePreemption,
-    ResourceFlavor,
-    Workload,
-)
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Container, ObjectMeta, Toleration
 from kschedx.kueue.amounts import FlavorResource, divided, exact, plus, quota_amount
@@ -189,11 +180,11 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
         return self.head.shortages if self.head is not None else ()
 
 
-def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> Workload | None:
+def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> kueue.Workload | None:
     """Return the Workload of a Job, a pod, or another owner."""
     workloads = [
         workload
-        for workload in snapshot.of(Workload)
+        for workload in snapshot.of(kueue.Workload)
         if workload.metadata.namespace == namespace
         and any((owner.kind, owner.name) == (kind, name) for owner in workload.metadata.owner_references)
     ]
@@ -313,7 +304,7 @@ class _Trials:
         self._memory = memory
         self._verdict = verdict
         self._job = run.jobs[verdict.workload]
-        self._workload = next(workload for workload in snapshot.of(Workload) if workload.key == verdict.workload)
+        self._workload = next(workload for workload in snapshot.of(kueue.Workload) if workload.key == verdict.workload)
 
     def remedies(self) -> Iterator[Remedy]:
         match self._verdict.wait:
@@ -334,6 +325,7 @@ class _Trials:
             case Wait.TOPOLOGY:
                 yield from self._other_topology()
             case _:
+                yield from self._covered()
                 yield from islice(self._more_borrowed(), 1)
                 yield from self._reclaimed()
                 yield from self._less()
@@ -388,7 +380,7 @@ class _Trials:
                 yield from remedies
                 return
 
-    def _fewer_pods(self, index: int, pod_set: PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
+    def _fewer_pods(self, index: int, pod_set: kueue.PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
         count = min(
             divided(min(shortage.available, shortage.maximum), max(1, divided(shortage.requested, pod_set.count)))
             for shortage in shortages
@@ -398,7 +390,7 @@ class _Trials:
         title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
         yield from self._tried(RemedyKind.LESS, title, self._with_pod_set(index, replace(pod_set, count=count)))
 
-    def _smaller_pods(self, index: int, pod_set: PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
+    def _smaller_pods(self, index: int, pod_set: kueue.PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
         spec = pod_set.template.spec
         if len(spec.containers) != 1 or spec.init_containers:
             return
@@ -424,7 +416,7 @@ class _Trials:
         title = f"lower {' and '.join(phrases)} per pod"
         yield from self._tried(RemedyKind.LESS, title, self._with_pod_set(index, changed))
 
-    def _with_pod_set(self, index: int, pod_set: PodSet) -> Snapshot:
+    def _with_pod_set(self, index: int, pod_set: kueue.PodSet) -> Snapshot:
         sets = list(self._workload.spec.pod_sets)
         sets[index] = pod_set
         spec = replace(self._workload.spec, pod_sets=tuple(sets))
@@ -436,7 +428,7 @@ class _Trials:
         namespace, own = self._workload.metadata.namespace, self._verdict.cluster_queue
         others = {
             local_queue.spec.cluster_queue: local_queue
-            for local_queue in self._snapshot.of(LocalQueue)
+            for local_queue in self._snapshot.of(kueue.LocalQueue)
             if local_queue.metadata.namespace == namespace and local_queue.spec.cluster_queue != own
         }
         fewest = sorted(others.items(), key=lambda item: len(self._pending_in(item[0])))
@@ -451,7 +443,7 @@ class _Trials:
 
     def _other_flavors(self) -> Iterator[Remedy]:
         queue = self._run.queues[self._verdict.cluster_queue].queue
-        known = {flavor.metadata.name: flavor for flavor in self._snapshot.of(ResourceFlavor)}
+        known = {flavor.metadata.name: flavor for flavor in self._snapshot.of(kueue.ResourceFlavor)}
         for flavor in _flavors(queue):
             known_flavor = known.get(flavor.name)
             if known_flavor is None:
@@ -511,10 +503,37 @@ class _Trials:
             changed, patch = _with_quota(queue, flavor, field, raised)
             yield from self._tried(RemedyKind.QUOTA, title, self._with(queue, changed), _target(queue), patch)
 
+    def _covered(self) -> Iterator[Remedy]:
+        """Give the queue quota for resources that none of its resource groups covers, in its first one."""
+        queue = self._run.queues[self._verdict.cluster_queue].queue
+        covered = {name for group in queue.spec.resource_groups for name in group.covered_resources}
+        missing: Counter[str] = Counter()
+        for pod_set in self._job.counted:
+            missing.update({name: amount for name, amount in pod_set.requests.items() if name not in covered})
+        if not +missing or not covered:
+            return
+        more = tuple(
+            kueue.QueueResourceQuota(name=name, nominal_quota=_shown(name, amount))
+            for name, amount in (+missing).items()
+        )
+        first, *others = queue.spec.resource_groups
+        flavors = tuple(replace(flavor, resources=(*flavor.resources, *more)) for flavor in first.flavors)
+        group = replace(first, covered_resources=(*first.covered_resources, *missing), flavors=flavors)
+        changed = replace(queue, spec=replace(queue.spec, resource_groups=(group, *others)))
+        patch = [_add("/spec/resourceGroups/0/coveredResources/-", quota.name) for quota in more]
+        patch += [
+            _add(f"/spec/resourceGroups/0/flavors/{index}/resources/-", to_builtins(quota))
+            for index in range(len(flavors))
+            for quota in more
+        ]
+        quotas = " and ".join(f"{quota.name} with a quota of {quota.nominal_quota}" for quota in more)
+        title = f"cover {quotas} in ClusterQueue {queue.metadata.name}"
+        yield from self._tried(RemedyKind.QUOTA, title, self._with(queue, changed), _target(queue), patch)
+
     def _reclaimed(self) -> Iterator[Remedy]:
         """Let the queue take back the quota that others of its cohort have borrowed."""
         queue = self._run.queues[self._verdict.cluster_queue].queue
-        preemption = queue.spec.preemption or QueuePreemption()
+        preemption = queue.spec.preemption or kueue.QueuePreemption()
         if not queue.cohort or preemption.reclaim_within_cohort not in ("", "Never"):
             return
         changed = replace(queue.spec, preemption=replace(preemption, reclaim_within_cohort="Any"))
@@ -607,14 +626,14 @@ class _Trials:
 
     def _with_condition(self, keys: Collection[str], kind: str) -> Snapshot:
         """Return the cluster with a condition set on Workloads."""
-        added = Condition(type=kind, status="True", reason="Succeeded")
+        added = kueue.Condition(type=kind, status="True", reason="Succeeded")
         return self._snapshot.with_records(
-            Workload,
+            kueue.Workload,
             [
                 replace(workload, status=replace(workload.status, conditions=(*workload.status.conditions, added)))
                 if workload.key in keys
                 else workload
-                for workload in self._snapshot.of(Workload)
+                for workload in self._snapshot.of(kueue.Workload)
             ],
         )
 
@@ -630,7 +649,7 @@ class _Trials:
         queue = next(
             (
                 cluster_queue
-                for cluster_queue in self._snapshot.of(ClusterQueue)
+                for cluster_queue in self._snapshot.of(kueue.ClusterQueue)
                 if cluster_queue.metadata.name == named
             ),
             None,
@@ -642,24 +661,24 @@ class _Trials:
             title = f"set stopPolicy of ClusterQueue {named} to None"
             changed = self._with(queue, started_queue)
             yield from self._tried(RemedyKind.RESUME, title, changed, _target(queue), resumed)
-        known = {resource_flavor.metadata.name for resource_flavor in self._snapshot.of(ResourceFlavor)}
+        known = {resource_flavor.metadata.name for resource_flavor in self._snapshot.of(kueue.ResourceFlavor)}
         missing = [flavor.name for flavor in _flavors(queue) if flavor.name not in known]
         if missing:
-            missing_flavors = [ResourceFlavor(metadata=ObjectMeta(name=name)) for name in missing]
-            flavors = [*self._snapshot.of(ResourceFlavor), *missing_flavors]
+            missing_flavors = [kueue.ResourceFlavor(metadata=ObjectMeta(name=name)) for name in missing]
+            flavors = [*self._snapshot.of(kueue.ResourceFlavor), *missing_flavors]
             near = [hint for name in missing if (hint := nearest(name, known))]
             title = f"create ResourceFlavor {', '.join(missing)}{f' ({near[0]})' if near else ''}"
-            yield from self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(ResourceFlavor, flavors))
+            yield from self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(kueue.ResourceFlavor, flavors))
 
 
-def _flavors(queue: ClusterQueue) -> Iterator[FlavorQuotas]:
+def _flavors(queue: kueue.ClusterQueue) -> Iterator[kueue.FlavorQuotas]:
     for group in queue.spec.resource_groups:
         yield from group.flavors
 
 
 def _with_quota(
-    queue: ClusterQueue, flavor: str, field: str, amounts: Mapping[str, str]
-) -> tuple[ClusterQueue, list[Json]]:
+    queue: kueue.ClusterQueue, flavor: str, field: str, amounts: Mapping[str, str]
+) -> tuple[kueue.ClusterQueue, list[Json]]:
     """Return the queue with `nominalQuota` or `borrowingLimit` of a flavor's resources, and the JSON patch."""
     patch: list[Json] = []
     groups = []
@@ -689,8 +708,8 @@ def _add(path: str, value: object) -> Json:
     return {"op": "add", "path": path, "value": value}
 
 
-def _target(queue: ClusterQueue | LocalQueue) -> Target:
-    return Target(KUEUE_API, type(queue).__name__, queue.metadata.name, queue.metadata.namespace)
+def _target(queue: kueue.ClusterQueue | kueue.LocalQueue) -> Target:
+    return Target(kueue.KUEUE_API, type(queue).__name__, queue.metadata.name, queue.metadata.namespace)
 
 
 def _shown(resource: str, amount: int) -> str:
