@@ -446,7 +446,7 @@ def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, pod: Pod | Writ
         return (_refused(wanted, inquiry, pod, error),)
     if isinstance(pod, Written) and pod.is_daemon:
         return tuple(_of_daemon_set(wanted, inquiry, subject, pod))
-    return (_item(wanted, subject, pod, partial(explain, subject, setup)),)
+    return (_item(wanted, subject.snapshot, subject.pod, pod, partial(explain, subject, setup)),)
 
 
 def _of_daemon_set(wanted: Wanted, inquiry: Inquiry, subject: Subject, written_pod: Written) -> Iterator[Item]:
@@ -456,7 +456,7 @@ def _of_daemon_set(wanted: Wanted, inquiry: Inquiry, subject: Subject, written_p
 
     name = f"{subject.pod.metadata.namespace}/{title(written_pod.workload or {}).partition(' ')[2]}"
     answer = explain_daemon_set(name, subject, inquiry.setup)
-    whole = _item(wanted, subject, written_pod, lambda: answer.explanation)
+    whole = _item(wanted, subject.snapshot, subject.pod, written_pod, lambda: answer.explanation)
     if answer.refused:
         yield _refused_replicas(inquiry, written_pod, whole, (whole.pod,) * answer.refused, answer.refusal)
     if runs := answer.runs[: max(len(answer.runs) - answer.refused, 0)]:  # any of them
@@ -502,7 +502,7 @@ def _together(
             items[number] = (_refused(wanted, inquiry, pod, error),)
             continue
         if isinstance(taken, BoundPods):
-            item = _item(wanted, taken.subject, pod, partial(_same, taken.explanation))
+            item = _item(wanted, taken.subject.snapshot, taken.subject.pod, pod, partial(_same, taken.explanation))
             items[number] = (_replicas_of(item, taken.explanation),)
         else:
             replicas[number] = taken
@@ -510,7 +510,7 @@ def _together(
     for number, group in replicas.items():
         state = together.state(group)
         is_empty = not state.pods and not state.kept and not state.refused  # a DaemonSet without an eligible node
-        key = group.subject.pod.key
+        key = group.pod.key
         if is_empty or (
             not together.preempts(key) and inquiry.is_disputed(pods[number], together.nodes(group).get(key))
         ):
@@ -533,7 +533,8 @@ def _of_group(
     wanted: Wanted, inquiry: Inquiry, together: Together, group: ReplicaGroup, one: Pod | Written
 ) -> Iterator[Item]:
     """Yield the group's pods, and the replicas that no controller can create."""
-    item = replace(_item(wanted, group.subject, one, partial(together.explain, group)), open_count=group.undecided)
+    item = _item(wanted, inquiry.clusters.applied, group.pod, one, partial(together.explain, group))
+    item = replace(item, open_count=group.undecided)
     nodes = {pod: "" if together.preempts(pod) else node for pod, node in together.nodes(group).items()}
     replicas = tuple(
         Replica(pod=pod, node=node, taken=None if node else together.taken(pod)) for pod, node in nodes.items()
@@ -557,10 +558,11 @@ def _of_group(
         yield _refused_replicas(inquiry, one, item, refused, together.refusal(group))
 
 
-def _item(wanted: Wanted, subject: Subject, subject_pod: Pod | Written, explain: Callable[[], Explanation]) -> Item:
-    pod = subject.pod
+def _item(
+    wanted: Wanted, snapshot: Snapshot, pod: Pod, subject_pod: Pod | Written, explain: Callable[[], Explanation]
+) -> Item:
     workload = subject_pod.workload if isinstance(subject_pod, Written) else None
-    owner = owner_of(subject.snapshot, pod) if workload is None else title(workload)
+    owner = owner_of(snapshot, pod) if workload is None else title(workload)
     if isinstance(subject_pod, Written) and subject_pod.is_one_of_several:
         owner = ""
     is_stored = isinstance(subject_pod, Written) and subject_pod.document is None
