@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import html
 import html.parser
 import json
 import os
@@ -247,6 +248,7 @@ _MARKED = re.compile(r"^ *\$ ((?:.*\\\n)*.*(?:\n {14,}.*)*)$", re.MULTILINE)
 _IS_SHELL = re.compile("#|kubectl |kschedx ")
 _WIDTHS = (20_000, 60, 100)
 """Of the window, in which long commands are broken."""
+_SCREEN = re.compile("<pre[^>]*>(.*?)</pre>", re.DOTALL)
 _DATA = re.compile(r'<script type="application/json" id="page">(.*?)</script>', re.DOTALL)
 MEANT_FILES = ("missing.yaml", "cluster.yaml")
 _REFUSED = re.compile(r"[^-A-Za-z0-9_.:/=,@+<>]")
@@ -263,12 +265,13 @@ def printed_commands(data: bytes) -> None:
         if ran.code in (0, 1):
             _run(ran.out)
         return
-    if asked[-1] == "html" and ran.out:
-        for script in _to_copy(json.loads(_DATA.findall(ran.out)[0])):
+    text, is_wide = ran.out, columns == max(_WIDTHS) and asked[0] != "tool"
+    if asked[-1] == "html" and text:
+        for script in _to_copy(json.loads(_DATA.findall(text)[0])):
             if _IS_SHELL.match(script):  # what else is copied is a manifest
                 _run(f"{script}\n")
-    lines = _A_COMMAND if columns == max(_WIDTHS) and asked[0] != "tool" else _MARKED
-    for script in lines.findall(ran.out):
+        text, is_wide = html.unescape(_SCREEN.findall(text)[0]), False
+    for script in (_A_COMMAND if is_wide else _MARKED).findall(text):
         _run(f"{script}\n")
 
 
