@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 import kschedx
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.what_if import drain_in_turn
 from kschedx.kube.types import PersistentVolumeClaimVolumeSource, Pod, PodResourceClaim, Volume
 from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.simulate.what_if import drain_in_turn
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
 

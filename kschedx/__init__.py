@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.fit import Fit
     from kschedx.inquiry.profile_difference import Comparison
+    from kschedx.inquiry.simulation import Simulation
+    from kschedx.inquiry.survive import Survival
     from kschedx.kueue.overview import Overview
-    from kschedx.simulate.simulation import Simulation
-    from kschedx.simulate.survive import Survival
     from kschedx.simulate.tuning import Tuning
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -177,10 +177,10 @@ def simulate(
     """
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.setup import Setup
+    from kschedx.inquiry.what_if import simulate as simulated
     from kschedx.kube.decoding import boolean, mappings, text, whole_number
     from kschedx.simulate.changes import parse_changes as read_changes
     from kschedx.simulate.simulator import SimulationOptions
-    from kschedx.simulate.what_if import simulate as simulated
     from kschedx.sources.files import load_documents
 
     cluster = _snapshot(snapshot)
@@ -212,9 +212,9 @@ def drain(
     """
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.setup import Setup
+    from kschedx.inquiry.what_if import drain_each, drain_in_turn
     from kschedx.kube.decoding import boolean, text
     from kschedx.simulate.simulator import SimulationOptions
-    from kschedx.simulate.what_if import drain_each, drain_in_turn
 
     cluster = _snapshot(snapshot)
     options = SimulationOptions(
@@ -249,9 +249,9 @@ def survive(
     from kschedx.errors import InputError
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.setup import Setup
+    from kschedx.inquiry.survive import ZONE, Mode, each_failure, failure_of
+    from kschedx.inquiry.survive import survive as survived
     from kschedx.kube.decoding import boolean, text, whole_number
-    from kschedx.simulate.survive import ZONE, Mode, each_failure, failure_of
-    from kschedx.simulate.survive import survive as survived
 
     cluster = _snapshot(snapshot)
     names, number = [text(target, "targets") for target in targets], whole_number(busiest, "busiest")

@@ -141,11 +141,11 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     return f'did you mean "{close[0]}"?' if close else ""
 
 
-def require_one_of(what: str, found: str, allowed: Iterable[str]) -> None:
+def require_one_of(what: str, value: str, allowed: Iterable[str]) -> None:
     """Raise `InputError` if a value is not allowed."""
     values = tuple(map(str, allowed))
-    if found not in values:
-        raise InputError(f'{what}: found "{found}", allowed are {", ".join(values)}', hint=nearest(found, values))
+    if value not in values:
+        raise InputError(f'{what}: found "{value}", allowed are {", ".join(values)}', hint=nearest(value, values))
 
 
 def is_a_letter_away(name: str, other: str) -> bool:

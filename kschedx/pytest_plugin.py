@@ -123,8 +123,8 @@ def drained() -> Callable[..., DrainResult]:
         snapshot: Snapshot, node: str, *, force: bool = False, delete_emptydir_data: bool = False, **options: Any
     ) -> DrainResult:
         from kschedx.explain.setup import Setup
+        from kschedx.inquiry.what_if import drain_in_turn
         from kschedx.simulate.simulator import SimulationOptions
-        from kschedx.simulate.what_if import drain_in_turn
 
         setup = Setup.for_cluster(snapshot, **options)
         flags = SimulationOptions(force=force, delete_emptydir_data=delete_emptydir_data)

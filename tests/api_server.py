@@ -71,8 +71,8 @@ class FakeApiServer:
     def replace(self, objects: Iterable[Manifest]) -> None:
         """These are all the objects of the cluster now."""
         self._lists = {}
-        for one in objects:
-            self._lists.setdefault(str(one["kind"]), []).append(one)
+        for item in objects:
+            self._lists.setdefault(str(item["kind"]), []).append(item)
 
     def fail(self, path: str, *replies: Reply, forever: bool = False) -> None:
         """The first requests for a path that ends like this get these replies, or each of them the last one."""
@@ -87,29 +87,29 @@ class FakeApiServer:
 
     def reply(self, request: Request) -> Reply:
         for fault in self.faults:
-            if (found := fault(request)) is not None:
-                return found
+            if (faultresult := fault(request)) is not None:
+                return faultresult
         if request.path == "/version":
             return Reply(body=json.dumps({"major": "1", "minor": "36", "gitVersion": self.version}).encode())
         if request.path == "/apis":
             return Reply(body=json.dumps(self.discovery).encode())
         namespace = request.path.partition("/namespaces/")[2].partition("/")[0]
         for kind in KINDS.values():
-            if request.path in (path_of(kind, kind.versions[0], asked) for asked in ("", namespace)):
+            if request.path in (path_of(kind, kind.versions[0], question) for question in ("", namespace)):
                 return self._page(kind.name, request, namespace)
         return failure(404, "the server could not find the requested resource")
 
     def _page(self, kind: str, request: Request, namespace: str) -> Reply:
-        objects = [one for one in self._lists.get(kind, []) if not namespace or _namespace(one) == namespace]
+        objects = [item for item in self._lists.get(kind, []) if not namespace or _namespace(item) == namespace]
         named = request.query.get("fieldSelector", "").partition("metadata.name=")[2]
-        objects = [one for one in objects if not named or _name(one) == named]
+        objects = [item for item in objects if not named or _name(item) == named]
         start = int(request.query.get("continue", "0"))
         end = start + min(self.page_size, int(request.query.get("limit", "100000")))
         metadata: dict[str, object] = {"resourceVersion": "7"}
         if end < len(objects):
             metadata |= {"continue": str(end), "remainingItemCount": len(objects) - end}
         version = str(objects[0]["apiVersion"]) if objects else "v1"
-        items = [{k: v for k, v in one.items() if k not in ("kind", "apiVersion")} for one in objects[start:end]]
+        items = [{k: v for k, v in item.items() if k not in ("kind", "apiVersion")} for item in objects[start:end]]
         body = {"kind": f"{kind}List", "apiVersion": version, "metadata": metadata, "items": items}
         return Reply(body=json.dumps(body, separators=(",", ":")).encode())
 

@@ -17,10 +17,10 @@ Manifest = dict[str, object]
 
 def at(manifest: Mapping[str, object], path: str) -> Any:
     """What a manifest holds at `spec.containers`; the nested maps of a manifest have no types."""
-    found: Any = manifest
+    result: Any = manifest
     for name in path.split("."):
-        found = found[name]
-    return found
+        result = result[name]
+    return result
 
 
 def taint(text: str) -> Manifest:

@@ -46,8 +46,8 @@ class Golden:
             lines = difflib.unified_diff(
                 expected.splitlines(), actual.splitlines(), f"expected {name}", f"actual {name}", n=2, lineterm=""
             )
-            found = "\n".join(lines) or "They differ in the end of a line."
-            pytest.fail(f"{found}\n\nIf this is correct: pytest --update-golden", pytrace=False)
+            result = "\n".join(lines) or "They differ in the end of a line."
+            pytest.fail(f"{result}\n\nIf this is correct: pytest --update-golden", pytrace=False)
 
 
 @pytest.fixture

@@ -64,10 +64,10 @@ def request(name: str = "r", *, device_class: str = "gpu", select: Sequence[str]
 def first_available(name: str, *alternatives: Manifest) -> Manifest:
     """Of requests as `request` makes them."""
     options: list[Manifest] = []
-    for one in alternatives:
-        fields = one["exactly"]
+    for alternative in alternatives:
+        fields = alternative["exactly"]
         assert isinstance(fields, dict)
-        options.append({"name": one["name"], **fields})
+        options.append({"name": alternative["name"], **fields})
     return {"name": name, "firstAvailable": options}
 
 
@@ -97,18 +97,20 @@ def allocated(
     **result: object,
 ) -> Manifest:
     """A claim that has devices of a node, for pods; `conditions` are those of every device."""
-    results = [{"request": "r", "driver": DRIVER, "pool": node, "device": one, **result} for one in devices]
+    results = [{"request": "r", "driver": DRIVER, "pool": node, "device": item, **result} for item in devices]
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     allocation = {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": [term]}}
     status = {
         "allocation": allocation | ({"allocationTimestamp": since} if since else {}),
-        "devices": [{"driver": DRIVER, "pool": node, "device": one, "conditions": list(conditions)} for one in devices],
-        "reservedFor": [{"resource": "pods", "name": one, "uid": f"default/{one}"} for one in reserved_for],
+        "devices": [
+            {"driver": DRIVER, "pool": node, "device": item, "conditions": list(conditions)} for item in devices
+        ],
+        "reservedFor": [{"resource": "pods", "name": item, "uid": f"default/{item}"} for item in reserved_for],
     }
     return claim(name, status=status)
 
 
 def claiming(*claims: str, name: str = "me", **more: object) -> Manifest:
     """A pending pod that uses claims by their names."""
-    uses = [{"name": one, "resourceClaimName": one} for one in claims]
+    uses = [{"name": item, "resourceClaimName": item} for item in claims]
     return pod(name, spec={"resourceClaims": uses, **more})

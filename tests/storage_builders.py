@@ -167,7 +167,7 @@ def using(
 ) -> Manifest:
     """A pod that uses claims, and further volumes under their own fields."""
     named: list[Manifest] = [
-        {"name": f"v{number}", "persistentVolumeClaim": {"claimName": one}} for number, one in enumerate(claims)
+        {"name": f"v{number}", "persistentVolumeClaim": {"claimName": item}} for number, item in enumerate(claims)
     ]
-    inline = [{"name": f"i{number}", **one} for number, one in enumerate(volumes)]
+    inline = [{"name": f"i{number}", **item} for number, item in enumerate(volumes)]
     return pod(name, on=on, metadata=metadata, status=status, spec={"volumes": named + inline, **spec})

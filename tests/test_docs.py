@@ -94,25 +94,25 @@ def replaced_words(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[str
 
 
 def test_what_is_written_uses_the_words_of_the_field() -> None:
-    found = [
+    items = [
         text
         for path in sorted(WRITTEN)
         for text in replaced_words(path, enumerate(path.read_text(encoding="utf-8").splitlines(), 1))
         if not any(own in text for own in UPSTREAM)
     ]
-    assert not found, "\n".join(found)
+    assert not items, "\n".join(items)
 
 
 @pytest.mark.parametrize("part", sorted(path.name for path in (ROOT / "kschedx").iterdir() if path.is_dir()))
 def test_what_is_printed_uses_the_words_of_the_field(part: str) -> None:
     paths = sorted((ROOT / "kschedx" / part).rglob("*.py"))
-    found = [
+    items = [
         text
         for path in paths
         for text in replaced_words(path, literals(path))
         if not any(own in text for own in UPSTREAM)
     ]
-    assert not found, "\n".join(found)
+    assert not items, "\n".join(items)
 
 
 LONGEST_SENTENCE = 25
@@ -185,8 +185,8 @@ SENTENCE = re.compile(
 
 @pytest.mark.parametrize("path", SCREENS, ids=screen_id)
 def test_sentences_of_notes_and_fixes_are_short(path: Path) -> None:
-    for found in SENTENCE.finditer(path.read_text(encoding="utf-8")):
-        text = " ".join([found["first"], *found["rest"].split()])
+    for match in SENTENCE.finditer(path.read_text(encoding="utf-8")):
+        text = " ".join([match["first"], *match["rest"].split()])
         for sentence in re.split(r"(?<=[.:;!?])\s+| · ", text):
             assert len(PLAIN.findall(sentence)) <= LONGEST_ON_SCREEN, sentence
 

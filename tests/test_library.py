@@ -23,16 +23,16 @@ SNAPSHOT = kschedx.Snapshot.from_objects([NODE, POD])
 
 
 def nested(depth: int) -> Manifest:
-    found: Any = {}
+    result: Any = {}
     for _ in range(depth):
-        found = {"a": found}
-    return dict(found)
+        result = {"a": result}
+    return dict(result)
 
 
 def endless() -> Any:
-    found: dict[str, object] = dict(POD)
-    found["spec"] = found
-    return found
+    result: dict[str, object] = dict(POD)
+    result["spec"] = result
+    return result
 
 
 POLICY = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": []}
@@ -59,7 +59,9 @@ def refused(ask: Callable[[], object]) -> str:
     return line
 
 
-@pytest.mark.parametrize("given", ["text", NODE, UserDict(NODE), *GARBAGE[:6], *GARBAGE[7:]], ids=lambda one: type(one))
+@pytest.mark.parametrize(
+    "given", ["text", NODE, UserDict(NODE), *GARBAGE[:6], *GARBAGE[7:]], ids=lambda item: type(item)
+)
 def test_objects_are_a_list_of_mappings(given: Any) -> None:
     refused(lambda: kschedx.Snapshot.from_objects(given))
 
@@ -75,13 +77,13 @@ def test_other_mappings_and_sequences_are_as_good() -> None:
         yield UserDict(NODE)
         yield {**POD, "metadata": UserDict(POD["metadata"]), "spec": {"containers": UserList([{"name": "c"}])}}
 
-    found = kschedx.Snapshot.from_objects(objects())
-    assert kschedx.explain(found, "shop/web").best_nodes == ("node-1",)
+    snapshot = kschedx.Snapshot.from_objects(objects())
+    assert kschedx.explain(snapshot, "shop/web").best_nodes == ("node-1",)
     manifest: Any = UserDict(small_pod("new", namespace="shop"))
-    assert kschedx.explain(found, manifest, config=None, feature_gates=UserDict({})).best_nodes == ("node-1",)
+    assert kschedx.explain(snapshot, manifest, config=None, feature_gates=UserDict({})).best_nodes == ("node-1",)
 
 
-@pytest.mark.parametrize("given", ["", "/nope", "\0", "a" * 5000, "\ud800", *GARBAGE], ids=lambda one: str(type(one)))
+@pytest.mark.parametrize("given", ["", "/nope", "\0", "a" * 5000, "\ud800", *GARBAGE], ids=lambda item: str(type(item)))
 def test_what_is_loaded_is_a_path(given: Any) -> None:
     refused(lambda: kschedx.load(given))
 
@@ -91,7 +93,7 @@ def test_a_path_may_be_an_object(tmp_path: Path) -> None:
     assert refused(lambda: kschedx.load(path)) == f"{path}: no such file or folder"
 
 
-@pytest.mark.parametrize("given", ["nope", "", "\ud800", *GARBAGE], ids=lambda one: str(type(one)))
+@pytest.mark.parametrize("given", ["nope", "", "\ud800", *GARBAGE], ids=lambda item: str(type(item)))
 def test_a_pod_is_a_name_or_a_manifest(given: Any) -> None:
     refused(lambda: kschedx.explain(SNAPSHOT, given))
 
@@ -112,7 +114,7 @@ def test_a_snapshot_is_one(ask: Callable[[Any], object], given: Any) -> None:
 
 
 def of(name: str, *given: Any) -> list[tuple[str, Any]]:
-    return [(name, one) for one in given]
+    return [(name, item) for item in given]
 
 
 @pytest.mark.parametrize(
@@ -215,12 +217,12 @@ def workload(kind: str, version: str = "apps/v1", **spec: Any) -> Any:
         (workload("DaemonSet"), "web-new"),
         (workload("Rollout", "argoproj.io/v1alpha1"), "web-new"),
     ],
-    ids=lambda one: one["kind"] if isinstance(one, dict) else one,
+    ids=lambda item: item["kind"] if isinstance(item, dict) else item,
 )
 def test_a_workload_stands_for_the_next_pod_of_its_template(manifest: Any, name: str) -> None:
     snapshot = kschedx.Snapshot.from_objects([NODE, CLASS])
-    found = kschedx.explain(snapshot, manifest)
-    assert (found.cycle.pod.key, found.outcome) == (f"shop/{name}", "Scheduled")
+    explanation = kschedx.explain(snapshot, manifest)
+    assert (explanation.cycle.pod.key, explanation.outcome) == (f"shop/{name}", "Scheduled")
     assert kschedx.fit(snapshot, manifest, replicas=2).is_enough
 
 
@@ -302,10 +304,10 @@ def test_results_are_short_to_look_at_and_print_their_screen() -> None:
         assert str(result).partition("\n")[0][:2] in ("✓ ", "✗ ")
         assert result._repr_html_().startswith("<svg")
         records = result.records()
-        assert len({tuple(one) for one in records}) <= 1
-        assert all(isinstance(value, str | int | float | None) for one in records for value in one.values())
+        assert len({tuple(record) for record in records}) <= 1
+        assert all(isinstance(value, str | int | float | None) for record in records for value in record.values())
         for key in records[0] if records else ():  # polars infers a column's type from its first rows
-            assert records[0][key] is not None or {one[key] for one in records} == {None}
+            assert records[0][key] is not None or {record[key] for record in records} == {None}
     assert explanation.records()[0]["node"] == "node-1"
     assert explanation.cycle.pod.key in str(explanation).partition("\n")[0]
 
@@ -321,8 +323,8 @@ def test_controllers_have_rows_for_frames() -> None:
     descheduled = kschedx.deschedule(fighting, policy)
     evicted = descheduled.records()
     for records in (admitted, scaled, evicted):
-        assert len({tuple(one) for one in records}) == 1
-        assert all(isinstance(value, str) for one in records for value in one.values())
+        assert len({tuple(record) for record in records}) == 1
+        assert all(isinstance(value, str) for record in records for value in record.values())
     assert "insufficient unused quota" in str(admitted)
     assert str(queues).startswith("‖ 2 ClusterQueues in 1 cohort, 2 Workloads pending")
     assert "Workload" in queues._repr_html_()
@@ -334,7 +336,9 @@ def test_controllers_have_rows_for_frames() -> None:
 
 def test_profiles_are_compared() -> None:
     cluster = kschedx.load(str(ROOT / "fixtures/web-rollout/cluster"))
-    found = kschedx.diff_profiles(cluster, kube_versions=("1.35", "1.36"))
-    assert found.to_dict()["kind"] == "ProfileDifference"
-    assert len(found.differences) == found.summary.compared - found.summary.same
+    diff_profilesresult = kschedx.diff_profiles(cluster, kube_versions=("1.35", "1.36"))
+    assert diff_profilesresult.to_dict()["kind"] == "ProfileDifference"
+    assert (
+        len(diff_profilesresult.differences) == diff_profilesresult.summary.compared - diff_profilesresult.summary.same
+    )
     assert "allowed are" in refused(lambda: kschedx.diff_profiles(cluster, pods="all"))

@@ -32,15 +32,15 @@ DISTRIBUTION = {"cel_expr_python": "cel-expr-python", "re2": "google-re2", "yaml
 
 
 def dependencies() -> dict[str, Requirement]:
-    return {canonicalize_name(one.name): one for one in map(Requirement, PYPROJECT["project"]["dependencies"])}
+    return {canonicalize_name(item.name): item for item in map(Requirement, PYPROJECT["project"]["dependencies"])}
 
 
 def group(name: str) -> list[Requirement]:
     """A dependency group, with the groups it includes."""
-    found: list[Requirement] = []
+    result: list[Requirement] = []
     for entry in PYPROJECT["dependency-groups"][name]:
-        found += [Requirement(entry)] if isinstance(entry, str) else group(entry["include-group"])
-    return found
+        result += [Requirement(entry)] if isinstance(entry, str) else group(entry["include-group"])
+    return result
 
 
 def locked(lock: str) -> dict[str, str]:
@@ -51,9 +51,9 @@ def locked(lock: str) -> dict[str, str]:
 
 def command(name: str) -> str:
     """The command of README.md that is marked `run: NAME`."""
-    found = re.search(rf"^<!-- run: {name} -->\n```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    assert found, f"README.md has no command marked run: {name}"
-    return found[1]
+    searchresult = re.search(rf"^<!-- run: {name} -->\n```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    assert searchresult, f"README.md has no command marked run: {name}"
+    return searchresult[1]
 
 
 def test_the_docs_give_a_reason_for_each_dependency_and_no_other() -> None:
@@ -64,7 +64,7 @@ def test_the_docs_give_a_reason_for_each_dependency_and_no_other() -> None:
 
 def optional() -> set[str]:
     extras = PYPROJECT["project"]["optional-dependencies"].values()
-    return {canonicalize_name(Requirement(one).name) for extra in extras for one in extra}
+    return {canonicalize_name(Requirement(item).name) for extra in extras for item in extra}
 
 
 ONLY_FOR_MYPY = "_typeshed"
@@ -72,7 +72,7 @@ ONLY_FOR_MYPY = "_typeshed"
 
 
 def test_the_package_imports_what_it_declares() -> None:
-    imported = {found.distribution for imports in IMPORTS.values() for found in imports}
+    imported = {match.distribution for imports in IMPORTS.values() for match in imports}
     third_party = imported - set(sys.stdlib_module_names) - {"kschedx", ONLY_FOR_MYPY}
     assert {DISTRIBUTION.get(name, name) for name in third_party} <= set(dependencies()) | optional()
 
@@ -85,9 +85,9 @@ def test_the_readme_names_the_oldest_python() -> None:
 
 def test_every_dependency_has_a_lower_and_an_upper_bound() -> None:
     loose = [
-        str(one)
-        for one in [*dependencies().values(), *group("dev"), *group("binary")]
-        if {limit.operator for limit in one.specifier} != {">=", "<"}
+        str(dependency)
+        for dependency in [*dependencies().values(), *group("dev"), *group("binary")]
+        if {limit.operator for limit in dependency.specifier} != {">=", "<"}
     ]
     assert not loose
 
@@ -97,8 +97,8 @@ def test_every_dependency_has_a_lower_and_an_upper_bound() -> None:
 )
 def test_a_lock_satisfies_pyproject(lock: str, groups: list[str]) -> None:
     versions = locked(lock)
-    wanted = [*dependencies().values(), *(one for name in groups for one in group(name))]
-    assert not [str(one) for one in wanted if versions.get(canonicalize_name(one.name), "0") not in one.specifier]
+    wanted = [*dependencies().values(), *(item for name in groups for item in group(name))]
+    assert not [str(item) for item in wanted if versions.get(canonicalize_name(item.name), "0") not in item.specifier]
 
 
 @pytest.mark.parametrize("lock", LOCKS[1:])
@@ -160,11 +160,11 @@ def test_the_architecture_shows_every_package() -> None:
 
 
 def test_the_table_of_stories_has_every_story() -> None:
-    told = re.findall(
+    findallresult = re.findall(
         r"^\| \[([\w-]+)\]\(\1/\) \| \S", (ROOT / "fixtures" / "README.md").read_text("utf-8"), re.MULTILINE
     )
-    assert sorted(told) == sorted(path.parent.name for path in (ROOT / "fixtures").glob("*/README.md"))
-    assert len(told) == sum(path.is_dir() for path in (ROOT / "fixtures").iterdir())
+    assert sorted(findallresult) == sorted(path.parent.name for path in (ROOT / "fixtures").glob("*/README.md"))
+    assert len(findallresult) == sum(path.is_dir() for path in (ROOT / "fixtures").iterdir())
 
 
 def test_the_changelog_names_the_version() -> None:

@@ -46,18 +46,18 @@ class Installed(Struct, frozen=True):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    made, site = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("site")
+    built, site = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("site")
     offline = ("--no-index", "--no-deps")
-    build = (*PIP, "wheel", *offline, "--no-build-isolation", "-w", str(made), str(ROOT))
+    build = (*PIP, "wheel", *offline, "--no-build-isolation", "-w", str(built), str(ROOT))
     subprocess.run([sys.executable, *build], check=True, capture_output=True)
-    (wheel,) = made.glob("kschedx-*.whl")
+    (wheel,) = built.glob("kschedx-*.whl")
     subprocess.run([sys.executable, *PIP, "install", *offline, "--target", str(site), f"{wheel}[pytest]"], check=True)
     return Installed(folder=tmp_path_factory.mktemp("empty"), site=site)
 
 
 def test_nothing_comes_from_the_checkout(installed: Installed) -> None:
-    found = installed.run("-c", "import kschedx; print(kschedx.__file__)")
-    assert Path(found.stdout.strip()).is_relative_to(installed.site), found.stderr
+    result = installed.run("-c", "import kschedx; print(kschedx.__file__)")
+    assert Path(result.stdout.strip()).is_relative_to(installed.site), result.stderr
 
 
 def test_a_pod_is_explained(installed: Installed) -> None:

@@ -35,7 +35,7 @@ from kschedx.apiserver.pod_classes import (
     priority_conflicts,
     resolve_priority,
 )
-from kschedx.apiserver.pod_security import LevelVersion, Standards, Violation, told, violations
+from kschedx.apiserver.pod_security import LevelVersion, Standards, Violation, violations, violations_text
 from kschedx.apiserver.security_context import KubeletSpec, judged
 from kschedx.apiserver.validation import validate_pod
 from kschedx.errors import InputError, NotAdmittedError, nearest
@@ -75,12 +75,12 @@ class PodSecurity(Struct, frozen=True, kw_only=True):
     def refusal(self, pod: Pod, kubelet: KubeletSpec) -> str | None:
         """Return why the pod is refused, or None."""
         violated = self.violations(pod, kubelet)
-        return f'violates PodSecurity "{self.wanted}": {told(violated)}' if violated else None
+        return f'violates PodSecurity "{self.wanted}": {violations_text(violated)}' if violated else None
 
     def warning(self, pod: Pod, kubelet: KubeletSpec, *, is_template: bool) -> str:
         """Return the warning that kubectl prints for the namespace's warn level, or an empty string."""
         violated = violations(judged(pod, kubelet, is_template=is_template), self.wanted, self.standards)
-        return f'would violate PodSecurity "{self.wanted}": {told(violated)}' if violated else ""
+        return f'would violate PodSecurity "{self.wanted}": {violations_text(violated)}' if violated else ""
 
 
 class AdmissionContext(Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
+from kschedx.kube import types
 from kschedx.kube.devices import (
     AllocationMode,
     BasicDevice,
@@ -32,24 +33,6 @@ from kschedx.kube.quantity import MILLI, ResourceList, Written, parse_quantity
 from kschedx.kube.resources import container_limits, container_requests, nano_units
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import LabelSelector, LabelSelectorRequirement
-from kschedx.kube.types import (
-    Affinity,
-    Container,
-    ContainerPort,
-    ContainerStatus,
-    Labels,
-    Namespace,
-    Node,
-    ObjectMeta,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    PodSpec,
-    PodStatus,
-    PriorityClass,
-    ResourceRequirements,
-    WeightedPodAffinityTerm,
-)
 
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -58,7 +41,7 @@ GRACE_PERIOD = 30
 METADATA_NAME_LABEL = "kubernetes.io/metadata.name"
 
 
-def default_pod(pod: Pod) -> Pod:
+def default_pod(pod: types.Pod) -> types.Pod:
     """Return a pod with its defaults and with label keys merged into its selectors. Raises InputError with the field's
     path for an invalid quantity."""
     spec = merge_label_keys(default_pod_spec(pod.spec), pod.metadata.labels)
@@ -66,15 +49,15 @@ def default_pod(pod: Pod) -> Pod:
     metadata = _default_namespace_of(pod.metadata)
     if spec is pod.spec and status is pod.status and metadata is pod.metadata:
         return pod
-    return Pod(metadata=metadata, spec=spec, status=status)
+    return types.Pod(metadata=metadata, spec=spec, status=status)
 
 
-def _default_namespace_of(metadata: ObjectMeta) -> ObjectMeta:
+def _default_namespace_of(metadata: types.ObjectMeta) -> types.ObjectMeta:
     """Return the metadata of a namespaced object; the namespace is "default" if it has none, as with kubectl."""
     return metadata if metadata.namespace else replace(metadata, namespace=DEFAULT_NAMESPACE)
 
 
-def default_pod_spec(spec: PodSpec) -> PodSpec:
+def default_pod_spec(spec: types.PodSpec) -> types.PodSpec:
     """Return a pod's spec with its defaults. A template's spec gets them only when a pod is created from it."""
     containers = tuple(_with_requests(container) for container in spec.containers)
     init_containers = tuple(_with_requests(container) for container in spec.init_containers)
@@ -100,7 +83,7 @@ def _grace_period(seconds: int | None) -> int:
     return GRACE_PERIOD if seconds is None else seconds if seconds >= 0 else 1
 
 
-def default_node(node: Node) -> Node:
+def default_node(node: types.Node) -> types.Node:
     """Return a node; without allocatable, its capacity counts."""
     capacity = rounded_resources(node.status.capacity, "status.capacity")
     allocatable = rounded_resources(node.status.allocatable, "status.allocatable") or capacity
@@ -109,7 +92,7 @@ def default_node(node: Node) -> Node:
     return replace(node, status=replace(node.status, capacity=capacity, allocatable=allocatable))
 
 
-def default_namespace(namespace: Namespace) -> Namespace:
+def default_namespace(namespace: types.Namespace) -> types.Namespace:
     """Return a namespace with its name as a label, which namespace selectors use."""
     metadata = namespace.metadata
     if not metadata.name or metadata.labels.get(METADATA_NAME_LABEL) == metadata.name:
@@ -117,7 +100,7 @@ def default_namespace(namespace: Namespace) -> Namespace:
     return replace(namespace, metadata=replace(metadata, labels=metadata.labels | {METADATA_NAME_LABEL: metadata.name}))
 
 
-def default_priority_class(priority_class: PriorityClass) -> PriorityClass:
+def default_priority_class(priority_class: types.PriorityClass) -> types.PriorityClass:
     """Return a priority class with its defaults (pkg/apis/scheduling/v1/defaults.go)."""
     if priority_class.preemption_policy is not None:
         return priority_class
@@ -127,7 +110,7 @@ def default_priority_class(priority_class: PriorityClass) -> PriorityClass:
 # --- containers
 
 
-def _with_requests(container: Container) -> Container:
+def _with_requests(container: types.Container) -> types.Container:
     """Return the container with a request for every limit."""
     resources = container.resources
     missing = {name: limit for name, limit in resources.limits.items() if name not in resources.requests}
@@ -136,13 +119,15 @@ def _with_requests(container: Container) -> Container:
     return replace(container, resources=replace(resources, requests=resources.requests | missing))
 
 
-def _default_containers(containers: tuple[Container, ...], host_network: bool, field: str) -> tuple[Container, ...]:
+def _default_containers(
+    containers: tuple[types.Container, ...], host_network: bool, field: str
+) -> tuple[types.Container, ...]:
     return tuple(
         _default_container(container, host_network, f"{field}[{index}]") for index, container in enumerate(containers)
     )
 
 
-def _default_container(container: Container, host_network: bool, field: str) -> Container:
+def _default_container(container: types.Container, host_network: bool, field: str) -> types.Container:
     resources = _rounded_requirements(container.resources, f"{field}.resources")
     ports = tuple(_default_port(port, host_network) for port in container.ports)
     if resources is container.resources and ports == container.ports:
@@ -150,7 +135,7 @@ def _default_container(container: Container, host_network: bool, field: str) -> 
     return replace(container, resources=resources, ports=ports)
 
 
-def _default_port(port: ContainerPort, host_network: bool) -> ContainerPort:
+def _default_port(port: types.ContainerPort, host_network: bool) -> types.ContainerPort:
     host_port = port.host_port or (port.container_port if host_network else 0)
     if port.protocol and host_port == port.host_port:
         return port
@@ -160,7 +145,7 @@ def _default_port(port: ContainerPort, host_network: bool) -> ContainerPort:
 # --- pod-level resources
 
 
-def _default_pod_level(resources: ResourceRequirements, spec: PodSpec) -> ResourceRequirements:
+def _default_pod_level(resources: types.ResourceRequirements, spec: types.PodSpec) -> types.ResourceRequirements:
     """Return spec.resources with the containers' hugepages limits and, if there are limits, requests for them. The
     request is the sum over the containers, or else the limit."""
     requests, limits = dict(resources.requests), dict(resources.limits)
@@ -183,7 +168,7 @@ def _default_pod_level(resources: ResourceRequirements, spec: PodSpec) -> Resour
 # --- quantities
 
 
-def _rounded_requirements(resources: ResourceRequirements, field: str) -> ResourceRequirements:
+def _rounded_requirements(resources: types.ResourceRequirements, field: str) -> types.ResourceRequirements:
     # Limits first: a request that comes from an invalid limit is not the user's.
     limits = rounded_resources(resources.limits, f"{field}.limits")
     requests = rounded_resources(resources.requests, f"{field}.requests")
@@ -206,7 +191,7 @@ def rounded_resources(resources: ResourceList, field: str) -> ResourceList:
     return resources | changed if changed else resources
 
 
-def with_canonical_amounts(spec: PodSpec) -> PodSpec:
+def with_canonical_amounts(spec: types.PodSpec) -> types.PodSpec:
     """Return the spec with requests, limits, and overhead in canonical form: 500m for 0.5."""
     return replace(
         spec,
@@ -217,11 +202,11 @@ def with_canonical_amounts(spec: PodSpec) -> PodSpec:
     )
 
 
-def _canonical_container(container: Container) -> Container:
+def _canonical_container(container: types.Container) -> types.Container:
     return replace(container, resources=_canonical_requirements(container.resources))
 
 
-def _canonical_requirements(resources: ResourceRequirements) -> ResourceRequirements:
+def _canonical_requirements(resources: types.ResourceRequirements) -> types.ResourceRequirements:
     return replace(resources, requests=_canonical(resources.requests), limits=_canonical(resources.limits))
 
 
@@ -239,7 +224,7 @@ def _rounded_quantity(written: Written) -> str | None:
     return str(parse_quantity(f"{milli}m"))
 
 
-def default_pod_status(status: PodStatus) -> PodStatus:
+def default_pod_status(status: types.PodStatus) -> types.PodStatus:
     resources = status.resources
     if resources is not None:
         resources = _rounded_requirements(resources, "status.resources")
@@ -253,11 +238,11 @@ def default_pod_status(status: PodStatus) -> PodStatus:
     return replace(status, **changed) if changed else status
 
 
-def _default_statuses(statuses: tuple[ContainerStatus, ...], field: str) -> tuple[ContainerStatus, ...]:
+def _default_statuses(statuses: tuple[types.ContainerStatus, ...], field: str) -> tuple[types.ContainerStatus, ...]:
     return tuple(_default_container_status(status, f"{field}[{index}]") for index, status in enumerate(statuses))
 
 
-def _default_container_status(status: ContainerStatus, field: str) -> ContainerStatus:
+def _default_container_status(status: types.ContainerStatus, field: str) -> types.ContainerStatus:
     allocated = rounded_resources(status.allocated_resources, f"{field}.allocatedResources")
     resources = status.resources
     if resources is not None:
@@ -270,7 +255,7 @@ def _default_container_status(status: ContainerStatus, field: str) -> ContainerS
 # --- label keys
 
 
-def merge_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
+def merge_label_keys(spec: types.PodSpec, labels: types.Labels) -> types.PodSpec:
     """Return the spec with pod affinity's matchLabelKeys and mismatchLabelKeys merged into their selectors as
     expressions.
 
@@ -282,7 +267,7 @@ def merge_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
     return spec if affinity is spec.affinity else replace(spec, affinity=affinity)
 
 
-def merge_spread_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
+def merge_spread_label_keys(spec: types.PodSpec, labels: types.Labels) -> types.PodSpec:
     """Merge the label keys of spread constraints, behind the gate MatchLabelKeysInPodTopologySpreadSelectorMerge."""
     constraints = tuple(
         replace(
@@ -295,10 +280,10 @@ def merge_spread_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
     return replace(spec, topology_spread_constraints=constraints)
 
 
-def uses_label_keys(spec: PodSpec) -> bool:
+def uses_label_keys(spec: types.PodSpec) -> bool:
     """Return whether `merge_label_keys` may change the spec, so that it differs between pods of one template with
     different labels."""
-    affinity = spec.affinity or Affinity()
+    affinity = spec.affinity or types.Affinity()
     return any(
         term.match_label_keys or term.mismatch_label_keys
         for side in (affinity.pod_affinity, affinity.pod_anti_affinity)
@@ -310,7 +295,7 @@ def uses_label_keys(spec: PodSpec) -> bool:
     )
 
 
-def _merge_affinity(affinity: Affinity, labels: Labels) -> Affinity:
+def _merge_affinity(affinity: types.Affinity, labels: types.Labels) -> types.Affinity:
     pod_affinity = _merge_pod_affinity(affinity.pod_affinity, labels)
     pod_anti_affinity = _merge_pod_affinity(affinity.pod_anti_affinity, labels)
     if pod_affinity is affinity.pod_affinity and pod_anti_affinity is affinity.pod_anti_affinity:
@@ -318,22 +303,24 @@ def _merge_affinity(affinity: Affinity, labels: Labels) -> Affinity:
     return replace(affinity, pod_affinity=pod_affinity, pod_anti_affinity=pod_anti_affinity)
 
 
-def _merge_pod_affinity(affinity: PodAffinity | None, labels: Labels) -> PodAffinity | None:
+def _merge_pod_affinity(affinity: types.PodAffinity | None, labels: types.Labels) -> types.PodAffinity | None:
     if affinity is None:
         return None
     required = affinity.required_during_scheduling_ignored_during_execution
     preferred = affinity.preferred_during_scheduling_ignored_during_execution
-    merged = PodAffinity(
+    merged = types.PodAffinity(
         required_during_scheduling_ignored_during_execution=tuple(_merge_term(term, labels) for term in required),
         preferred_during_scheduling_ignored_during_execution=tuple(
-            WeightedPodAffinityTerm(weight=term.weight, pod_affinity_term=_merge_term(term.pod_affinity_term, labels))
+            types.WeightedPodAffinityTerm(
+                weight=term.weight, pod_affinity_term=_merge_term(term.pod_affinity_term, labels)
+            )
             for term in preferred
         ),
     )
     return affinity if merged == affinity else merged
 
 
-def _merge_term(term: PodAffinityTerm, labels: Labels) -> PodAffinityTerm:
+def _merge_term(term: types.PodAffinityTerm, labels: types.Labels) -> types.PodAffinityTerm:
     selector = _narrowed(term.label_selector, term.match_label_keys, "In", labels)
     selector = _narrowed(selector, term.mismatch_label_keys, "NotIn", labels)
     return term if selector is term.label_selector else replace(term, label_selector=selector)

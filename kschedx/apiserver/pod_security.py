@@ -509,8 +509,8 @@ def violations(pod: Judged, wanted: LevelVersion, standards: Standards) -> tuple
     return tuple(violation for violation in results if violation is not None)
 
 
-def told(found: tuple[Violation, ...]) -> str:
-    return ", ".join(map(str, found))
+def violations_text(violations_found: tuple[Violation, ...]) -> str:
+    return ", ".join(map(str, violations_found))
 
 
 def _checks(level: Level, minor: int) -> Iterator[Check]:

@@ -224,8 +224,8 @@ def _names(steps: _Steps) -> tuple[str, ...]:
 def _shared(place: _Steps, steps: _Steps) -> int:
     """Return the length of the common prefix of two paths."""
     count = 0
-    for one, other in zip(_names(place), _names(steps), strict=False):
-        if one != other:
+    for step, other in zip(_names(place), _names(steps), strict=False):
+        if step != other:
             break
         count += 1
     return count

@@ -187,7 +187,7 @@ class Autoscaler:
     def membership(self) -> Membership:
         names = [group.name for group in self.status.groups]
         nodes = self.snapshot.cluster.nodes
-        return membership(nodes, names, label=self._options.group_label, told=self._options.file.nodes)
+        return membership(nodes, names, label=self._options.group_label, group_by_node=self._options.file.nodes)
 
     def loop(
         self,

@@ -142,13 +142,13 @@ class Membership(Struct, frozen=True, kw_only=True):
 
 
 def membership(
-    nodes: Sequence[Node], names: Sequence[str], *, label: str = "", told: Mapping[str, str] | None = None
+    nodes: Sequence[Node], names: Sequence[str], *, label: str = "", group_by_node: Mapping[str, str] | None = None
 ) -> Membership:
-    """`names` are the groups'. `label` is a label whose value is the group's name; `told` is the user's mapping of node
-    to group. Without them, the clouds' conventions are tried, the most reliable first."""
+    """`names` are the groups'. `label` is a label whose value is the group's name; `group_by_node` is the user's.
+    Without them, the clouds' conventions are tried, the most reliable first."""
     known = frozenset(names)
-    if label or told:
-        given = told or {}
+    if label or group_by_node:
+        given = group_by_node or {}
         groups = {
             node.name: name
             for node in nodes

@@ -615,10 +615,10 @@ class ScaleDown:
             reasons = tuple(self._reasons(removal, node, state))
         return replace(removal, reasons=reasons)
 
-    def safe_to_evict(self, found: Removal) -> Removal | None:
+    def safe_to_evict(self, removal: Removal) -> Removal | None:
         """Evaluate the node with every pod annotated for which that helps; None if nothing changes."""
-        rows = frozenset(fate.row for fate in found.of(RemovalFate.BLOCKS) if fate.blocker in MENDED_BY_ANNOTATION)
-        return self.about(found.node, safe=rows) if rows else None
+        rows = frozenset(fate.row for fate in removal.of(RemovalFate.BLOCKS) if fate.blocker in MENDED_BY_ANNOTATION)
+        return self.about(removal.node, safe=rows) if rows else None
 
     def _reasons(self, removal: Removal, node: Node, state: NodeState) -> Iterator[Unremovable]:
         if not self.flags.is_enabled:

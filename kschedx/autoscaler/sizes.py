@@ -335,9 +335,9 @@ def balanced(groups: Sequence[AutoscalerGroup], count: int) -> list[Resize]:
     sort_slice(resizes, lambda a, b: a.before < b.before)
     start = current = 0
     while count > 0:
-        one = resizes[current]
-        if one.after < one.maximum:
-            one.after += 1
+        current_resize = resizes[current]
+        if current_resize.after < current_resize.maximum:
+            current_resize.after += 1
             count -= 1
         else:  # full: it is moved to the front and skipped
             resizes[start], resizes[current] = resizes[current], resizes[start]

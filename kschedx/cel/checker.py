@@ -69,8 +69,8 @@ class _Checker:
         self.mapping: Mapping = {}
         self.issues: list[Issue] = []
 
-    def check(self, one: Expr) -> None:
-        one.type = self._type_of(one)
+    def check(self, expr: Expr) -> None:
+        expr.type = self._type_of(expr)
 
     def _type_of(self, expr: Expr) -> Type:
         match expr:
@@ -321,7 +321,7 @@ _CONVERSIONS = {function.name: function for function in STANDARD if function.nam
 def _invalid_literals(root: Expr) -> list[Issue]:
     issues: list[Issue] = []
     calls = [node for node in descendants(root) if isinstance(node, Call) and node.function == "format"]
-    issues += [found for call in calls if call.target is not None and (found := misused(call)) is not None]
+    issues += [misuse for call in calls if call.target is not None and (misuse := misused(call)) is not None]
     # arguments of format() may have any types
     mixed = {id(inner) for call in calls for inner in descendants(call)}
     for descendant in descendants(root):

@@ -552,25 +552,27 @@ class _Planner:
         self.slots = 0
         self.reads_device = False
 
-    def plan(self, one: Expr) -> Planned:
-        match one:
+    def plan(self, expr: Expr) -> Planned:
+        match expr:
             case Literal():
-                return Constant(one.value)
+                return Constant(expr.value)
             case Ident():
-                return Constant(one.stands_for) if one.stands_for is not None else Attribute(self._variable(one.name))
+                return (
+                    Constant(expr.stands_for) if expr.stands_for is not None else Attribute(self._variable(expr.name))
+                )
             case Select():
-                return self._select(one)
+                return self._select(expr)
             case Call():
-                return self._call(one)
+                return self._call(expr)
             case ListNode():
-                return self._list(one)
+                return self._list(expr)
             case MapNode():
-                return self._map(one)
+                return self._map(expr)
             case StructNode():
-                raise UndecidedError(f"how kube-scheduler builds messages of type {one.type_name} is, is not known")
+                raise UndecidedError(f"how kube-scheduler builds messages of type {expr.type_name} is, is not known")
             case Comprehension():
-                return self._comprehension(one)
-        assert_never(one)
+                return self._comprehension(expr)
+        assert_never(expr)
 
     def _variable(self, name: str) -> Evaluate:
         for scope in reversed(self._scopes):

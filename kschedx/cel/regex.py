@@ -31,8 +31,8 @@ _TOLD = re.compile(r"(.*?)(?:: (.*))?", re.DOTALL)
 
 
 class Pattern:
-    def __init__(self, found: Any) -> None:
-        self._found = found
+    def __init__(self, pattern: Any) -> None:
+        self._found = pattern
 
     def matches(self, text: str) -> bool:
         return self._found.search(text) is not None

@@ -86,15 +86,15 @@ def parameter(name: str) -> Type:
     return Type(TypeKind.TYPE_PARAM, name)
 
 
-def is_dyn(one: Type) -> bool:
-    return one.kind is TypeKind.DYN or one.kind is TypeKind.ANY
+def is_dyn(type_: Type) -> bool:
+    return type_.kind is TypeKind.DYN or type_.kind is TypeKind.ANY
 
 
-def unwrap_optional(one: Type) -> tuple[Type, bool]:
+def unwrap_optional(type_: Type) -> tuple[Type, bool]:
     """Return the value type of an optional type, and whether it is one."""
-    if one.kind is TypeKind.OPAQUE and one.name == "optional_type":
-        return one.parameters[0], True
-    return one, False
+    if type_.kind is TypeKind.OPAQUE and type_.name == "optional_type":
+        return type_.parameters[0], True
+    return type_, False
 
 
 _SHOWN = {
@@ -106,13 +106,13 @@ _SHOWN = {
 }
 
 
-def shown(one: Type) -> str:
+def shown(type_: Type) -> str:
     """Format as in the checker's errors (FormatCELType)."""
-    if one.kind in _SHOWN:
-        return _SHOWN[one.kind]
-    if not one.parameters:
-        return one.name
-    return f"{one.name}({', '.join(map(shown, one.parameters))})"
+    if type_.kind in _SHOWN:
+        return _SHOWN[type_.kind]
+    if not type_.parameters:
+        return type_.name
+    return f"{type_.name}({', '.join(map(shown, type_.parameters))})"
 
 
 def signature(arguments: tuple[Type, ...], *, is_member: bool) -> str:
@@ -129,57 +129,57 @@ Mapping = dict[str, Type]
 _NULLABLE = (TypeKind.OPAQUE, TypeKind.STRUCT, TypeKind.ANY, TypeKind.DURATION, TypeKind.TIMESTAMP)
 
 
-def _equal_or_less_specific(one: Type, other: Type) -> bool:
-    if is_dyn(one) or one.kind is TypeKind.TYPE_PARAM:
+def _equal_or_less_specific(type_: Type, other: Type) -> bool:
+    if is_dyn(type_) or type_.kind is TypeKind.TYPE_PARAM:
         return True
-    if is_dyn(other) or other.kind is TypeKind.TYPE_PARAM or one.kind is not other.kind:
+    if is_dyn(other) or other.kind is TypeKind.TYPE_PARAM or type_.kind is not other.kind:
         return False
-    if one.kind is TypeKind.OPAQUE and (one.name != other.name or len(one.parameters) != len(other.parameters)):
+    if type_.kind is TypeKind.OPAQUE and (type_.name != other.name or len(type_.parameters) != len(other.parameters)):
         return False
-    if one.kind in (TypeKind.OPAQUE, TypeKind.LIST, TypeKind.MAP):
-        return all(map(_equal_or_less_specific, one.parameters, other.parameters))
-    return one.kind is TypeKind.TYPE or one == other
+    if type_.kind in (TypeKind.OPAQUE, TypeKind.LIST, TypeKind.MAP):
+        return all(map(_equal_or_less_specific, type_.parameters, other.parameters))
+    return type_.kind is TypeKind.TYPE or type_ == other
 
 
-def most_general(one: Type, other: Type) -> Type:
-    return one if _equal_or_less_specific(one, other) else other
+def most_general(type_: Type, other: Type) -> Type:
+    return type_ if _equal_or_less_specific(type_, other) else other
 
 
-def _assignable(mapping: Mapping, one: Type, other: Type) -> bool:
+def _assignable(mapping: Mapping, type_: Type, other: Type) -> bool:
     if other.kind is TypeKind.TYPE_PARAM:
-        valid, has_substitution = _substitutable(mapping, one, other)
+        valid, has_substitution = _substitutable(mapping, type_, other)
         if valid or has_substitution:
             return valid
-    if one.kind is TypeKind.TYPE_PARAM:
-        return _substitutable(mapping, other, one)[0]
-    if is_dyn(one) or is_dyn(other) or one.kind is TypeKind.ERROR or other.kind is TypeKind.ERROR:
+    if type_.kind is TypeKind.TYPE_PARAM:
+        return _substitutable(mapping, other, type_)[0]
+    if is_dyn(type_) or is_dyn(other) or type_.kind is TypeKind.ERROR or other.kind is TypeKind.ERROR:
         return True
-    if one.kind is TypeKind.NULL or other.kind is TypeKind.NULL:
-        than = other if one.kind is TypeKind.NULL else one
+    if type_.kind is TypeKind.NULL or other.kind is TypeKind.NULL:
+        than = other if type_.kind is TypeKind.NULL else type_
         return than.kind in _NULLABLE or than.kind is TypeKind.NULL
-    if one.kind is TypeKind.TYPE:
+    if type_.kind is TypeKind.TYPE:
         return other.kind is TypeKind.TYPE
-    if one.kind is not other.kind or one.name != other.name or len(one.parameters) != len(other.parameters):
+    if type_.kind is not other.kind or type_.name != other.name or len(type_.parameters) != len(other.parameters):
         return False
-    return all(_assignable(mapping, a, b) for a, b in zip(one.parameters, other.parameters, strict=True))
+    return all(_assignable(mapping, a, b) for a, b in zip(type_.parameters, other.parameters, strict=True))
 
 
-def _substitutable(mapping: Mapping, one: Type, variable: Type) -> tuple[bool, bool]:
-    """Return whether `variable` may become `one`, and whether it already has a type."""
-    if one == variable:
+def _substitutable(mapping: Mapping, type_: Type, variable: Type) -> tuple[bool, bool]:
+    """Return whether `variable` may become `type_`, and whether it already has a type."""
+    if type_ == variable:
         return True, True
     known = mapping.get(variable.name)
     if known is not None:
-        if one == known:
+        if type_ == known:
             return True, True
-        if _assignable(mapping, one, known):
-            wider = most_general(one, known)
+        if _assignable(mapping, type_, known):
+            wider = most_general(type_, known)
             if _not_referenced(mapping, variable, wider):
                 mapping[variable.name] = wider
             return True, True
         return False, True
-    if _not_referenced(mapping, variable, one):
-        mapping[variable.name] = one
+    if _not_referenced(mapping, variable, type_):
+        mapping[variable.name] = type_
         return True, False
     return False, False
 
@@ -201,22 +201,22 @@ def assignable(mapping: Mapping, ones: tuple[Type, ...], others: tuple[Type, ...
     return tried if all(_assignable(tried, a, b) for a, b in zip(ones, others, strict=True)) else None
 
 
-def substitute(mapping: Mapping, one: Type, *, to_dyn: bool = False) -> Type:
+def substitute(mapping: Mapping, type_: Type, *, to_dyn: bool = False) -> Type:
     """Replace type parameters with their types; with `to_dyn`, free ones with `dyn`."""
-    if one.kind is TypeKind.TYPE_PARAM:
-        known = mapping.get(one.name)
+    if type_.kind is TypeKind.TYPE_PARAM:
+        known = mapping.get(type_.name)
         if known is not None:
             return substitute(mapping, known, to_dyn=to_dyn)
-        return DYN if to_dyn else one
-    if not one.parameters:
-        return one
-    return Type(one.kind, one.name, tuple(substitute(mapping, each, to_dyn=to_dyn) for each in one.parameters))
+        return DYN if to_dyn else type_
+    if not type_.parameters:
+        return type_
+    return Type(type_.kind, type_.name, tuple(substitute(mapping, each, to_dyn=to_dyn) for each in type_.parameters))
 
 
-def equivalent(one: Type, other: Type) -> bool:
+def equivalent(type_: Type, other: Type) -> bool:
     """Return whether both are equal up to the names of type parameters."""
-    if one.kind is not other.kind or len(one.parameters) != len(other.parameters):
+    if type_.kind is not other.kind or len(type_.parameters) != len(other.parameters):
         return False
-    if one.kind is not TypeKind.TYPE_PARAM and one.name != other.name:
+    if type_.kind is not TypeKind.TYPE_PARAM and type_.name != other.name:
         return False
-    return all(map(equivalent, one.parameters, other.parameters))
+    return all(map(equivalent, type_.parameters, other.parameters))

@@ -365,40 +365,40 @@ _IDENTITIES: Mapping[type, Callable[[object], object]] = {
 """Type of Kubernetes' own to what two equal values share."""
 
 
-def equal(one: Value, other: Value, budget: Budget) -> bool | Fault:
+def equal(value: Value, other: Value, budget: Budget) -> bool | Fault:
     """Numbers of different types are compared by value; values of other different types differ."""
-    kind, other_kind = type(one), type(other)
-    if is_number(one) and is_number(other):
-        return one == other
-    if kind is not other_kind and not (is_list(one) and is_list(other)):
-        if NULL not in (one, other) and kind in (Ip, Cidr, Url, Format):
+    kind, other_kind = type(value), type(other)
+    if is_number(value) and is_number(other):
+        return value == other
+    if kind is not other_kind and not (is_list(value) and is_list(other)):
+        if NULL not in (value, other) and kind in (Ip, Cidr, Url, Format):
             return NO_OVERLOAD
         return False
     if kind is bool or kind in _SAME_KIND_EQUAL:
-        return one == other
-    if is_list(one) and is_list(other):
-        if len(one) != len(other):
+        return value == other
+    if is_list(value) and is_list(other):
+        if len(value) != len(other):
             return False
-        for a, b in zip(one, other, strict=True):
+        for a, b in zip(value, other, strict=True):
             budget.spend(1)
             if equal(a, b, budget) is False:
                 return False
         return True
-    if isinstance(one, MapValue) and isinstance(other, MapValue):
-        if len(one) != len(other):
+    if isinstance(value, MapValue) and isinstance(other, MapValue):
+        if len(value) != len(other):
             return False
-        for key in one.own_keys():
+        for key in value.own_keys():
             budget.spend(1)
             counterpart = other.find(key)
-            if counterpart is None or equal(one.find(key), counterpart, budget) is False:
+            if counterpart is None or equal(value.find(key), counterpart, budget) is False:
                 return False
         return True
-    if isinstance(one, Optional) and isinstance(other, Optional):
-        if one.value is None or other.value is None:
-            return one.value is other.value
-        return equal(one.value, other.value, budget)
+    if isinstance(value, Optional) and isinstance(other, Optional):
+        if value.value is None or other.value is None:
+            return value.value is other.value
+        return equal(value.value, other.value, budget)
     identity = _IDENTITIES.get(kind)
-    return identity is not None and identity(one) == identity(other)
+    return identity is not None and identity(value) == identity(other)
 
 
 COMPARABLE = (bool, int, Uint, float, str, bytes, Duration, Timestamp)

@@ -27,7 +27,7 @@ _LISTS_COMMANDS = "man"
 
 def program(names: Sequence[str] = NAMES) -> typer.Typer:
     """Return the application with these commands, whose modules are loaded."""
-    made = typer.Typer(
+    app = typer.Typer(
         name="kschedx",
         cls=Group,
         help="Explain kube-scheduler: why a pod is Pending, or where it goes, and what fixes it. Never writes to a "
@@ -40,14 +40,14 @@ def program(names: Sequence[str] = NAMES) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    made.callback()(_options)
+    app.callback()(_options)
     for name in names:
         of_python = name.replace("-", "_")
         module = import_module(f"kschedx.cli.{'shells' if name == 'completion' else of_python}")
         if hasattr(module, "app"):
-            made.add_typer(module.app, name=name, short_help=module.SUMMARY)
+            app.add_typer(module.app, name=name, short_help=module.SUMMARY)
             continue
-        made.command(
+        app.command(
             name=name,
             help=module.HELP,
             short_help=module.SUMMARY,
@@ -55,7 +55,7 @@ def program(names: Sequence[str] = NAMES) -> typer.Typer:
             context_settings={"allow_interspersed_args": name != "fleet"},  # later words belong to the question
             cls=Command,
         )(asks(*getattr(module, "PARTS", ()))(getattr(module, of_python)))
-    return made
+    return app
 
 
 def _program_for(arguments: Sequence[str]) -> typer.Typer:

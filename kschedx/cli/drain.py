@@ -18,11 +18,11 @@ from kschedx.kube.documents import to_json
 from kschedx.kube.selectors import parse_label_query
 
 if TYPE_CHECKING:
-    from kschedx.fixes.stalled_drain import DrainFix
+    from kschedx.inquiry.simulation import Simulation
+    from kschedx.inquiry.stalled_drain import DrainFix
     from kschedx.render.page.model import Page
     from kschedx.simulate.changes import Change
     from kschedx.simulate.drain import DrainResult
-    from kschedx.simulate.simulation import Simulation
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Preview `kubectl drain`: which pods are evicted, what stops it, and where each pod goes.
@@ -92,10 +92,10 @@ def drain(
     question: Question,
 ) -> Answer:
     from kschedx.cli.files import check_name, write_snapshot
-    from kschedx.fixes.stalled_drain import drain_fixes
+    from kschedx.inquiry.stalled_drain import drain_fixes
     from kschedx.inquiry.target import node_names
+    from kschedx.inquiry.what_if import drain_each, drain_in_turn
     from kschedx.simulate.simulator import SimulationOptions
-    from kschedx.simulate.what_if import drain_each, drain_in_turn
 
     if out is not None:
         check_name("--out", out)

@@ -26,14 +26,16 @@ T = TypeVar("T")
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
-def _to_send(changes: Sequence[Change], found: Pod | Written, pod: Pod) -> list[Change]:
+def _to_send(changes: Sequence[Change], written_pod: Pod | Written, pod: Pod) -> list[Change]:
     """Return the changes; those of a pod created from a custom resource's template become changes of that template."""
-    if isinstance(found, Pod) or found.workload is None or found.workload.get("kind") in MAKING_PODS:
+    if isinstance(written_pod, Pod) or written_pod.workload is None or written_pod.workload.get("kind") in MAKING_PODS:
         return [*changes]
-    metadata = found.workload.get("metadata")
+    metadata = written_pod.workload.get("metadata")
     name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
-    path = tuple(int(index) if index else step for step, index in _STEP.findall(found.template))
-    owner = Owner(kind=str(found.workload.get("kind")), name=name, manifest=found.workload, own_template=path)
+    path = tuple(int(index) if index else step for step, index in _STEP.findall(written_pod.template))
+    owner = Owner(
+        kind=str(written_pod.workload.get("kind")), name=name, manifest=written_pod.workload, own_template=path
+    )
     return [owner_change(change, owner, pod) for change in changes]
 
 
@@ -48,7 +50,7 @@ def numbered(fixes: Sequence[T], number: int) -> T:
 def report(
     changes: Sequence[Change],
     followed: Sequence[Change],
-    found: Pod | Written,
+    written_pod: Pod | Written,
     pod: Pod,
     snapshot: Snapshot,
     before: Snapshot,
@@ -57,25 +59,25 @@ def report(
 ) -> Report:
     """Return the report of a fix to apply; controllers make the changes in `followed` afterwards. `before` is the
     cluster without the files."""
-    sent = _to_send(changes, found, pod)
+    sent = _to_send(changes, written_pod, pod)
 
     def yaml() -> str:
         from kschedx.render.manifests import patched_manifests
 
-        return patched_manifests(sent, _known_manifest(snapshot, found))
+        return patched_manifests(sent, _known_manifest(snapshot, written_pod))
 
     def patch() -> str:
         from kschedx.render.manifests import kubectl_commands
 
-        return kubectl_commands((*sent, *followed), only_written(before, found))
+        return kubectl_commands((*sent, *followed), only_written(before, written_pod))
 
     return Report(screen=lambda *_: (), document=document, yaml=yaml, patch=patch)
 
 
-def _known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
+def _known_manifest(snapshot: Snapshot, written_pod: Pod | Written) -> Find:
     """Return a search in the given files, then among the cluster's workloads, then in its pods, nodes, namespaces, and
     claims."""
-    written = _in_files(found)
+    written = _in_files(written_pod)
 
     def find(change: Change) -> Mapping[str, object] | None:
         target = change.target
@@ -86,8 +88,8 @@ def _known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
             return msgspec.json.decode(raw, type=dict[str, object])
         if target.kind == "Node" and target.name in snapshot.cluster.index:
             return manifest("v1", "Node", snapshot.cluster.nodes[snapshot.cluster.index[target.name]])
-        if target.kind == "Pod" and isinstance(found, Pod):
-            return manifest("v1", "Pod", found)
+        if target.kind == "Pod" and isinstance(written_pod, Pod):
+            return manifest("v1", "Pod", written_pod)
         if target.kind == "Namespace" and target.name in snapshot.namespaces:
             metadata = {"name": target.name, "labels": dict(snapshot.namespaces[target.name])}
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
@@ -99,9 +101,9 @@ def _known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
     return find
 
 
-def only_written(before: Snapshot, found: Pod | Written) -> Find:
+def only_written(before: Snapshot, written_pod: Pod | Written) -> Find:
     """Return a search in the given files for objects that the cluster lacks, or has with another pod template."""
-    written = _in_files(found)
+    written = _in_files(written_pod)
 
     def find(change: Change) -> Mapping[str, object] | None:
         target = change.target

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from kschedx.framework.extenders import Ask
     from kschedx.inquiry.autoscalers import AutoscalingOptions
     from kschedx.inquiry.profile_difference import Shard
+    from kschedx.inquiry.simulation import Simulation
     from kschedx.karpenter.cluster import KarpenterOptions
     from kschedx.simulate.changes import Change
-    from kschedx.simulate.simulation import Simulation
     from kschedx.snapshot.snapshot import Snapshot
 
 RECORD = "record="
@@ -106,8 +106,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def _groups(self) -> AutoscalerOptions | None:
-        told = [*((self.node_groups,) if self.node_groups is not None else ()), *self._told_by_autoscaler]
-        if not (self.autoscaler_flag or self.node_group_label or told):
+        explicit = [*((self.node_groups,) if self.node_groups is not None else ()), *self._told_by_autoscaler]
+        if not (self.autoscaler_flag or self.node_group_label or explicit):
             return None
         from kschedx.autoscaler.cluster import AutoscalerOptions
         from kschedx.autoscaler.flags import check_known, typed
@@ -120,7 +120,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         check_known(list(flags))
         configurations = flags.get(SCHEDULER_CONFIG)
         file = GroupsFile()
-        for path in told:
+        for path in explicit:
             file = file.with_other(read_groups(one_document(path), path))
         config = named_profiles.configuration(configurations[-1]) if configurations else None
         return AutoscalerOptions(group_label=self.node_group_label, flags=flags, file=file, config=config)
@@ -371,26 +371,28 @@ def cluster_after_changes(
     question: Question,
     reached: Reached,
     setup: Setup,
-    asked: Callable[[Snapshot], Collection[str]] | None = None,
+    in_question: Callable[[Snapshot], Collection[str]] | None = None,
     theirs: Collection[Workload] = (),
 ) -> tuple[Reached, tuple[Note, ...]]:
     """Return the cluster after the changes, and a note about the changes if there are any.
 
-    Every pod that the changes created or evicted is scheduled, except the pods in question, which `asked` returns as
-    `namespace/name`. `theirs` are the workloads in question, whose new templates are not rolled out. A drain or a
+    Every pod that the changes created or evicted is scheduled, except the pods in question, which `in_question` returns
+    as `namespace/name`. `theirs` are the workloads in question, whose new templates are not rolled out. A drain or a
     rollout that does not finish is reported on stderr. Raises `InputError`.
     """
     if not question.changes:
         return reached, ()
     from kschedx.explain.notes import AFTER_CHANGES, note
+    from kschedx.inquiry.what_if import settled
     from kschedx.render.drain import verdict
     from kschedx.render.simulation import displaced_text, rollout_text
     from kschedx.simulate.simulator import SimulationOptions
-    from kschedx.simulate.what_if import settled
 
     options = SimulationOptions(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
     namespace = question.namespace or reached.namespace
-    done = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked, held=theirs).simulation()
+    done = settled(
+        reached.snapshot, setup, question.changes, options, namespace, in_question=in_question, held=theirs
+    ).simulation()
     tell_open_counts(done)
     for drained in done.drained:
         if not drained.is_done:

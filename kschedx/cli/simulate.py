@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from kschedx.inquiry.autoscalers import Growth
+    from kschedx.inquiry.simulation import Simulation
     from kschedx.render.page.model import Page
-    from kschedx.simulate.simulation import Simulation
     from kschedx.simulate.simulator import SimulationOptions
 
 HELP = """Place all pending pods, one after the other, after changes that you name.
@@ -99,10 +99,10 @@ def simulate(
 ) -> Answer:
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.inquiry.manifests import objects_of
+    from kschedx.inquiry.ties import other_outcomes
+    from kschedx.inquiry.what_if import simulate as simulated
     from kschedx.simulate.goal import parse_goal
     from kschedx.simulate.simulator import SimulationOptions
-    from kschedx.simulate.ties import other_outcomes
-    from kschedx.simulate.what_if import simulate as simulated
 
     if out is not None:
         check_name("--out", out)
@@ -143,8 +143,8 @@ def simulate(
     tie_phrase = None if other is None else ties_text(other, simulation.choices)
     if out is not None:
         write_snapshot(out, simulation.after)
-    made = report(simulation, steps=steps, ties=tie_phrase, growths=growths)
-    return Answer(made, row_named(decision_name(simulation.overall)).exit_code)
+    simulation_report = report(simulation, steps=steps, ties=tie_phrase, growths=growths)
+    return Answer(simulation_report, row_named(decision_name(simulation.overall)).exit_code)
 
 
 def report(

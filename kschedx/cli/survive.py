@@ -15,7 +15,7 @@ from kschedx.render.wording import count, visible
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
-    from kschedx.simulate.survive import Failure, Survival
+    from kschedx.inquiry.survive import Failure, Survival
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Show which workloads survive when a zone, a node pool, a rack, or some nodes are gone.
@@ -78,8 +78,8 @@ def survive(
     *,
     question: Question,
 ) -> Answer:  # fmt: skip
-    from kschedx.simulate.survive import Mode
-    from kschedx.simulate.survive import survive as survived
+    from kschedx.inquiry.survive import Mode
+    from kschedx.inquiry.survive import survive as survived
 
     if each is not None and (targets or busiest):
         raise InputError("--each tries failures one by one; TARGET and --busiest name one failure")
@@ -104,7 +104,7 @@ def _failures(
     snapshot: Snapshot, setup: Setup, targets: list[str] | tuple[()], each: str | None, busiest: int
 ) -> tuple[Failure, ...]:
     """Return the failures to evaluate. Raises `InputError`."""
-    from kschedx.simulate.survive import ZONE, each_failure, failure_of
+    from kschedx.inquiry.survive import ZONE, each_failure, failure_of
 
     if targets or busiest:
         return (failure_of(setup.scheduler_on(snapshot).nodes, targets, busiest),)
@@ -120,7 +120,7 @@ def _failures(
 
 def _names(survival: Survival) -> list[str]:
     """Return the workloads that do not survive."""
-    from kschedx.simulate.survive import BROKEN
+    from kschedx.inquiry.survive import BROKEN
 
     broken = (loss.workload for result in survival.results for loss in result.of(*BROKEN))
     return list(dict.fromkeys(f"{workload.namespace} {workload.reference.partition('/')[2]}" for workload in broken))

@@ -225,9 +225,9 @@ def _about_namespace(question: Question, wanted: Wanted, reached: Reached, setup
 def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedError) -> Answer:
     """Return the answer about a change that the API server refuses: it is not made."""
     from kschedx.cli.why_pod import explanation_report
+    from kschedx.controllers.workload_lifecycle import refused
     from kschedx.explain.subject import Subject
     from kschedx.inquiry.pod import unscheduled
-    from kschedx.inquiry.workload_lifecycle import refused
 
     kind, _, key = error.place.object.partition(" ")
     namespace, _, name = key.rpartition("/")

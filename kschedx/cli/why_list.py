@@ -16,6 +16,7 @@ from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, ExitCode, Format, Report
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
+from kschedx.controllers.pod_lifecycle import leaving, pod_lifecycle, scheduler_down
 from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
 from kschedx.errors import ConfigError, InputError, NotAdmittedError, NotReadError, Place, UndecidableError
 from kschedx.explain.causes import (
@@ -39,7 +40,6 @@ from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation, terminating_victims
 from kschedx.inquiry.manifests import Written, title
 from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
-from kschedx.inquiry.pod_lifecycle import leaving, pod_lifecycle, scheduler_down
 from kschedx.inquiry.target import held_custom_resources, node_names
 from kschedx.kube.documents import API_VERSION, to_json
 from kschedx.kube.escaping import about_cluster, shell_command
@@ -106,7 +106,7 @@ class Item(Struct, frozen=True, kw_only=True):
     """Each replica; `explain` explains the most informative one."""
     open_count: str = ""
     """Why there may be more such pods, or pods with larger requests."""
-    like: Hashable = None
+    likeness: Hashable = None
     """Equal for pods with the same explanation, apart from names; None for a pod without equals."""
 
 
@@ -172,7 +172,7 @@ class ManyPods(Struct, dict=True):
             return self._of_gang(item, explanation), explanation
         message = "" if explanation.outcome is Outcome.GATED else explanation.message
         if explanation.outcome is Outcome.UNDECIDED:
-            message = could_reject(explanation.cycle.unheard) + scheduler_report(explanation.holding)
+            message = could_reject(explanation.cycle.unevaluated) + scheduler_report(explanation.holding)
         answer = replace(undecided, outcome=explanation.outcome, nodes=explanation.chosen_nodes, message=message)
         if explanation.state.name == "Nominated":
             waits = (nominated_text(explanation),)
@@ -274,8 +274,8 @@ class ManyPods(Struct, dict=True):
 
         if not self.items:
             return []
-        likes = [index if item.like is None else (item.like,) for index, item in enumerate(self.items)]
-        first = {like: index for index, like in reversed([*enumerate(likes)])}
+        likes = [index if item.likeness is None else (item.likeness,) for index, item in enumerate(self.items)]
+        first = {likeness: index for index, likeness in reversed([*enumerate(likes)])}
         rows = sorted(first.values())
         answers_by_row = {0: self.answer(0)}  # what all pods share is computed once, before processes are forked
         pods = Counter(likes)
@@ -285,8 +285,8 @@ class ManyPods(Struct, dict=True):
             counted(answers, Phase.DECIDING, total, "pods", weight=lambda item: pods[likes[item[0]]])
         )
         return [
-            answers_by_row[index] if index in answers_by_row else (_alike(item, answers_by_row[first[like]][0]),)
-            for index, (item, like) in enumerate(zip(self.items, likes, strict=True))
+            answers_by_row[index] if index in answers_by_row else (_alike(item, answers_by_row[first[likeness]][0]),)
+            for index, (item, likeness) in enumerate(zip(self.items, likes, strict=True))
         ]
 
     def explanation(self, pod: str) -> Explanation:
@@ -302,7 +302,7 @@ class ManyPods(Struct, dict=True):
     def sample(self) -> tuple[dict[str, object], int]:
         """Return the document with the first pod of each of the largest causes, and the number of pods."""
         firsts = {group.first.pod for group in groups(self.answers)[:MOST_OF_SAMPLE]}
-        indexes = [index for index, own in enumerate(self._answers) if any(one.pod in firsts for one in own)]
+        indexes = [index for index, own in enumerate(self._answers) if any(answer.pod in firsts for answer in own)]
         return _listed(self.entries(indexes)), len(self.items)
 
     def entries(self, indexes: Sequence[int] | None = None) -> Iterator[tuple[str, object]]:
@@ -414,7 +414,7 @@ def why_several(
     wanted: Wanted,
     clusters: Clusters,
     setup: Setup,
-    found: Sequence[Pod | Written],
+    pods_in_question: Sequence[Pod | Written],
     queue: Sequence[Pod | Written],
 ) -> Answer:
     """Explain every pod of some manifests, with all replicas, by cause. `queue` are these pods and the others in the
@@ -425,10 +425,12 @@ def why_several(
     connection.tell_left_out(setup)
     inquiry = inquiry_of(question, wanted, clusters, setup)
     if wanted.alone:
-        items = [item for pod in found for item in _alone(question, wanted, inquiry, pod)]
-        pods = ManyPods(items, competing=any(not isinstance(pod, Pod) for pod in found), snapshot=clusters.read)
+        items = [item for pod in pods_in_question for item in _alone(question, wanted, inquiry, pod)]
+        pods = ManyPods(
+            items, competing=any(not isinstance(pod, Pod) for pod in pods_in_question), snapshot=clusters.read
+        )
     else:
-        pods = _together(question, wanted, inquiry, found, queue)
+        pods = _together(question, wanted, inquiry, pods_in_question, queue)
     return Answer(pods.report(), pods.exit_code)
 
 
@@ -530,17 +532,17 @@ def _same(explanation: Explanation) -> Explanation:
 
 
 def _of_group(
-    wanted: Wanted, inquiry: Inquiry, together: Together, group: ReplicaGroup, one: Pod | Written
+    wanted: Wanted, inquiry: Inquiry, together: Together, group: ReplicaGroup, target: Pod | Written
 ) -> Iterator[Item]:
     """Yield the group's pods, and the replicas that no controller can create."""
-    item = _item(wanted, inquiry.clusters.applied, group.pod, one, partial(together.explain, group))
+    item = _item(wanted, inquiry.clusters.applied, group.pod, target, partial(together.explain, group))
     item = replace(item, open_count=group.undecided)
     nodes = {pod: "" if together.preempts(pod) else node for pod, node in together.nodes(group).items()}
     replicas = tuple(
         Replica(pod=pod, node=node, taken=None if node else together.taken(pod)) for pod, node in nodes.items()
     )
     refused = together.refused(group)
-    if isinstance(one, Written) and one.is_daemon and group.workload is not None:
+    if isinstance(target, Written) and target.is_daemon and group.workload is not None:
         name = group.workload.key
         if placed := tuple(replica for replica in replicas if replica.node):
             yield replace(item, replicas=placed, workload=name)
@@ -554,8 +556,8 @@ def _of_group(
             )
             item = replace(item, replicas=replicas, workload=name)
         yield item
-    if refused and isinstance(one, Written):
-        yield _refused_replicas(inquiry, one, item, refused, together.refusal(group))
+    if refused and isinstance(target, Written):
+        yield _refused_replicas(inquiry, target, item, refused, together.refusal(group))
 
 
 def _item(
@@ -566,12 +568,12 @@ def _item(
     if isinstance(subject_pod, Written) and subject_pod.is_one_of_several:
         owner = ""
     is_stored = isinstance(subject_pod, Written) and subject_pod.document is None
-    asked = title(workload) if workload is not None and is_stored else owner
+    target = title(workload) if workload is not None and is_stored else owner
     return Item(
         pod=pod.key,
         owner=owner,
         priority=pod.spec.priority or 0,
-        command=command_of(wanted, pod.metadata.namespace, asked, "" if asked and workload else pod.metadata.name),
+        command=command_of(wanted, pod.metadata.namespace, target, "" if target and workload else pod.metadata.name),
         explain=explain,
         place=place_of(subject_pod),
     )
@@ -668,23 +670,23 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             priority=int(snapshot.pods.priorities[row]),
             command=command_of(wanted, pod.metadata.namespace, owner, pod.metadata.name),
             explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscalers),
-            like=kinds.get(row),
+            likeness=kinds.get(row),
         )
         state = pod_lifecycle(snapshot, pod) or scheduler_down(snapshot, pod) or lacking_group(snapshot, pod, setup)
         if state or terminating_victims(snapshot, pod) or depends_on_unread(snapshot, pod):
-            return replace(alone, like=None)
+            return replace(alone, likeness=None)
         if in_turn is None or not in_turn.is_queued(pod.key):
             return alone
         preempts, place = in_turn.preempts(pod.key), in_turn.node(pod.key)
         if place and not preempts and (said := objection(snapshot, pod, setup, place)):
-            return replace(alone, like=(kinds[row], said, "disputed") if row in kinds else None)
+            return replace(alone, likeness=(kinds[row], said, "disputed") if row in kinds else None)
         return replace(
             alone,
             explain=lambda: replace(in_turn.explanation(pod.key), autoscalers=autoscalers),
             node="" if preempts else place,
             taken=in_turn.taken(pod.key),
             waits=in_turn.message(pod.key),
-            like=(kinds[row], in_turn.message(pod.key)) if row in kinds and not preempts else None,
+            likeness=(kinds[row], in_turn.message(pod.key)) if row in kinds and not preempts else None,
         )
 
     notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *(note.text for note in unread))
@@ -711,8 +713,8 @@ def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, 
     snapshot, within = reached.snapshot, _namespace(question, wanted, reached)
     clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
     inquiry = inquiry_of(question, wanted, clusters, setup)
-    found = workloads_without_pods(snapshot, setup, within, queued=True, autoscaling=question.autoscaling)
-    for written_pod, explanation in found:
+    explanations = workloads_without_pods(snapshot, setup, within, queued=True, autoscaling=question.autoscaling)
+    for written_pod, explanation in explanations:
         yield _without_pods(wanted, written_pod, partial(_same, explanation), snapshot)
     for written_pod, owner, number in held_custom_resources(snapshot, within):
         admit = partial(written_pod.admitted, setup=setup)

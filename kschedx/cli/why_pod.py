@@ -127,7 +127,7 @@ def why_one(
     wanted: Wanted,
     clusters: Clusters,
     setup: Setup,
-    found: Pod | Written,
+    pod: Pod | Written,
     interval: int,
     queue: Sequence[Pod | Written],
 ) -> Answer | int:
@@ -137,42 +137,42 @@ def why_one(
     from kschedx.inquiry.target import node_names
 
     shown = node_names(clusters.applied, wanted.node)
-    if wanted.watch and not isinstance(found, Pod):
+    if wanted.watch and not isinstance(pod, Pod):
         target = (wanted.names or wanted.files)[0]
         raise InputError(f'--watch: "{target}" is not a pod of the cluster', hint="name one: pod/NAME")
     inquiry = inquiry_of(question, wanted, clusters, setup)
-    admit = _once(lambda snapshot: subject_of(question, snapshot, setup, found, wanted))
+    admit = _once(lambda snapshot: subject_of(question, snapshot, setup, pod, wanted))
     try:
         if wanted.tries:
-            untried = _before(inquiry, found, admit, queue)
-            tried = partial(_tried, wanted.tries, setup=setup, pod=found, before=untried)
-            explanation = inquiry.explain(found, tried, queue)
-        elif isinstance(found, Written) and found.is_daemon and wanted.is_plain and not inquiry.is_held(found):
+            untried = _before(inquiry, pod, admit, queue)
+            tried = partial(_tried, wanted.tries, setup=setup, pod=pod, before=untried)
+            explanation = inquiry.explain(pod, tried, queue)
+        elif isinstance(pod, Written) and pod.is_daemon and wanted.is_plain and not inquiry.is_held(pod):
             subject = admit(clusters.applied)
-            return _daemon_set(clusters, subject, setup, found, (found,) if wanted.alone else queue)
-        elif isinstance(found, Written) and found.is_daemon and wanted.is_about_node and not inquiry.is_stopped(found):
-            return _daemon_set_on(shown[0], found, admit(clusters.applied), setup)
+            return _daemon_set(clusters, subject, setup, pod, (pod,) if wanted.alone else queue)
+        elif isinstance(pod, Written) and pod.is_daemon and wanted.is_about_node and not inquiry.is_stopped(pod):
+            return _daemon_set_on(shown[0], pod, admit(clusters.applied), setup)
         else:
-            explanation = inquiry.answer(found, admit, queue)
+            explanation = inquiry.answer(pod, admit, queue)
     except NotAdmittedError as error:
-        if isinstance(found, Pod) or wanted.interactive or wanted.tries:
+        if isinstance(pod, Pod) or wanted.interactive or wanted.tries:
             raise
-        explanation = inquiry.refused(found, error)
+        explanation = inquiry.refused(pod, error)
     except ConfigError as error:
-        if isinstance(found, Pod) or found.document is None or not error.place.object:
+        if isinstance(pod, Pod) or pod.document is None or not error.place.object:
             raise
-        raise found.document.fault(error, below=found.template) from None
+        raise pod.document.fault(error, below=pod.template) from None
     if wanted.interactive:
         from kschedx.cli.interactive import Why, show
 
         show(Why(explanation, typed_change(question, setup)), explanation.cycle.all_nodes.cluster.names)
         return explanation.exit_code
     if wanted.fix is not None:
-        return Answer(_fix_report(explanation, wanted.fix, found, clusters.before), explanation.exit_code)
-    report = explanation_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all")
-    if wanted.watch and isinstance(found, Pod):
+        return Answer(_fix_report(explanation, wanted.fix, pod, clusters.before), explanation.exit_code)
+    report = explanation_report(explanation, shown, place_of(pod), all_nodes=wanted.nodes == "all")
+    if wanted.watch and isinstance(pod, Pod):
         write(report, wanted.output)
-        return _watched(question, found, explanation, interval)
+        return _watched(question, pod, explanation, interval)
     return Answer(report, explanation.exit_code)
 
 
@@ -283,22 +283,22 @@ def _watched(question: Question, pod: Pod, first: Explanation, interval: int) ->
     return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(first)
 
 
-def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod | Written, wanted: Wanted) -> Subject:
+def subject_of(question: Question, snapshot: Snapshot, setup: Setup, target: Pod | Written, wanted: Wanted) -> Subject:
     """Return the pod as it is, or its manifest as the API server would store it, by kschedx's admission or the server's
     dry run."""
     from kschedx.explain.subject import stored
 
-    if isinstance(found, Pod):
-        return stored(snapshot, found)
+    if isinstance(target, Pod):
+        return stored(snapshot, target)
     if not wanted.dry_run:
-        return found.admitted(snapshot, setup)
+        return target.admitted(snapshot, setup)
     from kschedx.cli.dry_run import server_side
     from kschedx.explain.admission import UNREAD
 
     manifest, note = server_side(
-        question.where, found.manifest, lambda manifest: found.admitted(snapshot, setup, manifest).pod
+        question.where, target.manifest, lambda manifest: target.admitted(snapshot, setup, manifest).pod
     )
-    subject = found.admitted(snapshot, setup, manifest)
+    subject = target.admitted(snapshot, setup, manifest)
     others = (note for note in subject.notes if note.id != UNREAD)  # the server has evaluated them
     return replace(subject, notes=(note, *others))
 
@@ -364,8 +364,8 @@ def _fix_report(explanation: Explanation, number: int, pod: Pod | Written, befor
     return report(fix.apply, followed, pod, cycle.pod, cycle.snapshot, before, document=fix.to_dict)
 
 
-def place_of(found: Pod | Written) -> Place:
-    return Place() if isinstance(found, Pod) or found.document is None else found.document.place
+def place_of(target: Pod | Written) -> Place:
+    return Place() if isinstance(target, Pod) or target.document is None else target.document.place
 
 
 def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:

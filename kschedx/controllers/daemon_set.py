@@ -85,19 +85,21 @@ def pods_for(
     """Return the cluster with the objects that are created for the pods, and the pending pods for the wanted nodes that
     the template allows. `is_wanted` takes a node's name. Raises `InputError` with the DaemonSet."""
     applied = made_of(manifest)
-    subject = admitted(snapshot, applied.pod, setup, title=title(manifest), made=applied.others, maker=manifest)
+    subject = admitted(snapshot, applied.pod, setup, title=title(manifest), dependents=applied.others, maker=manifest)
     others = {node.name for node in snapshot.cluster.nodes if not is_wanted(node.name)}
     cluster, pods = _pinned_for(subject.snapshot, setup, subject.pod, others)
     return (cluster, pods) if pods else (snapshot, [])
 
 
-def _pinned_for(snapshot: Snapshot, setup: Setup, like: Pod, others: Collection[str]) -> tuple[Snapshot, list[Pod]]:
-    """Return the cluster with the pods' own claims, and a pending pod for every node that the template of `like`
+def _pinned_for(snapshot: Snapshot, setup: Setup, template: Pod, others: Collection[str]) -> tuple[Snapshot, list[Pod]]:
+    """Return the cluster with the pods' own claims, and a pending pod for every node that the template of `template`
     allows, except `others`."""
     comparison = compares_taints(setup)
     nodes = snapshot.cluster.nodes
-    names = [node.name for node in nodes if node.name not in others and runs_on(like.spec, node, comparison=comparison)]
-    snapshot, pods = copy_pod(snapshot, like, len(names))
+    names = [
+        node.name for node in nodes if node.name not in others and runs_on(template.spec, node, comparison=comparison)
+    ]
+    snapshot, pods = copy_pod(snapshot, template, len(names))
     return snapshot, [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
 
 
@@ -121,7 +123,7 @@ class DaemonSetReaction(Struct, frozen=True, kw_only=True):
 
     snapshot: Snapshot
     """The cluster with the objects that are created for the new pods, but without these pods."""
-    made: tuple[Pod, ...]
+    created: tuple[Pod, ...]
     """Pending pods for nodes that the template allows only now."""
     gone: tuple[int, ...]
     """Rows of pods on nodes that the template no longer allows."""
@@ -145,7 +147,7 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
                 gone += rows if goes_on(daemon_pod.spec, before, comparison=comparison) else []
         snapshot, pods = copy_pod(snapshot, daemon_pod.pod, len(names))
         new_pods += [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
-    return DaemonSetReaction(snapshot=snapshot, made=tuple(new_pods), gone=tuple(gone))
+    return DaemonSetReaction(snapshot=snapshot, created=tuple(new_pods), gone=tuple(gone))
 
 
 def _on_nodes(snapshot: Snapshot, pod: Pod, names: Collection[str]) -> Mapping[str, list[int]]:

@@ -139,7 +139,7 @@ class Managed(Struct, kw_only=True):
     """A Deployment before its number of replicas changed; kept until its controller has scaled it."""
     count: int | None = None
     """Replicas of a workload whose manifest is unknown."""
-    like: Pod | None = None
+    template: Pod | None = None
     """The pod of the template, if it was admitted before."""
     base: Pod | None = None
     """The pod of the template, once it is admitted here."""
@@ -245,9 +245,9 @@ class Manager:
 
     # --- changes
 
-    def apply(self, manifest: Manifest, *, like: Pod | None = None) -> None:
-        """Store a workload's manifest; its controller acts on it from the next sync on. `like` is the pod of its
-        template, if it was admitted before. Raises `InputError`."""
+    def apply(self, manifest: Manifest, *, template_pod: Pod | None = None) -> None:
+        """Store a workload's manifest; its controller acts on it from the next sync on. `template_pod` is its
+        template's pod, if that was admitted before. Raises `InputError`."""
         workload = workloads.workload_of(manifest)
         known = self._known.get(workload) or workloads.stored_manifest(self._cluster.snapshot, workload)
         rows = [] if workload.kind == "CronJob" else self._active(workload)
@@ -265,7 +265,7 @@ class Manager:
                 return
         managed = self._manage(workload, known)
         managed.base = None
-        managed.like = None if workload.kind == "StatefulSet" else like
+        managed.template = None if workload.kind == "StatefulSet" else template_pod
         self.keep_manifest(workload, manifest)
         if is_new:
             managed.before = known
@@ -603,9 +603,9 @@ class Manager:
         """Return a function that creates more pods of a manifest; without one, more copies of existing pods."""
 
         def make(snapshot: Snapshot, count: int) -> tuple[Snapshot, Sequence[Pod]]:
-            if manifest is not None and managed.like is not None:
+            if manifest is not None and managed.template is not None:
                 make = workloads.copy_pod if managed.created or managed.rollout else workloads.one_or_copies
-                return make(snapshot, managed.like, count)
+                return make(snapshot, managed.template, count)
             if manifest is not None:
                 if managed.base is None:
                     snapshot, managed.base = workloads.template_pod(snapshot, self._setup, manifest)
@@ -662,7 +662,7 @@ class Manager:
         if pods.refused:
             self._refuse(managed, len(pods.refused), pods.refusal, tuple(pod.key for pod in pods.refused))
         self.refused_claims |= pods.claims
-        rows = self._cluster.create(pods.snapshot, pods.made) if pods.made else []
+        rows = self._cluster.create(pods.snapshot, pods.created) if pods.created else []
         managed.created += rows
         if is_outdated:
             managed.outdated |= {*rows}
@@ -687,16 +687,16 @@ class Manager:
         """Return the pods that ResourceQuotas, LimitRanges, and Pod Security admit, in a cluster whose quotas count
         them."""
         if not self._is_ruled(new_pods):
-            return AdmittedPods(snapshot=cluster, made=new_pods)
+            return AdmittedPods(snapshot=cluster, created=new_pods)
         quotas = Ledger(cluster, self._setup.release)
         pods = admit_pods(cluster, quotas, new_pods, before.storage.claims)
         return replace(pods, snapshot=quotas.on(pods.snapshot))
 
-    def add(self, workload: Workload, cluster: Snapshot, made: Sequence[Pod]) -> None:
+    def add(self, workload: Workload, cluster: Snapshot, created: Sequence[Pod]) -> None:
         """Create the pods of a workload that the API server admits, outside of its syncs. `cluster` has the objects
         that are created for them."""
-        pods = self._admitted(cluster, made, self._cluster.snapshot)
-        self._cluster.create(pods.snapshot, pods.made)
+        pods = self._admitted(cluster, created, self._cluster.snapshot)
+        self._cluster.create(pods.snapshot, pods.created)
         if pods.refused:
             refused = RefusedReplicas(workload=workload, number=len(pods.refused), refusal=pods.refusal)
             self.refused[workload] = refused

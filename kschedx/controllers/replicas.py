@@ -22,7 +22,7 @@ class AdmittedPods(Struct, frozen=True, kw_only=True):
 
     snapshot: Snapshot
     """The cluster without claims that are refused, and without claims of refused pods."""
-    made: Sequence[Pod]
+    created: Sequence[Pod]
     refused: Sequence[Pod] = ()
     refusal: str = ""
     """Why the first refused pod is refused, in its controller's message."""
@@ -50,7 +50,7 @@ def admit_pods(
         words = quotas.take(pods[0])  # the result for one pod without claims holds for all
         refusal = "" if words is None else not_created(pods[0], words)
         return AdmittedPods(
-            snapshot=snapshot, made=pods[:0] if refusal else pods, refused=pods if refusal else (), refusal=refusal
+            snapshot=snapshot, created=pods[:0] if refusal else pods, refused=pods if refusal else (), refusal=refusal
         )
     waits: dict[str, tuple[str, str]] = {}
     for number, pod in enumerate(pods):
@@ -71,8 +71,8 @@ def admit_pods(
         if refusal:
             others = pods[number:]
             left = without_claims(snapshot, (key for pod in others for key in own_claims(pod) if key not in known))
-            return AdmittedPods(snapshot=left, made=pods[:number], refused=others, refusal=refusal, claims=waits)
-    return AdmittedPods(snapshot=snapshot, made=pods, claims=waits)
+            return AdmittedPods(snapshot=left, created=pods[:number], refused=others, refusal=refusal, claims=waits)
+    return AdmittedPods(snapshot=snapshot, created=pods, claims=waits)
 
 
 def without_claims(snapshot: Snapshot, claims: Iterable[str]) -> Snapshot:

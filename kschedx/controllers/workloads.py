@@ -42,12 +42,14 @@ from kschedx.snapshot.storage import StorageChange
 # A pod's own claims: of generic ephemeral volumes, and of devices by a template.
 
 
-def _with_own_claims(snapshot: Snapshot, like: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
-    """Return the cluster with the claims of a new copy of the pod `like`, and the new pod, whose status names them."""
+def _with_own_claims(snapshot: Snapshot, original: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
+    """Return the cluster with the claims of a new copy of `original`, and the new pod, whose status names them."""
     claims: dict[str, PersistentVolumeClaim] = {}
     for volume in pod.spec.volumes:
         if volume.ephemeral is not None:
-            template = snapshot.storage.claim(like.metadata.namespace, ephemeral_claim_name(like.metadata.name, volume))
+            template = snapshot.storage.claim(
+                original.metadata.namespace, ephemeral_claim_name(original.metadata.name, volume)
+            )
             if template is not None:
                 claim = _unbound(template, pod, ephemeral_claim_name(pod.metadata.name, volume))
                 claims[claim.key] = claim
@@ -335,7 +337,7 @@ def template_pod(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[
     """Return the cluster with the objects that are created for the pod, and the pod of a workload's template as the API
     server would store it. Raises `InputError` with the workload."""
     applied = made_of(manifest, replica_set=current_replica_set_of(snapshot, manifest))
-    subject = admitted(snapshot, applied.pod, setup, title=title(manifest), made=applied.others, maker=manifest)
+    subject = admitted(snapshot, applied.pod, setup, title=title(manifest), dependents=applied.others, maker=manifest)
     return subject.snapshot, subject.pod
 
 
@@ -344,12 +346,12 @@ def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, Sequen
     prefix = f"{pod.metadata.name.removesuffix('-new')}-new"
     taken, numbers = snapshot.pods.rows, itertools.count(1)
     free = (number for number in numbers if f"{pod.metadata.namespace}/{prefix}{number}" not in taken)
-    like = Pod(
+    template = Pod(
         metadata=replace(pod.metadata, creation_timestamp=None, deletion_timestamp=None),
         spec=replace(pod.spec, node_name=""),
         status=type(pod.status)(),
     )
-    copies = PodCopies(like, prefix, np.fromiter(itertools.islice(free, count), dtype=np.int64, count=count))
+    copies = PodCopies(template, prefix, np.fromiter(itertools.islice(free, count), dtype=np.int64, count=count))
     if not (pod.spec.resource_claims or any(volume.ephemeral for volume in pod.spec.volumes)):
         return snapshot, copies
     pods: list[Pod] = []

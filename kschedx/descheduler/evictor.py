@@ -253,14 +253,14 @@ class Evictions:
     def __init__(self, policy: Policy, cluster: Cluster) -> None:
         self._policy = policy
         self._cluster = cluster
-        self.asked: list[Eviction] = []
+        self.requested: list[Eviction] = []
         self.per_node: Counter[str] = Counter()
         self._per_namespace: Counter[str] = Counter()
         self.total = 0
 
     def evict(self, pod: PodFacts, profile: str, plugin: str, because: str) -> Outcome:
         outcome, error = self._tried(pod)
-        self.asked.append(
+        self.requested.append(
             Eviction(pod=pod, profile=profile, plugin=plugin, because=because, outcome=outcome, error=error)
         )
         return outcome
@@ -285,11 +285,11 @@ class Evictions:
 
     @property
     def evicted(self) -> list[Eviction]:
-        return [eviction for eviction in self.asked if eviction.outcome is Outcome.EVICTED]
+        return [eviction for eviction in self.requested if eviction.outcome is Outcome.EVICTED]
 
     @property
     def refused(self) -> list[Eviction]:
-        return [eviction for eviction in self.asked if eviction.outcome is not Outcome.EVICTED]
+        return [eviction for eviction in self.requested if eviction.outcome is not Outcome.EVICTED]
 
 
 class PassedOver(Struct, frozen=True, kw_only=True):

@@ -9,36 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from kschedx.descheduler.arguments import (
-    BALANCE,
-    DEFAULT_EVICTOR,
-    DEFAULT_PROTECTIONS,
-    DESCHEDULE,
-    EXTRA_PROTECTIONS,
-    REGISTRY,
-    Args,
-    DefaultEvictorArgs,
-    HighNodeUtilizationArgs,
-    InterPodAntiAffinityArgs,
-    LowNodeUtilizationArgs,
-    Namespaces,
-    NodeAffinityArgs,
-    NodeTaintsArgs,
-    PodArgs,
-    PodConditionFilter,
-    PodLifeTimeArgs,
-    Protection,
-    RemoveDuplicatesArgs,
-    RemoveFailedPodsArgs,
-    Thresholds,
-    TooManyRestartsArgs,
-    TopologySpreadArgs,
-    Uint,
-)
+from kschedx.descheduler import arguments
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.framework.config.decoding import decode
 from kschedx.kube.escaping import MASK, Url
@@ -121,9 +97,9 @@ class _Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     kind: str = ""
     profiles: tuple[_Profile, ...] = ()
     node_selector: str | None = None
-    max_no_of_pods_to_evict_per_node: Uint | None = None
-    max_no_of_pods_to_evict_per_namespace: Uint | None = None
-    max_no_of_pods_to_evict_total: Uint | None = None
+    max_no_of_pods_to_evict_per_node: arguments.Uint | None = None
+    max_no_of_pods_to_evict_per_namespace: arguments.Uint | None = None
+    max_no_of_pods_to_evict_total: arguments.Uint | None = None
     eviction_failure_event_notification: bool | None = None
     metrics_collector: _MetricsCollector | None = None
     metrics_providers: tuple[_MetricsProvider, ...] = ()
@@ -137,14 +113,14 @@ class Plugin(Struct, frozen=True, kw_only=True):
     """An enabled plugin with its args."""
 
     name: str
-    args: Args
+    args: arguments.Args
 
 
 class Profile(Struct, frozen=True, kw_only=True):
     name: str
     deschedule: tuple[Plugin, ...]
     balance: tuple[Plugin, ...]
-    evictor: DefaultEvictorArgs
+    evictor: arguments.DefaultEvictorArgs
     priority_threshold: int
 
 
@@ -173,10 +149,7 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
     faults = [*_faults(read, configs), *(("metricsProviders", fault) for fault in _metrics_faults(read))]
     if faults:
         raise _refusal(aggregate(fault for _, fault in faults), faults[0][0])
-    thresholds = [
-        _priority_threshold(_args_of(DEFAULT_EVICTOR, config, DefaultEvictorArgs), classes, f"profiles[{at}]")
-        for at, config in enumerate(configs)
-    ]
+    thresholds = [_priority_threshold(config, classes, f"profiles[{at}]") for at, config in enumerate(configs)]
     selector = _node_selector(read.node_selector)
     return Policy(
         profiles=tuple(
@@ -208,7 +181,7 @@ def aggregate(faults: Iterable[str]) -> str:
 
 # --- reading
 
-_Configs: TypeAlias = "list[tuple[str, Args | None]]"
+_Configs: TypeAlias = "list[tuple[str, arguments.Args | None]]"
 """The plugins of a profile's pluginConfig with their args; None for an unregistered plugin."""
 
 
@@ -216,7 +189,8 @@ def _decoded(written: Mapping[str, object], source: str, ignored: list[str]) -> 
     version, kind = written.get("apiVersion") or "", written.get("kind") or KIND
     if (version != API_VERSION and version) or kind != KIND:
         named = f'no kind "{kind}" is registered for version "{version or API_VERSION}"'
-        raise _unreadable(named, source, f"kschedx reads kind {KIND} of apiVersion {API_VERSION}")
+        error = _unreadable(named, source, f"kschedx reads kind {KIND} of apiVersion {API_VERSION}")
+        raise error.at(Place(field="kind" if kind != KIND else "apiVersion"))
     if not version:
         # without a version the file is read as the internal type, whose fields have other names
         ignored.append(f'apiVersion is missing, so the policy has no effect (write "{API_VERSION}")')
@@ -241,8 +215,8 @@ def _decoded(written: Mapping[str, object], source: str, ignored: list[str]) -> 
     return policy, configs
 
 
-def _args(config: _PluginConfig, path: str) -> Args | None:
-    kind = REGISTRY.get(config.name)
+def _args(config: _PluginConfig, path: str) -> arguments.Args | None:
+    kind = arguments.REGISTRY.get(config.name)
     if kind is None:
         return None
     return decode({} if config.args is None else config.args, kind, path)
@@ -261,6 +235,12 @@ def _args_of(name: str, configs: _Configs, kind: type[T]) -> T | None:
             assert isinstance(args, kind)
             return args
     return None
+
+
+def _config_path(name: str, configs: _Configs, profile: str) -> str:
+    """Return the field of the plugin's first entry, or of all entries if it has none."""
+    numbers = (number for number, (plugin, _) in enumerate(configs) if plugin == name)
+    return f"{profile}.pluginConfig" + "".join(f"[{number}]" for number in islice(numbers, 1))
 
 
 # --- validation
@@ -355,38 +335,38 @@ def _authority_fault(authority: str) -> str:
     return "net/url: invalid userinfo" if at and not _USER.fullmatch(user) else ""
 
 
-def _args_faults(args: Args) -> Iterator[str]:
+def _args_faults(args: arguments.Args) -> Iterator[str]:
     match args:
-        case DefaultEvictorArgs():
+        case arguments.DefaultEvictorArgs():
             yield from _evictor_faults(args)
-        case LowNodeUtilizationArgs():
+        case arguments.LowNodeUtilizationArgs():
             yield from _first(_low_utilization_faults(args))
-        case HighNodeUtilizationArgs():
+        case arguments.HighNodeUtilizationArgs():
             yield from _first(_high_utilization_faults(args))
-        case NodeAffinityArgs():
+        case arguments.NodeAffinityArgs():
             if not args.node_affinity_type:
                 yield "nodeAffinityType needs to be set"
             yield from _pod_faults(args)
-        case PodLifeTimeArgs():
+        case arguments.PodLifeTimeArgs():
             yield from _life_time_faults(args)
-        case TooManyRestartsArgs():
+        case arguments.TooManyRestartsArgs():
             yield from _pod_faults(args)
             if args.pod_restart_threshold < 1:
                 yield "invalid PodsHavingTooManyRestarts threshold"
             if not _RESTART_STATES.issuperset(args.states):
                 yield f"states must be one of [{' '.join(sorted(_RESTART_STATES))}]"
-        case NodeTaintsArgs():
+        case arguments.NodeTaintsArgs():
             yield from _pod_faults(args)
             if args.excluded_taints and args.included_taints:
                 yield "either includedTaints or excludedTaints can be set, but not both"
-        case TopologySpreadArgs():
+        case arguments.TopologySpreadArgs():
             yield from _pod_faults(args)
             for constraint in args.constraints:
                 if constraint not in ("DoNotSchedule", "ScheduleAnyway"):
                     yield f"constraint {constraint} is not one of map[DoNotSchedule:{{}} ScheduleAnyway:{{}}]"
-        case RemoveDuplicatesArgs():
+        case arguments.RemoveDuplicatesArgs():
             yield from _namespace_faults(args.namespaces)
-        case RemoveFailedPodsArgs() | InterPodAntiAffinityArgs():
+        case arguments.RemoveFailedPodsArgs() | arguments.InterPodAntiAffinityArgs():
             yield from _pod_faults(args)
 
 
@@ -397,7 +377,7 @@ def _first(faults: Iterator[str]) -> Iterator[str]:
         return
 
 
-def _namespace_faults(namespaces: Namespaces | None) -> Iterator[str]:
+def _namespace_faults(namespaces: arguments.Namespaces | None) -> Iterator[str]:
     if namespaces is not None and namespaces.include and namespaces.exclude:
         yield "only one of Include/Exclude namespaces can be set"
 
@@ -410,7 +390,7 @@ def _selector_faults(selector: LabelSelector | None) -> Iterator[str]:
             yield f"failed to get label selectors from strategy's params: {in_words(error)}"
 
 
-def _pod_faults(args: PodArgs) -> Iterator[str]:
+def _pod_faults(args: arguments.PodArgs) -> Iterator[str]:
     yield from _namespace_faults(args.namespaces)
     yield from _selector_faults(args.label_selector)
 
@@ -426,7 +406,7 @@ _LIFE_TIME_STATES = frozenset({
 """Phases, reasons of pods, and reasons of containers that wait or have terminated."""
 
 
-def _life_time_faults(args: PodLifeTimeArgs) -> Iterator[str]:
+def _life_time_faults(args: arguments.PodLifeTimeArgs) -> Iterator[str]:
     yield from _namespace_faults(args.namespaces)
     if args.owner_kinds is not None and args.owner_kinds.include and args.owner_kinds.exclude:
         yield "only one of Include/Exclude ownerKinds can be set"
@@ -434,7 +414,7 @@ def _life_time_faults(args: PodLifeTimeArgs) -> Iterator[str]:
     if not _LIFE_TIME_STATES.issuperset(args.states):
         yield f"states must be one of [{' '.join(sorted(_LIFE_TIME_STATES))}]"
     for at, condition in enumerate(args.conditions):
-        if condition == PodConditionFilter():
+        if condition == arguments.PodConditionFilter():
             fields = "type, status, reason, or minTimeSinceLastTransitionSeconds"
             yield f"conditions[{at}]: at least one of {fields} must be set"
     if args.max_pod_life_time_seconds is None and not (args.states or args.conditions or args.exit_codes):
@@ -442,7 +422,7 @@ def _life_time_faults(args: PodLifeTimeArgs) -> Iterator[str]:
         yield f"at least one filtering criterion must be specified ({fields})"
 
 
-def _evictor_faults(args: DefaultEvictorArgs) -> Iterator[str]:
+def _evictor_faults(args: arguments.DefaultEvictorArgs) -> Iterator[str]:
     threshold, protections = args.priority_threshold, args.pod_protections
     if threshold is not None and threshold.value is not None and threshold.name:
         yield "priority threshold misconfigured, only one of priorityThreshold fields can be set"
@@ -453,19 +433,19 @@ def _evictor_faults(args: DefaultEvictorArgs) -> Iterator[str]:
     if args.uses_deprecated:
         yield "cannot use Deprecated fields alongside PodProtections.ExtraEnabled or PodProtections.DefaultDisabled"
     for name in protections.extra_enabled:
-        if name not in EXTRA_PROTECTIONS:
-            known = " ".join(EXTRA_PROTECTIONS)
+        if name not in arguments.EXTRA_PROTECTIONS:
+            known = " ".join(arguments.EXTRA_PROTECTIONS)
             yield f"invalid pod protection policy in ExtraEnabled: {quoted(name)}. Valid options are: [{known}]"
     for name in protections.default_disabled:
-        if name not in DEFAULT_PROTECTIONS:
-            known = " ".join(DEFAULT_PROTECTIONS)
+        if name not in arguments.DEFAULT_PROTECTIONS:
+            known = " ".join(arguments.DEFAULT_PROTECTIONS)
             yield f"invalid pod protection policy in DefaultDisabled: {quoted(name)}. Valid options are: [{known}]"
     if len(set(protections.default_disabled)) < len(protections.default_disabled):
         yield "PodProtections.DefaultDisabled contains duplicate entries"
     if len(set(protections.extra_enabled)) < len(protections.extra_enabled):
         yield "PodProtections.ExtraEnabled contains duplicate entries"
     if (
-        Protection.PVC in protections.extra_enabled
+        arguments.Protection.PVC in protections.extra_enabled
         and protections.config is not None
         and protections.config.pods_with_pvc is not None
     ):
@@ -474,7 +454,7 @@ def _evictor_faults(args: DefaultEvictorArgs) -> Iterator[str]:
                 yield f"PodProtections.Config.PodsWithPVC.ProtectedStorageClasses[{at}] name cannot be empty"
 
 
-def _high_utilization_faults(args: HighNodeUtilizationArgs) -> Iterator[str]:
+def _high_utilization_faults(args: arguments.HighNodeUtilizationArgs) -> Iterator[str]:
     yield from _inclusion_faults(args.evictable_namespaces)
     yield from _threshold_faults(args.thresholds)
     for mode in args.eviction_modes:
@@ -482,7 +462,7 @@ def _high_utilization_faults(args: HighNodeUtilizationArgs) -> Iterator[str]:
             yield f"invalid eviction mode {mode}"
 
 
-def _low_utilization_faults(args: LowNodeUtilizationArgs) -> Iterator[str]:
+def _low_utilization_faults(args: arguments.LowNodeUtilizationArgs) -> Iterator[str]:
     low, high = args.thresholds, args.target_thresholds
     yield from _inclusion_faults(args.evictable_namespaces)
     yield from (f"thresholds config is not valid: {fault}" for fault in _threshold_faults(low))
@@ -508,12 +488,12 @@ def _low_utilization_faults(args: LowNodeUtilizationArgs) -> Iterator[str]:
 ONLY_THRESHOLDING = "OnlyThresholdingResources"
 
 
-def _inclusion_faults(namespaces: Namespaces | None) -> Iterator[str]:
+def _inclusion_faults(namespaces: arguments.Namespaces | None) -> Iterator[str]:
     if namespaces is not None and namespaces.include:
         yield "only Exclude namespaces can be set, inclusion is not supported"
 
 
-def _threshold_faults(thresholds: Thresholds) -> Iterator[str]:
+def _threshold_faults(thresholds: arguments.Thresholds) -> Iterator[str]:
     if not thresholds:
         yield "no resource threshold is configured"
     for name, percent in thresholds.items():
@@ -524,8 +504,10 @@ def _threshold_faults(thresholds: Thresholds) -> Iterator[str]:
 # --- defaults, and errors in building the profiles
 
 
-def _priority_threshold(args: DefaultEvictorArgs | None, classes: Mapping[str, PriorityClass], path: str) -> int:
+def _priority_threshold(configs: _Configs, classes: Mapping[str, PriorityClass], profile: str) -> int:
+    args = _args_of(arguments.DEFAULT_EVICTOR, configs, arguments.DefaultEvictorArgs)
     threshold = args.priority_threshold if args is not None else None
+    path = f"{_config_path(arguments.DEFAULT_EVICTOR, configs, profile)}.args.priorityThreshold"
     if threshold is None:
         return SYSTEM_CRITICAL
     if threshold.value is not None:
@@ -536,9 +518,9 @@ def _priority_threshold(args: DefaultEvictorArgs | None, classes: Mapping[str, P
         priority = classes[threshold.name].value
     else:
         missing = f"priorityclasses.scheduling.k8s.io {quoted(threshold.name)} not found"
-        raise _refusal(f"unable to get priority value from the priority class: {missing}", f"{path}.pluginConfig")
+        raise _refusal(f"unable to get priority value from the priority class: {missing}", path)
     if priority > SYSTEM_CRITICAL:
-        raise _refusal(f"priority threshold can't be greater than {SYSTEM_CRITICAL}", f"{path}.pluginConfig")
+        raise _refusal(f"priority threshold can't be greater than {SYSTEM_CRITICAL}", path)
     return priority
 
 
@@ -558,10 +540,10 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) ->
     filters, pre_evictions = _with_default(plugins.filter.enabled), _with_default(plugins.preevictionfilter.enabled)
     failed = f"{_NOT_BUILT}unable to create {quoted(profile.name)} profile: "
     for point, names, known in (
-        ("deschedule", deschedule, DESCHEDULE),
-        ("balance", balance, BALANCE),
-        ("filter", filters, (DEFAULT_EVICTOR,)),
-        ("preEvictionFilter", pre_evictions, (DEFAULT_EVICTOR,)),
+        ("deschedule", deschedule, arguments.DESCHEDULE),
+        ("balance", balance, arguments.BALANCE),
+        ("filter", filters, (arguments.DEFAULT_EVICTOR,)),
+        ("preEvictionFilter", pre_evictions, (arguments.DEFAULT_EVICTOR,)),
     ):
         if others := sorted({name for name in names if name not in known}):
             shown = " ".join(f"{name}:{{}}" for name in others)
@@ -569,7 +551,7 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) ->
             raise _refusal(
                 f"{failed}{configures} of non-existing plugins: map[{shown}]", f"{path}.plugins.{point.lower()}.enabled"
             )
-    given: dict[str, Args] = {DEFAULT_EVICTOR: DefaultEvictorArgs()}
+    given: dict[str, arguments.Args] = {arguments.DEFAULT_EVICTOR: arguments.DefaultEvictorArgs()}
     seen: set[str] = set()
     for name, args in configs:
         if name not in seen and args is not None:
@@ -578,12 +560,14 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) ->
     for name in dict.fromkeys((*deschedule, *balance, *filters, *pre_evictions)):
         if name not in given:
             missing = f"unable to build {name} plugin: unable to find {quoted(name)} plugin config"
-            raise _refusal(f"{failed}{missing}", f"{path}.plugins")
+            point = "deschedule" if name in deschedule else "balance"
+            raise _refusal(f"{failed}{missing}", f"{path}.plugins.{point}.enabled")
         if fault := _build_fault(given[name]):
             cause = f"unable to initialize {quoted(name)} plugin: {fault}"
-            raise _refusal(f"{failed}unable to build {name} plugin: {cause}", f"{path}.pluginConfig")
-    evictor = given[DEFAULT_EVICTOR]
-    assert isinstance(evictor, DefaultEvictorArgs)
+            place = f"{_config_path(name, configs, path)}.args"
+            raise _refusal(f"{failed}unable to build {name} plugin: {cause}", place)
+    evictor = given[arguments.DEFAULT_EVICTOR]
+    assert isinstance(evictor, arguments.DefaultEvictorArgs)
     return Profile(
         name=profile.name,
         deschedule=tuple(Plugin(name=name, args=given[name]) for name in deschedule),
@@ -594,13 +578,13 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) ->
 
 
 def _with_default(enabled: Sequence[str]) -> tuple[str, ...]:
-    return (*enabled,) if DEFAULT_EVICTOR in enabled else (DEFAULT_EVICTOR, *enabled)
+    return (*enabled,) if arguments.DEFAULT_EVICTOR in enabled else (arguments.DEFAULT_EVICTOR, *enabled)
 
 
-def _build_fault(args: Args) -> str:
+def _build_fault(args: arguments.Args) -> str:
     """Return the error of building a plugin with valid args; empty if there is none."""
     try:
-        if isinstance(args, DefaultEvictorArgs):
+        if isinstance(args, arguments.DefaultEvictorArgs):
             compile_selector(args.label_selector)
             selector = args.namespace_label_selector
             if selector is not None and (selector.match_labels or selector.match_expressions):
@@ -610,8 +594,8 @@ def _build_fault(args: Args) -> str:
                     return f"unable to convert namespaceLabelSelector to label selector: {in_words(error)}"
     except InputError as error:
         return in_words(error)
-    metrics = args.metrics_utilization if isinstance(args, LowNodeUtilizationArgs) else None
-    if isinstance(args, LowNodeUtilizationArgs) and metrics is not None and metrics.source == PROMETHEUS:
+    metrics = args.metrics_utilization if isinstance(args, arguments.LowNodeUtilizationArgs) else None
+    if isinstance(args, arguments.LowNodeUtilizationArgs) and metrics is not None and metrics.source == PROMETHEUS:
         for name, given in (("thresholds", args.thresholds), ("targetThresholds", args.target_thresholds)):
             if list(given) != [METRIC_RESOURCE]:
                 expected = f'are expected to specify a single instance of "{METRIC_RESOURCE}" resource'

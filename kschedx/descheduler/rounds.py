@@ -93,7 +93,7 @@ class ClusterInMotion:
             return written
         run = self._simulator.run
         now = {
-            budget.name: budget.standing(run.snapshot, run.cluster.pods, self._simulator.queue.made)
+            budget.name: budget.standing(run.snapshot, run.cluster.pods, self._simulator.queue.created)
             for budget in budgets_of(run.snapshot, self._snapshot)
         }
         budgets = []
@@ -166,7 +166,7 @@ class ClusterInMotion:
             simulator.run.cluster.pods,
             simulator.run.cluster.node_names,
             simulator.deleted,
-            simulator.queue.made,
+            simulator.queue.created,
         )
         facts = []
         for pod in self.pods:

@@ -90,7 +90,7 @@ def run_loop(
         return Loop(verdicts=verdicts, skipped=SKIPPED)
     loop.run(nodes)
     return Loop(
-        evictions=tuple(loop.evictions.asked),
+        evictions=tuple(loop.evictions.requested),
         per_node=dict(loop.evictions.per_node),
         total=loop.evictions.total,
         verdicts=verdicts,

@@ -126,12 +126,12 @@ class Contents:
             lacks = tuple(Lack(kind=kind, what=what) for kind, what in header.lacks.items() if kind in KINDS)
             self.see(Dump(format=" and ".join(header.formats), place=header.source, lacks=lacks))
 
-    def see(self, found: Dump | LeftOut) -> None:
+    def see(self, recognized: Dump | LeftOut) -> None:
         """Record a recognized dump of another tool, or a file that holds no Kubernetes objects."""
-        if isinstance(found, LeftOut):
-            self.left_out.append(found.source)
-        elif found not in self.dumps:
-            self.dumps.append(found)
+        if isinstance(recognized, LeftOut):
+            self.left_out.append(recognized.source)
+        elif recognized not in self.dumps:
+            self.dumps.append(recognized)
 
     def forget(self, kind: str) -> None:
         """Remove every object of a kind, before its list is read again."""

@@ -249,7 +249,7 @@ def _extender_notes(cycle: Cycle) -> Iterator[Note]:
 
 def _not_asked(cycle: Cycle) -> Iterator[Note]:
     """Extenders that were not called; the note says so if that leaves the answer open."""
-    unasked = [unevaluated for unevaluated in cycle.unheard if unevaluated.kind is UnevaluatedKind.EXTENDER]
+    unasked = [unevaluated for unevaluated in cycle.unevaluated if unevaluated.kind is UnevaluatedKind.EXTENDER]
     names = tuple(unevaluated.name for unevaluated in unasked)
     if not unasked:
         return
@@ -423,9 +423,9 @@ def _accounts(cycle: Cycle) -> Iterator[Note]:
 
 
 def _of_scheduler(cycle: Cycle) -> Iterator[Note]:
-    left_out = tuple(unevaluated for unevaluated in cycle.unheard if unevaluated.kind is UnevaluatedKind.PLUGIN)
+    left_out = tuple(unevaluated for unevaluated in cycle.unevaluated if unevaluated.kind is UnevaluatedKind.PLUGIN)
     if left_out:
-        settled = cycle.has_no_choice and open_stake(cycle.unheard) is not Stake.FIT
+        settled = cycle.has_no_choice and open_stake(cycle.unevaluated) is not Stake.FIT
         rejected = cycle.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR)
         yield unknown_plugins(left_out, stands=rejected or settled)
     yield from _accounts(cycle)

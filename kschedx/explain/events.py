@@ -76,7 +76,7 @@ _FAILED_EXTENDER = (
 
 def extender_failure(message: str) -> FailedExtender | None:
     """Return the extender whose request failed according to a FailedScheduling message, or None."""
-    match = next((found for pattern in _FAILED_EXTENDER if (found := pattern.search(message))), None)
+    match = next((failure for pattern in _FAILED_EXTENDER if (failure := pattern.search(message))), None)
     if match is None:
         return None
     code = match["why"].isdecimal()

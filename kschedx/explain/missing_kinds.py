@@ -408,8 +408,8 @@ class _Part(Struct, frozen=True, kw_only=True):
     unread: Mapping[str, tuple[str, ...]]
 
 
-def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
-    """Return the pod's cycle; undecided if it depends on what a dump lacks."""
+def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
+    """Return the pod's cycle; undecided if it depends on what a dump lacks. Raises as `require_for_decision` does."""
     snapshot = scheduler.snapshot
     part = _known_part(snapshot, pod)
     cycle = scheduler.schedule(part.pod, profile)
@@ -421,24 +421,25 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
         for kind, names in named.items()
         if _is_asked_for(kind, profile) and stakes.get(kind) is not Stake.NOTHING
     }
-    if not unread:
-        return cycle
-    command = _completing(snapshot, tuple(unread))
-    unevaluated = tuple(
-        Unevaluated(
-            kind=UnevaluatedKind.OBJECTS,
-            name=kind,
-            objects=names,
-            where=KINDS[kind].read_by,
-            stake=stakes.get(kind, Stake.FIT),
-            lacking=_lacking(snapshot.source, kind),
-            completed_by=command,
+    if unread:
+        command = _completing(snapshot, tuple(unread))
+        unevaluated = tuple(
+            Unevaluated(
+                kind=UnevaluatedKind.OBJECTS,
+                name=kind,
+                objects=names,
+                where=KINDS[kind].read_by,
+                stake=stakes.get(kind, Stake.FIT),
+                lacking=_lacking(snapshot.source, kind),
+                completed_by=command,
+            )
+            for kind, names in unread.items()
         )
-        for kind, names in unread.items()
-    )
-    is_open = cycle.outcome is Outcome.SCHEDULED and open_stake(unevaluated) is Stake.FIT
-    outcome = Outcome.UNDECIDED if is_open else cycle.outcome
-    return replace(cycle, outcome=outcome, unheard=(*cycle.unheard, *unevaluated))
+        is_open = cycle.outcome is Outcome.SCHEDULED and open_stake(unevaluated) is Stake.FIT
+        outcome = Outcome.UNDECIDED if is_open else cycle.outcome
+        cycle = replace(cycle, outcome=outcome, unevaluated=(*cycle.unevaluated, *unevaluated))
+    require_for_decision(cycle)
+    return cycle
 
 
 def _stake_of_limits(cycle: Cycle) -> Stake:

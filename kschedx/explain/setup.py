@@ -53,10 +53,10 @@ class _Told(Struct, frozen=True, kw_only=True):
         return EMULATED[0] if _minor(self.version) > _minor(EMULATED[0]) else None
 
 
-def release_to_emulate(snapshot: Snapshot, asked: str | None) -> str | None:
+def release_to_emulate(snapshot: Snapshot, requested: str | None) -> str | None:
     """Return the version of --kube-version, else the cluster's or the nearest supported one; None for the newest."""
-    if asked is not None:
-        return asked
+    if requested is not None:
+        return requested
     release = _told(snapshot)
     return release.emulated if release is not None else None
 
@@ -74,9 +74,9 @@ def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bo
     return {name: True for name in ("GenericWorkload", "GangScheduling") if name in known}
 
 
-def _release_note(snapshot: Snapshot, asked: str | None) -> Note | None:
+def _release_note(snapshot: Snapshot, requested: str | None) -> Note | None:
     """Return a note about a version that only the cluster reports."""
-    emulated = _told(snapshot) if asked is None else None
+    emulated = _told(snapshot) if requested is None else None
     if emulated is None:
         return None
     release = resolve(emulated.emulated)

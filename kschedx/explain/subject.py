@@ -109,7 +109,7 @@ def with_claims_of_templates(
     claims that `quotas` refuse."""
     refused: list[Note] = []
     known = {status.name for status in pod.status.resource_claim_statuses}
-    made: dict[str, ResourceClaim] = {}
+    created: dict[str, ResourceClaim] = {}
     templates: list[str] = []
     statuses: list[PodResourceClaimStatus] = []
     for reference in pod.spec.resource_claims:
@@ -128,17 +128,16 @@ def with_claims_of_templates(
             text = f"claim {claim.key} is not created from its template: {refusal}"
             refused.append(note("claim-not-made", text, claim=claim.key, refusal=refusal))
             continue
-        made[claim.key] = claim
+        created[claim.key] = claim
         templates.append(template)
         statuses.append(PodResourceClaimStatus(name=reference.name, resource_claim_name=name))
-    if not made:
+    if not created:
         return snapshot, pod, tuple(refused)
-    devices = replace(snapshot.devices, claims={**snapshot.devices.claims, **made})
+    devices = replace(snapshot.devices, claims={**snapshot.devices.claims, **created})
     status = replace(pod.status, resource_claim_statuses=(*pod.status.resource_claim_statuses, *statuses))
-    text = (
-        f"evaluated with the claims that kube-controller-manager creates: {', '.join(made)} from {', '.join(templates)}"
-    )
-    claims_note = note(CLAIMS_MADE, text, claims=tuple(made), templates=tuple(templates))
+    sources = ", ".join(templates)
+    text = f"evaluated with the claims that kube-controller-manager creates: {', '.join(created)} from {sources}"
+    claims_note = note(CLAIMS_MADE, text, claims=tuple(created), templates=tuple(templates))
     return snapshot.with_devices(devices), replace(pod, status=status), (claims_note, *refused)
 
 
@@ -173,12 +172,12 @@ def admitted(
     setup: Setup,
     *,
     title: str = "",
-    made: Sequence[Mapping[str, object]] = (),
+    dependents: Sequence[Mapping[str, object]] = (),
     maker: Mapping[str, object] | None = None,
 ) -> Subject:
     """Admit a pod's manifest; `title` names it in errors.
 
-    `made` is what the pod's controller creates before the pod, unless it exists; `maker` is the workload with its
+    `dependents` is what the pod's controller creates before the pod, unless it exists; `maker` is the workload with its
     template. Raises `InputError` if the API server would refuse it, and `UndecidableError` if that depends on what the
     snapshot lacks.
     """
@@ -193,7 +192,7 @@ def admitted(
     if pod.key in snapshot.pods.rows:
         return Subject(snapshot=snapshot, pod=pod, notes=notes, is_new=True)
     before = snapshot
-    snapshot, of_controller = _with_made(snapshot, made)
+    snapshot, of_controller = _with_made(snapshot, dependents)
     try:
         require_quota_of_claims(before, new_claims(before, snapshot), pod, setup.release)
         require_quota(snapshot, pod, setup.release)

@@ -81,8 +81,8 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
             if meant := _nearly_called(finding.claim, devices.claims):
                 yield s.UseDeviceClaim(claim=name, meant=meant.partition("/")[2])
             same = [claim for key, claim in devices.claims.items() if key.partition("/")[2] == name]
-            for like in same[:1]:
-                yield s.CreateDeviceClaim(claim=_claim(finding.claim, like.spec), source=f", like {like.key}")
+            for model in same[:1]:
+                yield s.CreateDeviceClaim(claim=_claim(finding.claim, model.spec), source=f", like {model.key}")
             for spec in () if same else _guesses(place):
                 (request,) = spec.devices.requests
                 source = (

@@ -337,7 +337,7 @@ def _one_more(node: Node, situation: Situation) -> s.AddNode:
     scalable = _scalable(node, situation.snapshot)
     return s.AddNode(
         node=new,
-        like=node.name,
+        model=node.name,
         taken=situation.taken_by_daemons(new),
         scalable="" if scalable is None else f"{scalable[0]} {scalable[1].key}",
         replicas=0 if scalable is None else scalable[1].spec.replicas or 0,
@@ -372,7 +372,7 @@ def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:
         sized = _node(situation, name, {**labels, **place}, None)
         status = node.status if node.status.allocatable else sized.node.status
         new = replace(sized.node, spec=node.spec, status=status)
-        yield replace(sized, node=new, like=node.name, taken=situation.taken_by_daemons(new))
+        yield replace(sized, node=new, model=node.name, taken=situation.taken_by_daemons(new))
 
 
 def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
@@ -412,7 +412,7 @@ def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.Add
             slices = tuple(slices_with(kinds_and_counts, step.node.name))
             is_one = kinds_and_counts is described and len([*_asked(situation)]) == 1
             attributes = tuple(_new_attributes(situation)) if is_one else ()
-            yield replace(step, like="", slices=slices, attributes=attributes)
+            yield replace(step, model="", slices=slices, attributes=attributes)
 
 
 def _new_attributes(situation: Situation) -> Iterator[str]:
@@ -500,7 +500,7 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
     daemons = next((resource_amount.amount for resource_amount in taken if resource_amount.resource == "pods"), 0)
     return s.AddNode(
         node=node,
-        like=model.name if slices and model is not None else "",
+        model=model.name if slices and model is not None else "",
         slices=slices,
         csi_node=csi_node if drivers else None,
         taken=taken,

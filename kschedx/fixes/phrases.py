@@ -10,22 +10,22 @@ from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
 
 
-def requirement_text(one: RequirementMatch) -> str:
+def requirement_text(match: RequirementMatch) -> str:
     """Return a requirement as text: `disk=ssd`, `zone in (a, b)`, `gpu exists`."""
-    values = ", ".join(one.values)
-    match one.operator:
+    values = ", ".join(match.values)
+    match match.operator:
         case "=" | "==":
-            return f"{one.key}={values}"
+            return f"{match.key}={values}"
         case "In":
-            return f"{one.key}={values}" if len(one.values) == 1 else f"{one.key} in ({values})"
+            return f"{match.key}={values}" if len(match.values) == 1 else f"{match.key} in ({values})"
         case "NotIn":
-            return f"{one.key} not in ({values})"
+            return f"{match.key} not in ({values})"
         case "Exists":
-            return f"{one.key} exists"
+            return f"{match.key} exists"
         case "DoesNotExist":
-            return f"{one.key} does not exist"
+            return f"{match.key} does not exist"
         case operator:
-            return f"{one.key} {'>' if operator == 'Gt' else '<'} {values}"
+            return f"{match.key} {'>' if operator == 'Gt' else '<'} {values}"
 
 
 def resource_name(resource: str) -> str:
@@ -142,13 +142,13 @@ _PROVISIONING = (
 
 
 def provisioning_text(
-    told: str, claim: str, storage_class: str, driver: str, down: Sequence[str], *, nowhere: bool
+    report: str, claim: str, storage_class: str, driver: str, down: Sequence[str], *, nowhere: bool
 ) -> str:
-    """Return advice for a volume that is not provisioned. `told` is the driver's message about the claim, `down` are
+    """Return advice for a volume that is not provisioned. `report` is the driver's message about the claim, `down` are
     the driver's pods that are not ready; `nowhere` is whether no node has registered the driver."""
     volume = f"the volume for claim {claim}"
     for words, advice in _PROVISIONING:
-        if (match := re.search(words, told, re.IGNORECASE)) is not None:
+        if (match := re.search(words, report, re.IGNORECASE)) is not None:
             name = "the nodes" if nowhere and "{name}, where it is" in advice else match.groupdict().get("name", "")
             text = advice.format(claim=claim, driver=driver, name=name, storage_class=storage_class)
             return text if claim in text else f"{text}, so that {driver} provisions {volume}"

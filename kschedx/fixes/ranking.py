@@ -126,15 +126,15 @@ CAPACITY_FIRST = (
 constraints."""
 
 
-def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, *, is_full: bool) -> Iterator[Fix]:
+def verified_fixes(situations: Sequence[Situation], cycle: Cycle, test: ClusterTest, *, is_full: bool) -> Iterator[Fix]:
     """Yield a few fixes of each cost, those with the most feasible nodes first. Fixes that fall short on the whole
     cluster are included only if there are no others. With `is_full`, a node meets every constraint of the pod and lacks
     only room."""
     if is_full:
-        found = [situation for situation in found if not _enters_another_pool(situation)] or found
+        situations = [situation for situation in situations if not _enters_another_pool(situation)] or situations
     order = CAPACITY_FIRST if is_full else tuple(Cost)
     ordered = sorted(
-        found,
+        situations,
         key=lambda situation: (
             order.index(situation.proposal.cost),
             _lowered(situation),
@@ -263,7 +263,7 @@ def _deciding(situation: Situation, cycle: Cycle) -> tuple[Unevaluated, ...]:
     is_within = not {*within}.isdisjoint(situation.feasible)
     return tuple(
         unevaluated
-        for unevaluated in cycle.unheard
+        for unevaluated in cycle.unevaluated
         if unevaluated.stake is Stake.FIT
         and not unevaluated.is_waived
         and not (is_within and unevaluated.name == "CSINode")

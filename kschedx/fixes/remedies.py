@@ -162,12 +162,12 @@ def _as_meant(
 # Remedies for the findings on a node. The trial decides whether they help.
 
 
-def last_remedies(found: Sequence[f.Finding], place: Candidate) -> tuple[tuple[s.Step, ...], ...]:
+def last_remedies(findings: Sequence[f.Finding], place: Candidate) -> tuple[tuple[s.Step, ...], ...]:
     """Return last remedies, for when no other node would fit: the pod depends on a node that is too small, on a volume
     where no node can be, or on something that a pod with a higher priority uses."""
-    short = [x for x in found if isinstance(x, f.InsufficientResource | f.TooManyPods)]
+    short = [x for x in findings if isinstance(x, f.InsufficientResource | f.TooManyPods)]
     groups: list[tuple[s.Step, ...]] = [(larger_node(short, place),)] if short else []
-    for finding in found:
+    for finding in findings:
         if isinstance(finding, f.VolumeNodeAffinityMismatch | f.VolumeZoneMismatch):
             groups.append(tuple(give_up_volume(finding, place)))
         elif isinstance(finding, f.ClaimInUse | f.DiskConflict):
@@ -177,13 +177,15 @@ def last_remedies(found: Sequence[f.Finding], place: Candidate) -> tuple[tuple[s
     return tuple(groups)
 
 
-def remedies(found: Sequence[f.Finding], place: Candidate) -> tuple[tuple[s.Step, ...], ...]:
+def remedies(findings: Sequence[f.Finding], place: Candidate) -> tuple[tuple[s.Step, ...], ...]:
     """Return the alternative remedies for each problem on the node. If a problem has none, the node cannot be fixed."""
     groups: list[tuple[s.Step, ...]] = []
-    short = [x for x in found if isinstance(x, f.InsufficientResource | f.TooManyPods)]
+    short = [x for x in findings if isinstance(x, f.InsufficientResource | f.TooManyPods)]
     if short:
         groups.append(tuple(resource_remedies(short, place)))
-    groups.extend(tuple(_for_one(x, place)) for x in found if not isinstance(x, f.InsufficientResource | f.TooManyPods))
+    groups.extend(
+        tuple(_for_one(x, place)) for x in findings if not isinstance(x, f.InsufficientResource | f.TooManyPods)
+    )
     return tuple(groups)
 
 

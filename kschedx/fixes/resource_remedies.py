@@ -176,10 +176,10 @@ def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) 
     for key in sorted(pending):
         pod = snapshot.pods[snapshot.pods.rows[key]]
         requests = tuple(
-            ContainerRequest(container=container.name, resource=resource, before=asked, after=given)
+            ContainerRequest(container=container.name, resource=resource, before=requested, after=given)
             for container in pod.spec.containers
             for resource, written in container.resources.requests.items()
-            if (given := allocated_amount(pod, resource, container.name)) < (asked := amount_of(resource, written))
+            if (given := allocated_amount(pod, resource, container.name)) < (requested := amount_of(resource, written))
             and given
         )
         if requests:

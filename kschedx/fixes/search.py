@@ -67,7 +67,7 @@ def find_fixes(scheduler: Scheduler, cycle: Cycle, test: ClusterTest = lambda fi
     tried. `test` tries a fix on the whole cluster, with every controller."""
     if cycle.outcome in NOTHING_TO_FIX or conditions_of(cycle.pod.spec) > MOST_RULES:
         return ()
-    return tuple(_Search(scheduler, cycle, test).found())
+    return tuple(_Search(scheduler, cycle, test).fixes())
 
 
 def find_fix_by_autoscaler(
@@ -105,7 +105,7 @@ class _Search:
         self._seen: set[str] = set()
         """The steps of all tried proposals, sorted, as text: some steps hold maps, which cannot be hashed."""
 
-    def found(self) -> Iterator[Fix]:
+    def fixes(self) -> Iterator[Fix]:
         start = self._try(_ungated(self._cycle))
         if start is None:
             return

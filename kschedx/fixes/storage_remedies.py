@@ -179,7 +179,7 @@ def _like_a_volume(claim: PersistentVolumeClaim, place: Candidate, *, at_once: b
     is_static = storage_class is None or not storage_class.can_provision
     # if the class is missing, a class that provisions is better than another with volumes of its own
     others = storage.classes if storage_class is None and any(c.can_provision for c in storage.classes.values()) else ()
-    found: list[s.RecreateClaim] = []
+    recreations: list[s.RecreateClaim] = []
     for volume in storage.volumes.values() if is_static else storage.volumes_of(claim.storage_class):
         if volume.spec.storage_class_name in others:
             continue
@@ -205,13 +205,13 @@ def _like_a_volume(claim: PersistentVolumeClaim, place: Candidate, *, at_once: b
         if fits and (differs or is_renamed):
             recreated = s.RecreateClaim(
                 claim=new_claim,
-                like=volume.name,
+                model=volume.name,
                 differs=tuple(differs),
                 is_renamed=is_renamed,
                 is_bound_at_once=at_once,
             )
-            found.append(recreated)
-    yield from sorted(found, key=lambda step: (len(step.differs), step.is_renamed))[:1]
+            recreations.append(recreated)
+    yield from sorted(recreations, key=lambda step: (len(step.differs), step.is_renamed))[:1]
 
 
 def _bound_claims(claim: PersistentVolumeClaim, place: Candidate) -> Iterator[s.UseClaim]:

@@ -114,9 +114,9 @@ def unasked_extenders(config: SchedulerConfig, pod: Pod) -> Iterator[Unevaluated
             yield Unevaluated(kind=UnevaluatedKind.EXTENDER, name=str(extender.url), where=where, stake=stake)
 
 
-def open_stake(unheard: Iterable[Unevaluated]) -> Stake:
+def open_stake(plugins: Iterable[Unevaluated]) -> Stake:
     """Return the highest stake of all of them, waived ones excluded."""
-    return max((unevaluated.stake for unevaluated in unheard if not unevaluated.is_waived), default=Stake.NOTHING)
+    return max((unevaluated.stake for unevaluated in plugins if not unevaluated.is_waived), default=Stake.NOTHING)
 
 
 class Outcome(StrEnum):
@@ -196,7 +196,7 @@ class Cycle(Struct, frozen=True, kw_only=True):
     """What HTTP extenders answered, or which ones would be called; None if none is configured."""
     dry_steps: tuple[tuple[str, Status], ...] = ()
     """Extension point and status of the steps after the choice of a node, if that choice is not random."""
-    unheard: tuple[Unevaluated, ...] = ()
+    unevaluated: tuple[Unevaluated, ...] = ()
     """Participants that did not run. Rejections are valid without them, since no participant can revoke another's."""
 
     @property

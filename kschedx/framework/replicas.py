@@ -36,8 +36,8 @@ from kschedx.snapshot.columns import (
     ClusterRow,
     ClusterRows,
     IntArray,
+    cluster_rows,
     distinct,
-    each_cluster_row,
 )
 from kschedx.snapshot.moving import Steps
 from kschedx.snapshot.nodes import NodeTable
@@ -46,8 +46,6 @@ Pick = Callable[[ClusterRows], ClusterRow]
 """Picks one of several equally good nodes."""
 DEPTH = 32
 """The maximum number of additional replicas with which a node is evaluated ahead."""
-FEW_TIES = 16
-"""If fewer nodes share the highest total, nodes with the next lower totals are evaluated ahead as well."""
 FEW_MOVES = 500
 """Up to this number of moves, sorting their nodes costs less than counting over all nodes."""
 FEW_CHANGES = 10
@@ -193,14 +191,15 @@ class Standing:
         moved = ClusterRows(np.bincount(nodes).nonzero()[0] if len(nodes) > FEW_MOVES else distinct(nodes))
         rows = ClusterRows(moved[~self.is_refused[moved]])
         if len(rows):
-            is_full, score = self._with_more(rows)
-            self.is_full[rows] = is_full
-            self.sum[rows] += score - self._score[rows]
-            self._score[rows] = score
-            self._ahead.is_known[rows] = False
-            later = np.fromiter(self._ahead.later, dtype=np.int64, count=len(self._ahead.later))
-            for row in each_cluster_row(ClusterRows(later[~self._ahead.is_known[later]])):
-                del self._ahead.later[row]
+            ahead, count = self._ahead, len(rows)
+            is_full, score = self._with_more(ClusterRows(np.tile(rows, 2)), np.arange(2).repeat(count))
+            self.is_full[rows], ahead.is_full[rows] = is_full[:count], is_full[count:]
+            self.sum[rows] += score[:count] - self._score[rows]
+            self._score[rows], ahead.score[rows] = score[:count], score[count:]
+            ahead.is_known[rows] = True
+            if ahead.later:
+                for row in ahead.later.keys() & rows.tolist():
+                    del ahead.later[row]
         self.seen = len(steps)
 
     def _read_nodes(self, rows: ClusterRows) -> None:
@@ -232,10 +231,9 @@ class Standing:
         for score in self._scores:
             score.scorer = score.plugin.scorer(state, pod, self.framework.nodes)
 
-    def place(self, node: ClusterRow, totals: IntArray) -> tuple[bool, int]:
-        """Count a replica on the node. Return whether that changes if it is full, and the change of its score. `totals`
-        show which nodes may be next."""
-        is_full, score = self._evaluated(node, totals)
+    def place(self, node: ClusterRow) -> tuple[bool, int]:
+        """Count a replica on the node. Return whether that changes if it is full, and the change of its score."""
+        is_full, score = self._evaluated(node)
         changed, change = is_full != bool(self.is_full[node]), score - int(self._score[node])
         self.is_full[node], self._score[node] = is_full, score
         self.sum[node] += change
@@ -261,11 +259,11 @@ class Standing:
 
     # --- plugins that read sums
 
-    def _evaluated(self, node: ClusterRow, totals: IntArray) -> tuple[bool, int]:
+    def _evaluated(self, node: ClusterRow) -> tuple[bool, int]:
         """Return whether a node that has just got a replica is full, and its score."""
         ahead = self._ahead
         if not ahead.is_known[node]:
-            self._look_ahead(node, totals)
+            self._look_ahead(node)
         result = bool(ahead.is_full[node]), int(ahead.score[node])
         later = ahead.later.get(node)
         if later:
@@ -274,22 +272,18 @@ class Standing:
             ahead.is_known[node] = False
         return result
 
-    def _look_ahead(self, node: ClusterRow, totals: IntArray) -> None:
-        """Evaluate the node as it is and with more replicas, and the nodes that may get the next ones with one more."""
+    def _look_ahead(self, node: ClusterRow) -> None:
+        """Evaluate the node as it is and with more replicas, and all other unknown nodes with one more."""
         ahead = self._ahead
         depth = ahead.depth[node] = min(2 * ahead.depth.get(node, 1), DEPTH)
-        highest, margin = totals.max(), 0
-        likely = (totals == highest).nonzero()[0]
-        while len(likely) < FEW_TIES and margin < MAX_NODE_SCORE:
-            margin = 2 * margin + 1
-            likely = (totals >= highest - margin).nonzero()[0]
-        likely = likely[~ahead.is_known[likely] & (likely != node)]
-        rows = np.concatenate([np.full(depth, node), likely])
-        more = np.concatenate([np.arange(depth), np.ones(len(likely), dtype=np.int64)])
+        ahead.is_known[node] = True
+        others = (~(ahead.is_known | self.is_refused)).nonzero()[0]
+        rows = np.concatenate([np.full(depth, node), others])
+        more = np.concatenate([np.arange(depth), np.ones(len(others), dtype=np.int64)])
         is_full, score = self._with_more(ClusterRows(rows), more + self.taken[rows])
-        ahead.is_known[rows] = True
+        ahead.is_known[others] = True
         ahead.is_full[node], ahead.score[node] = is_full[0], score[0]
-        ahead.is_full[likely], ahead.score[likely] = is_full[depth:], score[depth:]
+        ahead.is_full[others], ahead.score[others] = is_full[depth:], score[depth:]
         ahead.later[node] = [(bool(is_full[at]), int(score[at])) for at in range(depth - 1, 0, -1)]
 
     def _with_more(self, rows: ClusterRows, more: IntArray | None = None) -> tuple[BoolArray, IntArray]:
@@ -334,7 +328,7 @@ class Replicas:
         self._standing, self._framework = standing, standing.framework
         self._following: list[_Followed] = []
         self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
-        self._base = self._totals = standing.sum
+        self._base = standing.sum
         self._ties: ClusterRows | None = None
         """None if unknown."""
         if concerned:
@@ -403,18 +397,21 @@ class Replicas:
                 return None
             scores = scores * followed.weight
             totals = totals + (scores.take(raw - lowest, mode="clip") if is_short else scores)
-        self._totals = totals
         self._ties = ClusterRows((totals == totals.max()).nonzero()[0])
         return self._ties
 
     def place(self, node: ClusterRow) -> bool:
         """Count a replica on the node. Return False if the next one must be decided by itself."""
         try:
-            changed, change = self._standing.place(node, self._totals)
+            changed, change = self._standing.place(node)
             self._base[node] += change
-            is_lower = (change < 0 or changed) and not self._following
-            others = None if self._ties is None or not is_lower else ClusterRows(self._ties[self._ties != node])
-            self._ties = others if others is not None and len(others) else None
+            if self._following or self._ties is None:
+                self._ties = None
+            elif change < 0 or changed:
+                others = self._ties[self._ties != node]
+                self._ties = ClusterRows(others) if len(others) else None
+            elif change > 0:
+                self._ties = cluster_rows([node])
             for followed in self._following:
                 changed |= followed.following.place(node) and followed.filters
             if changed and not self._drop(node):

@@ -184,7 +184,7 @@ class EquivalenceClass:
 
         return touch
 
-    def like(self, pod: Pod, plugins: Collection[str]) -> EquivalenceClass | None:
+    def copy_without(self, pod: Pod, plugins: Collection[str]) -> EquivalenceClass | None:
         """Return a class that differs from this one only in the results of these plugins; None if it must be evaluated
         from the start."""
         if self._seen < 0 or not self._filtering.is_plain:
@@ -259,7 +259,7 @@ class EquivalenceClass:
             best=tuple(each_cluster_row(decision.best)),
             nominated=decision.nominated,
             post_filter=decision.post_filter,
-            unheard=_unevaluated(framework, pod),
+            unevaluated=_unevaluated(framework, pod),
         )
         if not len(framework.nodes):
             return cycle

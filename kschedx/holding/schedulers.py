@@ -15,44 +15,10 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError
 from kschedx.holding.model import OtherScheduler, QueueShare, ReservedRoom, Said, SchedulerQueue, SharedDevices
-from kschedx.kube.autoscalers import (
-    GANG_LEAST,
-    GROUP_NAMES,
-    HAMI_DEVICES,
-    HAMI_PHASE,
-    HAMI_REGISTER,
-    HAMI_SCHEDULER,
-    OF_OBJECTS,
-    TASK_GROUP,
-    TASK_GROUPS,
-    YUNIKORN_APPLICATION,
-    YUNIKORN_QUEUE,
-)
+from kschedx.kube import autoscalers, other_schedulers
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kueue import Condition
-from kschedx.kube.other_schedulers import (
-    DEFAULT_QUOTA,
-    QUEUES_FILE,
-    QUEUES_OF_YUNIKORN,
-    QUOTA_NAME,
-    QUOTA_NAMESPACES,
-    QUOTA_PARENT,
-    QUOTA_REQUEST,
-    QUOTA_RUNTIME,
-    KaiPodGroup,
-    KaiQueue,
-    KoordinatorPodGroup,
-    KoordinatorQuota,
-    ObjectReference,
-    PodMigrationJob,
-    Reservation,
-    ReservationOwner,
-    SchedulerGroup,
-    TaskGroup,
-    VolcanoPodGroup,
-    VolcanoQueue,
-)
 from kschedx.kube.quantity import ResourceList, milli_value
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.types import Pod
@@ -67,10 +33,10 @@ GPU = "nvidia.com/gpu"
 UNLIMITED = -1
 
 
-def conditions(told: Iterable[Condition]) -> tuple[Said, ...]:
+def conditions(reported: Iterable[Condition]) -> tuple[Said, ...]:
     return tuple(
         Said(type=condition.type, status=condition.status, reason=condition.reason, message=condition.message)
-        for condition in told
+        for condition in reported
     )
 
 
@@ -83,7 +49,7 @@ def _queues_of(snapshot: Snapshot, scheduler: str, pod: Pod, queue: str) -> tupl
 
 
 def _volcano(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
-    known = {queue.metadata.name: queue for queue in snapshot.of(VolcanoQueue)}
+    known = {queue.metadata.name: queue for queue in snapshot.of(other_schedulers.VolcanoQueue)}
     while parent := known.get(queue):
         given, spec = parent.status.allocated, parent.spec
         shares = tuple(_share(name, given, most, spec.deserved) for name, most in sorted(spec.capability.items()))
@@ -104,7 +70,7 @@ def _share(resource: str, given: ResourceList, most: str | int | float, deserved
 
 
 def _kai(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
-    known = {queue.metadata.name: queue for queue in snapshot.of(KaiQueue)}
+    known = {queue.metadata.name: queue for queue in snapshot.of(other_schedulers.KaiQueue)}
     while parent := known.get(queue):
         yield SchedulerQueue(name=queue, shares=tuple(_kai_shares(parent)), said=conditions(parent.status.conditions))
         queue = parent.spec.parent_queue
@@ -113,7 +79,7 @@ def _kai(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
 _MEGABYTE = 10**6
 
 
-def _kai_shares(queue: KaiQueue) -> Iterator[QueueShare]:
+def _kai_shares(queue: other_schedulers.KaiQueue) -> Iterator[QueueShare]:
     """Yield the queue's shares; GPUs are in thousandths, since a pod can use a fraction of one."""
     resources, status = queue.spec.resources, queue.status
     for name, share, scale in (("cpu", resources.cpu, 1), ("memory", resources.memory, _MEGABYTE)):
@@ -153,11 +119,11 @@ def _gpus(amounts: ResourceList) -> int:
 
 
 def _koordinator(snapshot: Snapshot, pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
-    known = {quota.metadata.name: quota for quota in snapshot.of(KoordinatorQuota)}
-    quota = known.get(queue) or _quota_of_namespace(known.values(), pod) or known.get(DEFAULT_QUOTA)
+    known = {quota.metadata.name: quota for quota in snapshot.of(other_schedulers.KoordinatorQuota)}
+    quota = known.get(queue) or _quota_of_namespace(known.values(), pod) or known.get(other_schedulers.DEFAULT_QUOTA)
     while quota is not None:
-        used, runtime = quota.status.used, _amounts(quota, QUOTA_RUNTIME)
-        requested = _amounts(quota, QUOTA_REQUEST)
+        used, runtime = quota.status.used, _amounts(quota, other_schedulers.QUOTA_RUNTIME)
+        requested = _amounts(quota, other_schedulers.QUOTA_REQUEST)
         yield SchedulerQueue(
             name=quota.metadata.name,
             shares=tuple(
@@ -171,22 +137,24 @@ def _koordinator(snapshot: Snapshot, pod: Pod, queue: str) -> Iterator[Scheduler
                 for name, most in sorted(quota.spec.max.items())
             ),
         )
-        quota = known.get(quota.metadata.labels.get(QUOTA_PARENT, ""))
+        quota = known.get(quota.metadata.labels.get(other_schedulers.QUOTA_PARENT, ""))
 
 
-def _quota_of_namespace(quotas: Iterable[KoordinatorQuota], pod: Pod) -> KoordinatorQuota | None:
+def _quota_of_namespace(
+    quotas: Iterable[other_schedulers.KoordinatorQuota], pod: Pod
+) -> other_schedulers.KoordinatorQuota | None:
     """Return the quota for a pod without the label: the one in its namespace, else one that names the namespace."""
     namespace = pod.metadata.namespace
     by_name = sorted(quotas, key=lambda quota: quota.metadata.name)
 
-    def names_it(quota: KoordinatorQuota) -> bool:
-        return namespace in decoded(quota.metadata.annotations.get(QUOTA_NAMESPACES, ""), list[str])
+    def names_it(quota: other_schedulers.KoordinatorQuota) -> bool:
+        return namespace in decoded(quota.metadata.annotations.get(other_schedulers.QUOTA_NAMESPACES, ""), list[str])
 
     beside = next((quota for quota in by_name if quota.metadata.namespace == namespace), None)
     return beside or next(filter(names_it, by_name), None)
 
 
-def _amounts(quota: KoordinatorQuota, annotation: str) -> ResourceList:
+def _amounts(quota: other_schedulers.KoordinatorQuota, annotation: str) -> ResourceList:
     return decoded(quota.metadata.annotations.get(annotation, ""), dict[str, str | int | float])
 
 
@@ -218,10 +186,10 @@ def _configured(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, object]]
     import yaml
 
     for config in snapshot.config_maps.values():
-        if config.metadata.name != QUEUES_OF_YUNIKORN:
+        if config.metadata.name != other_schedulers.QUEUES_OF_YUNIKORN:
             continue
         try:
-            document = yaml.safe_load(config.data.get(QUEUES_FILE, ""))
+            document = yaml.safe_load(config.data.get(other_schedulers.QUEUES_FILE, ""))
         except (yaml.YAMLError, RecursionError):
             continue
         partitions = list_at(document, "partitions")
@@ -253,7 +221,7 @@ def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
 
 
 def _rooms_for(snapshot: Snapshot, pod: Pod) -> Iterator[ReservedRoom]:
-    for reservation in sorted(snapshot.of(Reservation), key=lambda item: item.metadata.name):
+    for reservation in sorted(snapshot.of(other_schedulers.Reservation), key=lambda item: item.metadata.name):
         if any(_is_meant(owner, pod) for owner in reservation.spec.owners):
             status = reservation.status
             wrong = [said for said in conditions(status.conditions) if said.status == "False"]
@@ -262,7 +230,7 @@ def _rooms_for(snapshot: Snapshot, pod: Pod) -> Iterator[ReservedRoom]:
             )
 
 
-def _is_meant(owner: ReservationOwner, pod: Pod) -> bool:
+def _is_meant(owner: other_schedulers.ReservationOwner, pod: Pod) -> bool:
     if owner.object is None and owner.controller is None and owner.label_selector is None:
         return False
     controller = pod.metadata.controller
@@ -280,14 +248,14 @@ def _is_meant(owner: ReservationOwner, pod: Pod) -> bool:
     )
 
 
-def _names(reference: ObjectReference, namespace: str, name: str, uid: str) -> bool:
+def _names(reference: other_schedulers.ObjectReference, namespace: str, name: str, uid: str) -> bool:
     is_named = reference.namespace in ("", namespace) and reference.name in ("", name)
     return is_named and (not uid or reference.uid in ("", uid))
 
 
 def _moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
     """Yield the jobs that move the pod, with their own messages."""
-    for job in sorted(snapshot.of(PodMigrationJob), key=lambda job: job.metadata.name):
+    for job in sorted(snapshot.of(other_schedulers.PodMigrationJob), key=lambda job: job.metadata.name):
         named = job.spec.pod_ref
         if named is not None and _names(named, pod.metadata.namespace, pod.metadata.name, pod.metadata.uid):
             status = job.status
@@ -321,7 +289,7 @@ def _shared_devices(snapshot: Snapshot, pod: Pod) -> Iterator[SharedDevices]:
     taken, shares = _memory_in_use(snapshot), []
     for node in snapshot.cluster.nodes:
         for key, written in node.metadata.annotations.items():
-            match = HAMI_REGISTER.fullmatch(key)
+            match = autoscalers.HAMI_REGISTER.fullmatch(key)
             devices = [*_registered(written)] if match is not None else []
             if match is not None and devices:
                 shares.append(
@@ -346,7 +314,7 @@ def _memory_in_use(snapshot: Snapshot) -> Counter[str]:
     taken, pods = Counter[str](), snapshot.pods
     is_over = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
     for row in np.flatnonzero((pods.node >= 0) & ~is_over).tolist():
-        written = pods.annotations[row].get(HAMI_DEVICES, "")
+        written = pods.annotations[row].get(autoscalers.HAMI_DEVICES, "")
         for part in filter(None, written.replace(";", ":").split(":")):
             parts = part.split(",")
             if len(parts) >= 3 and parts[2].isdigit():
@@ -369,7 +337,7 @@ class KnownScheduler(Struct, frozen=True, kw_only=True):
 
     title: str
     look_at: str
-    record: type[SchedulerGroup] | None = None
+    record: type[other_schedulers.SchedulerGroup] | None = None
     queue_marks: tuple[str, ...] = ()
     """The labels and annotations by which a pod names its queue or quota; the first that the pod has counts."""
     application_marks: tuple[str, ...] = ()
@@ -378,13 +346,13 @@ class KnownScheduler(Struct, frozen=True, kw_only=True):
 _VOLCANO = KnownScheduler(
     title="Volcano",
     look_at="kubectl describe podgroups.scheduling.volcano.sh",
-    record=VolcanoPodGroup,
+    record=other_schedulers.VolcanoPodGroup,
     queue_marks=("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name"),
 )
 _KAI = KnownScheduler(
     title="KAI",
     look_at="kubectl describe podgroups.scheduling.run.ai",
-    record=KaiPodGroup,
+    record=other_schedulers.KaiPodGroup,
     queue_marks=("kai.scheduler/queue", "runai/queue"),
 )
 
@@ -392,21 +360,23 @@ SCHEDULERS: Mapping[str, KnownScheduler] = {
     "volcano": _VOLCANO,
     "kai-scheduler": _KAI,
     "runai-scheduler": KnownScheduler(
-        title="Run:ai", look_at=_KAI.look_at, record=KaiPodGroup, queue_marks=_KAI.queue_marks
+        title="Run:ai", look_at=_KAI.look_at, record=other_schedulers.KaiPodGroup, queue_marks=_KAI.queue_marks
     ),
     "koord-scheduler": KnownScheduler(
         title="Koordinator",
         look_at="kubectl describe podgroups.scheduling.sigs.k8s.io",
-        record=KoordinatorPodGroup,
-        queue_marks=(QUOTA_NAME,),
+        record=other_schedulers.KoordinatorPodGroup,
+        queue_marks=(other_schedulers.QUOTA_NAME,),
     ),
     "yunikorn": KnownScheduler(
         title="YuniKorn",
         look_at="the events of the pod, and YuniKorn's own web page of queues",
-        queue_marks=(YUNIKORN_QUEUE, "queue"),
-        application_marks=(YUNIKORN_APPLICATION, "applicationId", "spark-app-selector"),
+        queue_marks=(autoscalers.YUNIKORN_QUEUE, "queue"),
+        application_marks=(autoscalers.YUNIKORN_APPLICATION, "applicationId", "spark-app-selector"),
     ),
-    HAMI_SCHEDULER: KnownScheduler(title="HAMi", look_at="the events of the pod, and the logs of hami-scheduler"),
+    autoscalers.HAMI_SCHEDULER: KnownScheduler(
+        title="HAMi", look_at="the events of the pod, and the logs of hami-scheduler"
+    ),
     "kube-batch": KnownScheduler(title="kube-batch", look_at="kubectl describe podgroups"),
     "scheduler-plugins-scheduler": KnownScheduler(
         title="scheduler-plugins", look_at="its KubeSchedulerConfiguration: with it, --config answers for this pod"
@@ -452,7 +422,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         least = group.spec.min_member
         return replace(scheduler, look_at=look_at, phase=group.status.phase, min_member=least)
     if named and known.record is not None:
-        is_object = _mark(pod, OF_OBJECTS) == named
+        is_object = _mark(pod, autoscalers.OF_OBJECTS) == named
         look_at = shell_command(f"{known.look_at} {{}} -n {{}}", named, pod.metadata.namespace)
         return replace(scheduler, look_at=look_at if is_object else "the events of the pod")
     return _with_task_group(snapshot, pod, known, scheduler) if scheduler.application else scheduler
@@ -466,15 +436,15 @@ def _said_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False" and (condition.message or condition.reason):
             yield Said(type=condition.type, status=condition.status, reason=condition.reason, message=condition.message)
-    if phase := pod.metadata.annotations.get(HAMI_PHASE):
-        yield Said(type=HAMI_PHASE, status=phase)
+    if phase := pod.metadata.annotations.get(autoscalers.HAMI_PHASE):
+        yield Said(type=autoscalers.HAMI_PHASE, status=phase)
 
 
-def _said_of_group(group: SchedulerGroup | None) -> Iterator[Said]:
+def _said_of_group(group: other_schedulers.SchedulerGroup | None) -> Iterator[Said]:
     if group is None:
         return
     yield from conditions(group.status.conditions)
-    if not isinstance(group, KaiPodGroup):
+    if not isinstance(group, other_schedulers.KaiPodGroup):
         return
     for condition in group.status.scheduling_conditions:
         where = f"{condition.type} {condition.node_pool}".rstrip()
@@ -486,11 +456,11 @@ def _said_of_group(group: SchedulerGroup | None) -> Iterator[Said]:
 
 def _least(pod: Pod) -> int | None:
     """Return how many pods a gang needs by Koordinator's annotations."""
-    written = pod.metadata.annotations.get(GANG_LEAST, "")
+    written = pod.metadata.annotations.get(autoscalers.GANG_LEAST, "")
     return int(written) if written.isascii() and written.isdigit() else None
 
 
-def _group(snapshot: Snapshot, pod: Pod, known: KnownScheduler) -> SchedulerGroup | None:
+def _group(snapshot: Snapshot, pod: Pod, known: KnownScheduler) -> other_schedulers.SchedulerGroup | None:
     """Return the pod's group: by the name that the pod gives, else by a common owner."""
     if known.record is None:
         return None
@@ -511,7 +481,7 @@ def _mark(pod: Pod, keys: Iterable[str]) -> str:
 
 
 def _group_name(pod: Pod) -> str:
-    return _mark(pod, GROUP_NAMES)
+    return _mark(pod, autoscalers.GROUP_NAMES)
 
 
 def _members(snapshot: Snapshot, pod: Pod, group: str) -> tuple[int, int]:
@@ -528,7 +498,7 @@ def _counted(snapshot: Snapshot, pod: Pod, is_one: Callable[[Pod], bool]) -> tup
 
 def _with_task_group(snapshot: Snapshot, pod: Pod, known: KnownScheduler, scheduler: OtherScheduler) -> OtherScheduler:
     """Add the pod's task group of YuniKorn. One pod of an application has all its task groups in an annotation."""
-    named = pod.metadata.annotations.get(TASK_GROUP, "")
+    named = pod.metadata.annotations.get(autoscalers.TASK_GROUP, "")
     if not named:
         return scheduler
 
@@ -540,13 +510,15 @@ def _with_task_group(snapshot: Snapshot, pod: Pod, known: KnownScheduler, schedu
     written = (
         group
         for member in (pod, *filter(is_of_application, others))
-        for group in decoded(member.metadata.annotations.get(TASK_GROUPS, ""), list[TaskGroup])
+        for group in decoded(
+            member.metadata.annotations.get(autoscalers.TASK_GROUPS, ""), list[other_schedulers.TaskGroup]
+        )
     )
     group = next((task_group for task_group in written if task_group.name == named), None)
     running, members = _counted(
         snapshot,
         pod,
-        lambda other: is_of_application(other) and other.metadata.annotations.get(TASK_GROUP, "") == named,
+        lambda other: is_of_application(other) and other.metadata.annotations.get(autoscalers.TASK_GROUP, "") == named,
     )
     least = group.min_member if group is not None else None
     return replace(scheduler, task_group=named, min_member=least, members=members, running=running)

@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.workload_lifecycle import (
+    all_replicas,
+    deadline_exceeded,
+    refused,
+    state_of,
+    waiting_member,
+    workload_lifecycle,
+)
 from kschedx.controllers.workloads import Owners, workload_of
 from kschedx.errors import NotAdmittedError, NotReadError
 from kschedx.explain.notes import Note, note
@@ -17,14 +25,6 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, key_of, title
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
-from kschedx.inquiry.workload_lifecycle import (
-    all_replicas,
-    deadline_exceeded,
-    refused,
-    state_of,
-    waiting_member,
-    workload_lifecycle,
-)
 from kschedx.kube.types import Pod
 from kschedx.render.states import (
     BeingDeleted,
@@ -76,23 +76,23 @@ class Inquiry(Struct, frozen=True, kw_only=True):
     is_written: bool = False
     """Whether the pod differs from the cluster's, wherever it comes from."""
 
-    def answer(self, found: Found, admit: Admit, queue: Sequence[Found]) -> Explanation:
+    def answer(self, target: Found, admit: Admit, queue: Sequence[Found]) -> Explanation:
         """Return the state of a pod or workload, or kube-scheduler's decision about it and its replicas.
 
         `queue` holds it and the other objects of the files, in their order. Raises `UndecidableError`, and
         `ConfigError` for a pod without a profile.
         """
         try:
-            if isinstance(found, Written) and (stopped := self._without_decision(found).stopped(admit)) is not None:
+            if isinstance(target, Written) and (stopped := self._without_decision(target).stopped(admit)) is not None:
                 return stopped
-            explanation = self.explain(found, admit, queue)
-            if not isinstance(found, Written):
+            explanation = self.explain(target, admit, queue)
+            if not isinstance(target, Written):
                 return explanation
-            return self._with_refusal_fixes(found, replace(explanation, before=self.clusters.before))
+            return self._with_refusal_fixes(target, replace(explanation, before=self.clusters.before))
         except (NotAdmittedError, NotReadError) as error:
-            if isinstance(found, Pod):
+            if isinstance(target, Pod):
                 raise
-            return self.refused(found, error)
+            return self.refused(target, error)
 
     def _with_refusal_fixes(self, written_pod: Written, explanation: Explanation) -> Explanation:
         """Add the fixes for replicas that the API server refuses after it admitted others."""
@@ -104,59 +104,59 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             explanation, remedies=self._without_decision(written_pod).fixes(lifecycle, count=len(replicas.refused))
         )
 
-    def is_stopped(self, found: Written) -> bool:
+    def is_stopped(self, target: Written) -> bool:
         """Return whether the workload creates no pods, for a reason of its own."""
-        return found.workload is not None and workload_lifecycle(self.clusters.before, found.workload) is not None
+        return target.workload is not None and workload_lifecycle(self.clusters.before, target.workload) is not None
 
-    def is_held(self, found: Written) -> bool:
+    def is_held(self, target: Written) -> bool:
         """Return whether the workload of the cluster creates no pods, or no more, for a reason of its own."""
-        is_stored = found.document is None
-        return bool(found.workload and state_of(self.clusters.before, found.workload, is_stored=is_stored))
+        is_stored = target.document is None
+        return bool(target.workload and state_of(self.clusters.before, target.workload, is_stored=is_stored))
 
-    def is_disputed(self, found: Found, node: str | None) -> bool:
+    def is_disputed(self, target: Found, node: str | None) -> bool:
         """Return whether the cluster reports that a pod which fits the node has none, without changes that explain
         it."""
         read = self.clusters.read
         is_changed = read is not self.clusters.applied
-        return isinstance(found, Pod) and not is_changed and bool(node and objection(read, found, self.setup, node))
+        return isinstance(target, Pod) and not is_changed and bool(node and objection(read, target, self.setup, node))
 
-    def refused(self, found: Written, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
+    def refused(self, target: Written, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
         """Return the answer of `WithoutDecision.refused`. `count` is the number of refused pods, by default all missing
         ones."""
-        return self._without_decision(found).refused(error, count)
+        return self._without_decision(target).refused(error, count)
 
     def _without_decision(self, written_pod: Written) -> WithoutDecision:
         return WithoutDecision(
-            found=written_pod,
+            written=written_pod,
             before=self.clusters.before,
             snapshot=self.clusters.applied,
             setup=self.setup,
             autoscaling=self.autoscaling,
         )
 
-    def explain(self, found: Found, admit: Admit, queue: Sequence[Found]) -> Explanation:
+    def explain(self, target: Found, admit: Admit, queue: Sequence[Found]) -> Explanation:
         """Return the story of a pod, or of the replicas that a workload lacks, placed together with the others in
         `queue`. Raises `NotAdmittedError`."""
         clusters, setup = self.clusters, self.setup
-        workload = None if isinstance(found, Pod) else found.workload
+        workload = None if isinstance(target, Pod) else target.workload
         is_alone = self.is_alone or len(queue) == 1
         if self.is_alone or (is_alone and workload is None):
             return explain(admit(clusters.applied), setup, self.autoscaling)
         from kschedx.controllers.workloads import has_new_spec, has_replicas
         from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions  # a single pod needs no queue
 
-        is_counted = not isinstance(found, Pod) and found.count is not None
+        is_counted = not isinstance(target, Pod) and target.count is not None
         if is_alone and workload is not None and not has_replicas(workload) and not is_counted:
             return explain(admit(clusters.applied), setup, self.autoscaling)
         is_changed = False
-        if not isinstance(found, Pod) and found.document is None and workload is not None:
+        if not isinstance(target, Pod) and target.document is None and workload is not None:
             is_changed = has_new_spec(clusters.read, workload)
         gathering = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
         if not is_alone:
-            own = gather_queue(gathering, setup, queue, found, admit, is_tried=self.is_written)
+            own = gather_queue(gathering, setup, queue, target, admit, is_tried=self.is_written)
             return own.explanation if isinstance(own, BoundPods) else gathering.place().explain(own, self.autoscaling)
         subject = admit(gathering.snapshot)
-        own = gather(gathering, subject, found, is_tried=self.is_written)
+        own = gather(gathering, subject, target, is_tried=self.is_written)
         if isinstance(own, BoundPods):
             return own.explanation
         state = gathering.state(own)
@@ -164,7 +164,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             return gathering.place().explain(own, self.autoscaling)
         if state.pods and state.pods[0] in clusters.applied.pods.rows:
             return explain(stored(clusters.applied, state.pods[0]), setup, self.autoscaling)
-        if not isinstance(found, Pod) and found.document is None and workload is not None and not state.pods:
+        if not isinstance(target, Pod) and target.document is None and workload is not None and not state.pods:
             subject = replace(subject, notes=(*all_replicas(clusters.applied, workload), *subject.notes))
         explanation = explain(subject, setup, self.autoscaling)
         if state.pods or explanation.becomes is Outcome.SCHEDULED or own.workload is None:
@@ -203,24 +203,24 @@ UNCOUNTED = (
 """States for which the number of further pods that fit is meaningless."""
 
 
-def waiting_member_of(found: Found, snapshot: Snapshot) -> Pod | None:
+def waiting_member_of(target: Found, snapshot: Snapshot) -> Pod | None:
     """Return the existing pod that a question about a workload of the cluster refers to; None if it refers to the next
     pod."""
-    if isinstance(found, Pod) or found.document is not None or found.workload is None:
+    if isinstance(target, Pod) or target.document is not None or target.workload is None:
         return None
-    if workload_lifecycle(snapshot, found.workload) is not None:
+    if workload_lifecycle(snapshot, target.workload) is not None:
         return None
-    return waiting_member(snapshot, found.workload)
+    return waiting_member(snapshot, target.workload)
 
 
-def notes_about(found: Found) -> tuple[Note, ...]:
+def notes_about(target: Found) -> tuple[Note, ...]:
     """Return the notes about the rollout of a workload of the cluster."""
-    if isinstance(found, Pod) or found.document is not None or found.workload is None:
+    if isinstance(target, Pod) or target.document is not None or target.workload is None:
         return ()
-    message = deadline_exceeded(found.workload)
+    message = deadline_exceeded(target.workload)
     if not message:
         return ()
-    workload = title(found.workload)
+    workload = title(target.workload)
     text = f"{workload} exceeded its progress deadline: {message}"
     return (note("progress-deadline-exceeded", text, workload=workload, message=message),)
 
@@ -229,21 +229,21 @@ def notes_about(found: Found) -> tuple[Note, ...]:
 
 
 def gather(
-    gathering: ManifestQuestions, subject: Subject, one: Found, *, is_tried: bool = False
+    gathering: ManifestQuestions, subject: Subject, target: Found, *, is_tried: bool = False
 ) -> ReplicaGroup | BoundPods:
     """Add an object to the queue. With `is_tried`, pods identical to the subject replace the workload's pending
     pods."""
-    if isinstance(one, Pod):
+    if isinstance(target, Pod):
         return gathering.take(subject, None)
-    return gathering.take(subject, one.workload, count=one.count, is_tried=is_tried)
+    return gathering.take(subject, target.workload, count=target.count, is_tried=is_tried)
 
 
-def gather_beside(gathering: ManifestQuestions, setup: Setup, one: Found) -> None:
+def gather_beside(gathering: ManifestQuestions, setup: Setup, target: Found) -> None:
     """Add another manifest, which counts as applied unless the API server refuses it."""
-    if isinstance(one, Pod):
+    if isinstance(target, Pod):
         return
     try:
-        gather(gathering, one.admitted(gathering.snapshot, setup), one)
+        gather(gathering, target.admitted(gathering.snapshot, setup), target)
     except (NotAdmittedError, NotReadError):
         return
 
@@ -252,7 +252,7 @@ def gather_queue(
     gathering: ManifestQuestions,
     setup: Setup,
     queue: Sequence[Found],
-    found: Found,
+    target: Found,
     admit: Admit,
     *,
     is_tried: bool = False,
@@ -260,7 +260,7 @@ def gather_queue(
     """Add all objects of a queue and return the subject's group; `admit` returns the subject's pod in a cluster."""
     own: ReplicaGroup | BoundPods | None = None
     for pod in queue:
-        if pod is found:
+        if pod is target:
             own = gather(gathering, admit(gathering.snapshot), pod, is_tried=is_tried)
         else:
             gather_beside(gathering, setup, pod)

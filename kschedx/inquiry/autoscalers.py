@@ -111,5 +111,5 @@ def growth_of(autoscaler: NodeAutoscaler) -> Growth:
 def autoscaler_document(documents: Iterable[Document]) -> Json:
     """Return the value of the key `autoscaler`: in a cluster that has both, Karpenter's part stands in
     cluster-autoscaler's."""
-    made: list[Json] = [to_json(document) for document in documents]
-    return {**made[0], "karpenter": made[1]} if len(made) > 1 else {} if not made else made[0]
+    parts: list[Json] = [to_json(document) for document in documents]
+    return {**parts[0], "karpenter": parts[1]} if len(parts) > 1 else {} if not parts else parts[0]

@@ -185,7 +185,7 @@ def explanation_document(cycle: Cycle, fixes: Iterable[FixDocument], notes: Iter
         source=cycle.snapshot.source.document,
         pod=PodDocument(pod.metadata.namespace, pod.metadata.name, pod.spec.scheduler_name, pod.priority),
         profile=PodProfileDocument(cycle.profile.scheduler_name, extension_points(cycle.profile)),
-        unheard=tuple(unevaluated.document for unevaluated in cycle.unheard),
+        unheard=tuple(unevaluated.document for unevaluated in cycle.unevaluated),
         best_nodes=tuple(names[row] for row in cycle.best),
         pre_enqueue=tuple(_step(PluginStatusDocument, status) for status in cycle.pre_enqueue),
         pre_filter=tuple(

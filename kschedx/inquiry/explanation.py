@@ -89,7 +89,7 @@ class Replicas(ReplicasDocument, frozen=True, kw_only=True):
     """The number of replaced pods that still exist."""
 
     @property
-    def asked(self) -> int:
+    def total(self) -> int:
         """The number of replicas in question."""
         return len(self.placed) + len(self.pending) + len(self.refused)
 
@@ -194,7 +194,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @cached_property
     def autoscaler_down(self) -> ComponentDown | None:
         """The autoscaler that would help, if the cluster shows its pods but none of them runs."""
-        from kschedx.inquiry.pod_lifecycle import autoscaler_down
+        from kschedx.controllers.pod_lifecycle import autoscaler_down
 
         if not self.scalings:
             return None
@@ -411,9 +411,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return members, Explanation(scheduler.schedule(pod, self.cycle.profile), scheduler, ())
 
     def _refused_members(self, message: str, number: int) -> tuple[Fix, ...]:
+        from kschedx.controllers.workload_lifecycle import refused
         from kschedx.inquiry.lifecycle_remedies import Stopped
         from kschedx.inquiry.manifest_edit import as_manifest
-        from kschedx.inquiry.workload_lifecycle import refused
 
         if self.setup is None:
             return ()
@@ -707,7 +707,7 @@ def _is_without_karpenter(fix: Fix) -> bool:
     from kschedx.fixes.steps import AddNode
 
     return fix.adds_node and all(
-        isinstance(step, AddNode) and step.like and NODE_POOL not in step.node.metadata.labels for step in fix.steps
+        isinstance(step, AddNode) and step.model and NODE_POOL not in step.node.metadata.labels for step in fix.steps
     )
 
 

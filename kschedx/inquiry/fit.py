@@ -18,6 +18,7 @@ from kschedx.framework.cycle import Outcome, Stake, Unevaluated, UnevaluatedDocu
 from kschedx.framework.runtime import request_options
 from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.simulation import NodeUsage
 from kschedx.kube.documents import Document, document
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.resources import ResourceQuota, node_allocatable, pod_request
@@ -27,7 +28,6 @@ from kschedx.render.states import ExitCode, Lifecycle, StateDocument, StateRow, 
 from kschedx.results import Shown
 from kschedx.simulate import changes
 from kschedx.simulate.node_changes import SHAPES, another_like, shapes
-from kschedx.simulate.simulation import NodeUsage
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow, each_cluster_row
 from kschedx.snapshot.daemon_sets import daemon_pods, less, overhead
@@ -136,7 +136,7 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
             return ()
         return tuple(
             unevaluated
-            for unevaluated in self.stopped.cycle.unheard
+            for unevaluated in self.stopped.cycle.unevaluated
             if unevaluated.stake is Stake.FIT and not unevaluated.is_waived
         )
 
@@ -191,7 +191,7 @@ def fit(
     else:
         snapshot, pods = workloads.copy_pod(snapshot, pod, most + 1)
     let_in = admit_pods(snapshot, quotas, pods[:most], known)
-    most = len(let_in.made)
+    most = len(let_in.created)
     pods = pods[: most + 1]
     first = len(snapshot.pods)
     world = with_pods(snapshot, pods)

@@ -64,28 +64,28 @@ class Fix(Struct, frozen=True, kw_only=True):
     """Return the pod's answer after a fix that its steps do not describe."""
 
     @classmethod
-    def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False, title: str = "") -> Fix:
+    def of(cls, fix: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False, title: str = "") -> Fix:
         """Return the reported form of a tried fix. `is_stored`: the cluster has the pod, so a new template has to reach
         it. The default title describes the steps."""
-        sent = tuple(change for change in found.changes if not change.by)
+        sent = tuple(change for change in fix.changes if not change.by)
         apply = sent if owner is None else tuple(owner_change(change, owner, pod) for change in sent)
-        title = title or fix_title(found)
-        reaches = found.trial.is_delivered or not is_stored or apply == sent
+        title = title or fix_title(fix)
+        reaches = fix.trial.is_delivered or not is_stored or apply == sent
         if owner is not None and not reaches and (left := delivery(owner, pod)) is not None:
             title += f", then {delivery_text(left, owner, pod)}"
             apply = (*apply, *(change for change in left.changes if change not in apply))
         return cls(
             title=title,
-            certainty=found.certainty,
-            changes=found.changes,
-            feasible_nodes=found.feasible_nodes,
-            steps=found.steps,
-            commands=fix_commands(found),
+            certainty=fix.certainty,
+            changes=fix.changes,
+            feasible_nodes=fix.feasible_nodes,
+            steps=fix.steps,
+            commands=fix_commands(fix),
             apply=apply,
-            costs=(*fix_costs(found), *(() if owner is None or apply == sent else _owners(owner))),
+            costs=(*fix_costs(fix), *(() if owner is None or apply == sent else _owners(owner))),
         )
 
-    def with_claims_of(self, owner: Owner | None, pod: Pod, before: Snapshot | None, asked: Snapshot) -> Fix:
+    def with_claims_of(self, owner: Owner | None, pod: Pod, before: Snapshot | None, snapshot: Snapshot) -> Fix:
         """Return the fix with changes of a claim's manifest or template, if recreating the claim alone is not enough.
 
         That is the case if the claim is in a manifest that is not applied yet, or if a StatefulSet's template has the
@@ -93,7 +93,7 @@ class Fix(Struct, frozen=True, kw_only=True):
         """
         for change in self.changes:
             target, spec = change.target, map_at(change.create or {}, "spec")
-            was = asked.storage.claim(target.namespace, target.name) if change.create is not None else None
+            was = snapshot.storage.claim(target.namespace, target.name) if change.create is not None else None
             if target.kind != "PersistentVolumeClaim" or was is None or not (phrases := list(_claim_edits(was, spec))):
                 continue
             template = ClaimTemplate.of(target.name, owner, pod)

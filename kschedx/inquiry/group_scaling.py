@@ -28,7 +28,7 @@ from kschedx.autoscaler.remedies import (
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.autoscaler.status import AutoscalerStatus, Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
-from kschedx.findings import InsufficientResource
+from kschedx.findings import InsufficientResource, NodeUnschedulable, UntoleratedTaint
 from kschedx.fixes import pod_edits
 from kschedx.fixes.node_requirements import labels_for, required_terms
 from kschedx.framework.config import Profile
@@ -98,16 +98,16 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         autoscaler, scaling = self.autoscaler, self.decision
         if scaling.choice is not None or scaling.is_waiting:
             return ()
-        found: dict[RemedyStep, NodeRemedy] = {}
+        remedies: dict[RemedyStep, NodeRemedy] = {}
         for trial in islice(_trials(autoscaler, scaling, self.pod), MOST_TRIALS):
             remedy = _tried(autoscaler, trial)
             if remedy is not None:
-                found.setdefault(remedy.step, remedy)
-        if not found:
+                remedies.setdefault(remedy.step, remedy)
+        if not remedies:
             trials = islice(_new_groups(autoscaler, scaling, self.pod), MOST_MODELS)
             tried = (_tried(autoscaler, trial) for trial in trials)
             return tuple(islice((remedy for remedy in tried if remedy is not None), 1))
-        return tuple(found.values())
+        return tuple(remedies.values())
 
     def fixes(self, trial: NodeTrial, *, with_changes_of_pod: bool) -> Iterator[Fix]:
         """Yield what the autoscaler does, or would do with other settings."""
@@ -190,7 +190,7 @@ def _maximum(autoscaler: Autoscaler, group: str) -> str:
     """Return the setting that limits a group. On OpenShift, a MachineAutoscaler sets it in its MachineSet."""
     kind, _, key = group.partition("/")
     known = (machine_set.metadata for machine_set in autoscaler.snapshot.of(OpenShiftMachineSet))
-    if kind == "MachineSet" and any(key == f"{one.namespace}/{one.name}" for one in known):
+    if kind == "MachineSet" and any(key == f"{metadata.namespace}/{metadata.name}" for metadata in known):
         return f"maxReplicas of the MachineAutoscaler of MachineSet {key.partition('/')[2]}"
     return f"the maximum of node group {group}"
 
@@ -217,16 +217,16 @@ def _of_higher_priority(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial]:
 
 def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iterator[_Trial]:
     """Yield trials for the only plugin that rejects the pod on the group's template."""
-    (status,) = group.rejections
+    findings = group.rejections[0].findings
     template = group.template
     assert template is not None, "a plugin that rejects the pod has evaluated a template"
-    match status.plugin:
-        case "TaintToleration":
+    match findings[:1]:
+        case (UntoleratedTaint(),):
             taints = tuple(_untolerated(template.node.spec.taints, pod))
             yield _Trial(step=tolerate(taints), pod=pod_edits.tolerating(pod, taints))
-        case "NodeResourcesFit":
-            short = [one for one in status.findings if isinstance(one, InsufficientResource)]
-            if len(short) < len(status.findings) or any(one.free * LEAST_SHARE < one.requested for one in short):
+        case (InsufficientResource(),):
+            short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
+            if len(short) < len(findings) or any(item.free * LEAST_SHARE < item.requested for item in short):
                 return
             options = request_options(autoscaler.release)
             amounts = []
@@ -237,7 +237,7 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
                 amounts.append((finding.resource, amount))
             if changed is not None:
                 yield _Trial(step=request_at_most(amounts), pod=changed)
-        case "NodeUnschedulable" if template.source != "template":
+        case (NodeUnschedulable(),) if template.source != "template":
             name = template.source.removeprefix("node/")
             row = autoscaler.snapshot.cluster.index[name]
             node = autoscaler.snapshot.cluster.nodes[row]

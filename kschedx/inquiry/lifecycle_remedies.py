@@ -13,6 +13,8 @@ from itertools import starmap
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
+from kschedx.controllers.pod_lifecycle import is_node_lost, is_ready, pod_lifecycle
+from kschedx.controllers.workload_lifecycle import replica_sets_of
 from kschedx.controllers.workloads import SCALED, workload_of
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
@@ -27,9 +29,7 @@ from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.pod_lifecycle import is_node_lost, is_ready, pod_lifecycle
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, merged_fields, set_field
-from kschedx.inquiry.workload_lifecycle import replica_sets_of
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command, why_command

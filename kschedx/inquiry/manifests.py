@@ -111,7 +111,7 @@ class Written(Struct, frozen=True, kw_only=True):
     title: str = ""
     """The name in errors, if it is not the pod's: that of the file's workload."""
     workload: Manifest | None = None
-    made: tuple[Manifest, ...] = ()
+    dependents: tuple[Manifest, ...] = ()
     """The objects that its controller creates before the pod."""
     document: ManifestDocument | None = None
     """None if it comes from no file."""
@@ -140,7 +140,12 @@ class Written(Struct, frozen=True, kw_only=True):
             for maker in self._makers():
                 require_quota_of_maker(snapshot, maker, setup.release)
             subject = admitted(
-                snapshot, manifest or self.manifest, setup, title=self.title, made=self.made, maker=self.workload
+                snapshot,
+                manifest or self.manifest,
+                setup,
+                title=self.title,
+                dependents=self.dependents,
+                maker=self.workload,
             )
             if manifest is None and self.document is None:
                 _refuse_as_recorded(snapshot, subject)
@@ -152,7 +157,7 @@ class Written(Struct, frozen=True, kw_only=True):
 
     def _makers(self) -> Iterator[ChargedObject]:
         """Yield the new objects between the workload and the pod."""
-        for item in self.made:
+        for item in self.dependents:
             if item.get("kind") == "ReplicaSet":
                 yield counted(*key_of(item))
         if self.workload is not None and self.workload.get("kind") == "CronJob":
@@ -460,7 +465,7 @@ def written_from(snapshot: Snapshot, workload: Manifest) -> Written:
         return unknown_pods(workload)
     applied = workload_as_applied(snapshot, workload)
     is_known = workload.get("kind") != "StatefulSet" or knows_claims(snapshot)
-    return Written(manifest=applied.pod, workload=workload, made=applied.others if is_known else ())
+    return Written(manifest=applied.pod, workload=workload, dependents=applied.others if is_known else ())
 
 
 def unknown_pods(workload: Manifest, document: ManifestDocument | None = None) -> Written:
@@ -521,7 +526,7 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
         manifest=as_applied.pod,
         title=named,
         workload=manifest,
-        made=as_applied.others if is_known else (),
+        dependents=as_applied.others if is_known else (),
         document=document,
         template=".".join(kind.template),
         notes=tuple(_version_notes(manifest)),

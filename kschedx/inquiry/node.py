@@ -9,7 +9,9 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.explain.diagnosis import Diagnosis, Holder
+from kschedx.explain.missing_kinds import cycle_of
 from kschedx.explain.node_groups import account
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import stored
@@ -17,8 +19,7 @@ from kschedx.findings import Finding
 from kschedx.findings.facts import FindingDocument
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.pod import contradiction, cycle_of, explain, no_scheduler
-from kschedx.inquiry.pod_lifecycle import pod_lifecycle
+from kschedx.inquiry.pod import contradiction, explain, no_scheduler
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Node
@@ -142,7 +143,7 @@ class NodeAnswer:
         pods = self._scheduler.snapshot.pods
         pod, key, priority = pods[row], pods.key(row), int(pods.priorities[row])
         if (unknown := no_scheduler(self._scheduler.snapshot, pod, self._setup)) is not None:
-            by_another = explain(stored(self._scheduler.snapshot, pod), self._setup).cycle.unheard
+            by_another = explain(stored(self._scheduler.snapshot, pod), self._setup).cycle.unevaluated
             why = could_reject(by_another) or unknown.known
             return Verdict(pod=key, priority=priority, findings=(), undecided=why)
         cycle = cycle_of(self._scheduler, pod, self._setup.profile_of(pod))
@@ -164,7 +165,7 @@ class NodeAnswer:
             priority=priority,
             findings=node_account.findings,
             plugins=tuple(blocker.plugin for blocker in node_account.blockers),
-            undecided=could_reject(cycle.unheard) if is_open else "",
+            undecided=could_reject(cycle.unevaluated) if is_open else "",
         )
         return self._in_state(verdict, cycle) if verdict.fits else verdict
 

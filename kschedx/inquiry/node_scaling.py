@@ -67,13 +67,13 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
             tried = find_fix_by_autoscaler(self.scheduler, self.cycle, pod or own, node, self.autoscaler)
         if tried is None:
             return replace(by_autoscaler(title, group=group), helps=helps)
-        found, then = tried
-        made = Fix.of(found, self.owner, own, is_stored=self.is_stored, title=title)
+        fix, then = tried
+        answer_fix = Fix.of(fix, self.owner, own, is_stored=self.is_stored, title=title)
 
         def answer() -> Explanation:
             return self.explain(then.scheduler.schedule(then.pod, then.profile), then.scheduler)
 
-        return replace(made, steps=(), of_group=group or Group.CAPACITY, answer=answer, helps=helps)
+        return replace(answer_fix, steps=(), of_group=group or Group.CAPACITY, answer=answer, helps=helps)
 
     def remedied(self, remedy: NodeRemedy, place: str) -> Fix:
         """Return the fix by a remedy; `place` is `to workers` or `of general`."""

@@ -23,6 +23,7 @@ from kschedx.fixes.steps import PodStep, Uncordon
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.simulation import PodKeys, Simulation, WorkloadResult
 from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, Json, part_of, to_json
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
@@ -31,7 +32,6 @@ from kschedx.kube.workloads import made_of
 from kschedx.render.words.fixes import with_nodes
 from kschedx.simulate.added_nodes import left_over
 from kschedx.simulate.node_changes import another_like
-from kschedx.simulate.simulation import PodKeys, Simulation, WorkloadResult
 from kschedx.simulate.simulator import run_on
 from kschedx.snapshot.columns import ClusterRow, IntArray, rows_by_group
 from kschedx.snapshot.daemon_sets import less
@@ -137,9 +137,9 @@ class SharedFixes:
 
     def let_in(self, result: WorkloadResult) -> Fix | None:
         """Return a fix after which the API server admits the refused replicas of a workload; None if none is known."""
+        from kschedx.controllers.workload_lifecycle import refused
         from kschedx.inquiry.lifecycle_remedies import Stopped
         from kschedx.inquiry.pod import explain
-        from kschedx.inquiry.workload_lifecycle import refused
 
         maker = manifest_of(self._then, result.workload)
         if maker is None or self._scene is not None:

@@ -15,6 +15,14 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.security_context import KubeletFields
+from kschedx.controllers.pod_lifecycle import (
+    component_down,
+    controller_manager_down,
+    namespace_lifecycle,
+    pod_lifecycle,
+    scheduler_down,
+)
+from kschedx.controllers.workload_lifecycle import next_rejected, refused, rejected_pods, state_of, unready_reason
 from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas, workload_of
 from kschedx.errors import (
     InputError,
@@ -28,28 +36,18 @@ from kschedx.errors import (
 from kschedx.explain.admission import has_siblings, security_warning, warned, without_pods
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
-from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes, require_nodes_and_pods
+from kschedx.explain.missing_kinds import cycle_of, require_nodes, require_nodes_and_pods
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note
 from kschedx.explain.ranking import on_its_node
 from kschedx.explain.root_causes import provisioning_reports
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored, unassigned
-from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
-from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, written_from
-from kschedx.inquiry.pod_lifecycle import (
-    component_down,
-    controller_manager_down,
-    namespace_lifecycle,
-    pod_lifecycle,
-    scheduler_down,
-)
 from kschedx.inquiry.target import new_pod
-from kschedx.inquiry.workload_lifecycle import next_rejected, refused, rejected_pods, state_of, unready_reason
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
@@ -72,7 +70,6 @@ from kschedx.render.states import (
     WaitingForOrdinal,
     row_of,
 )
-from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -211,7 +208,7 @@ def unscheduled(
 class WithoutDecision(Struct, frozen=True, kw_only=True):
     """A pod or workload for which kube-scheduler may make no decision, and why."""
 
-    found: Written
+    written: Written
     before: Snapshot
     """The cluster before the manifest is applied."""
     snapshot: Snapshot
@@ -221,8 +218,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     def stopped(self, admit: Admit) -> Explanation | None:
         """Return the answer about a workload that creates no pods; None if it creates pods."""
         lifecycle = None
-        if self.found.workload is not None:
-            lifecycle = state_of(self.before, self.found.workload, is_stored=self.found.document is None)
+        if self.written.workload is not None:
+            lifecycle = state_of(self.before, self.written.workload, is_stored=self.written.document is None)
         if lifecycle is None:
             return None
         fixes = self.fixes(lifecycle)
@@ -237,7 +234,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     def answer(self) -> Explanation | None:
         """Return the answer about a workload that creates no pods, or whose pods the API server refuses; None if its
         pods are created."""
-        admit = partial(self.found.admitted, setup=self.setup)
+        admit = partial(self.written.admitted, setup=self.setup)
         try:
             if (stopped := self.stopped(admit)) is None:
                 admit(self.snapshot)
@@ -248,7 +245,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     def refused(self, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
         """Return the answer about a pod that the API server refuses, that its controller could not create, or whose
         admission depends on a kind that was not read."""
-        subject, maker = self._unadmitted, self.found.workload
+        subject, maker = self._unadmitted, self.written.workload
         workload = None if maker is None else workload_of(maker)
         named = subject.pod.key if workload is None else workload.reference
         if isinstance(error, NotReadError):
@@ -269,7 +266,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
         """Return kubectl's warning about a workload that is created although Pod Security refuses its pods."""
-        kubelet = decode(encoded(self.found.manifest, "pod"), KubeletFields).spec
+        kubelet = decode(encoded(self.written.manifest, "pod"), KubeletFields).spec
         phrase = warned(self.snapshot, pod, kubelet, self.setup.release, maker)
         kind, namespace = str(maker.get("kind")), pod.metadata.namespace
         return security_warning(namespace, phrase, kind) if phrase else None
@@ -277,7 +274,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     @property
     def _unadmitted(self) -> Subject:
         """The pod in its manifest, before admission."""
-        pod = default_pod(decode(encoded(self.found.manifest, "pod"), Pod))
+        pod = default_pod(decode(encoded(self.written.manifest, "pod"), Pod))
         return Subject(snapshot=self.snapshot, pod=pod, is_new=True)
 
     def fixes(self, lifecycle: Lifecycle, *, count: int | None = None) -> Callable[[], tuple[Fix, ...]]:
@@ -291,11 +288,11 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
                 setup=self.setup,
                 explain=explain,
                 pod=self._unadmitted.pod,
-                manifest=self.found.manifest,
-                maker=self.found.workload,
-                made=self.found.made,
+                manifest=self.written.manifest,
+                maker=self.written.workload,
+                dependents=self.written.dependents,
                 count=self._missing if count is None else count,
-                file="" if self.found.document is None else self.found.document.place.source,
+                file="" if self.written.document is None else self.written.document.place.source,
             )
             return stopped.fixes(lifecycle)
 
@@ -303,8 +300,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
 
     @property
     def _missing(self) -> int:
-        maker = self.found.workload
-        if maker is None or self.found.is_daemon:
+        maker = self.written.workload
+        if maker is None or self.written.is_daemon:
             return 1
         members = Owners(self.before).members(self.before.pods, workload_of(maker))
         return max(wanted_replicas(maker) - len(members), 1)
@@ -341,22 +338,6 @@ def _explained(
     return Explanation(cycle, scheduler, (*setup.notes, *notes), autoscalers=autoscalers, setup=setup)
 
 
-def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
-    """Return the pod's scheduling cycle. Raises `UndecidableError` if a kind that may not be listed could change the
-    result."""
-    cycle = decide(scheduler, pod, profile)
-    require_for_decision(cycle)
-    return cycle
-
-
-def decided(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
-    """Return the pod's scheduling cycle. Raises `UndecidableError` if anything could change the result."""
-    cycle = cycle_of(scheduler, pod, profile)
-    if cycle.outcome is Outcome.UNDECIDED:
-        raise UndecidableError(could_reject(cycle.unheard))
-    return cycle
-
-
 def is_of_another(subject: Subject, setup: Setup) -> bool:
     """Return whether the pod belongs to a known scheduler without a profile here. If a profile is named, the answer is
     False."""
@@ -377,7 +358,7 @@ def _of_another(subject: Subject, setup: Setup) -> Explanation:
         release=setup.release,
         all_nodes=scheduler.nodes,
         outcome=Outcome.UNDECIDED,
-        unheard=(decides,),
+        unevaluated=(decides,),
     )
     return Explanation(cycle, scheduler, (*setup.notes, *subject.notes))
 
@@ -541,7 +522,7 @@ def workloads_without_pods(
 ) -> Iterator[tuple[Written, Explanation]]:
     """Yield the workloads of one namespace or all without new pods: the API server refuses the pods, an earlier ordinal
     delays them, no controller creates them or, with `queued`, a queue delays them."""
-    asked: set[tuple[str, str, str]] = set()
+    seen: set[tuple[str, str, str]] = set()
     is_marked = (_STUCK_OR_QUEUED if queued else _STUCK).search
     events = {(unmade.kind, unmade.namespace, unmade.name) for unmade in without_pods(snapshot, within)}
     events.update(_short_stateful_sets(snapshot))
@@ -557,13 +538,13 @@ def workloads_without_pods(
         above = key if owner is None or owner.kind == "CronJob" else (owner.kind, key[1], owner.name)
         if above in snapshot.workloads:
             key, manifest = above, msgspec.json.decode(snapshot.workloads[above])
-        if key in asked or key[0] == "CronJob":
+        if key in seen or key[0] == "CronJob":
             continue
-        asked.add(key)
+        seen.add(key)
         try:
             written_pod = written_from(snapshot, manifest)
             decision = WithoutDecision(
-                found=written_pod, before=snapshot, snapshot=snapshot, setup=setup, autoscaling=autoscaling
+                written=written_pod, before=snapshot, snapshot=snapshot, setup=setup, autoscaling=autoscaling
             )
             explanation = decision.answer()
             if explanation is None and key in short_jobs:

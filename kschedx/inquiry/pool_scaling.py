@@ -101,15 +101,19 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         If not all instance types of a NodePool are known, the trials after which it could lack only an instance type
         come last and name no type.
         """
-        karpenter, found, pod = self.autoscaler, self.decision, self.pod
-        outcome = found.looked.outcome
-        if outcome not in (PodEligibility.CONSIDERED, PodEligibility.REFUSED) or found.pool or found.existing:
+        karpenter, provisioning, pod = self.autoscaler, self.decision, self.pod
+        outcome = provisioning.looked.outcome
+        if (
+            outcome not in (PodEligibility.CONSIDERED, PodEligibility.REFUSED)
+            or provisioning.pool
+            or provisioning.existing
+        ):
             return ()
         each = _without_reserved(pod, karpenter.group)
         if outcome is PodEligibility.CONSIDERED:
-            each = _trials(found, pod, karpenter.group)
+            each = _trials(provisioning, pod, karpenter.group)
         trials = sorted(each, key=lambda trial: (trial.pod is None, not trial.is_evident))
-        made: list[NodeRemedy] = []
+        remedies: list[NodeRemedy] = []
         raised: set[str] = set()
         likely: list[NodeRemedy] = []
         for trial in islice(trials, MOST_TRIALS):
@@ -117,26 +121,26 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             if limited in raised:
                 continue
             then, remedy = _tried(karpenter, trial, pod)
-            if remedy is not None and all(remedy.step != trial.step for remedy in made):
+            if remedy is not None and all(remedy.step != trial.step for remedy in remedies):
                 raised |= {limited} if limited else set()
-                made.append(_for_identical(karpenter, found, pod, remedy) if limited else remedy)
+                remedies.append(_for_identical(karpenter, provisioning, pod, remedy) if limited else remedy)
             elif then is not None and not then.pool:
-                opened = [pool for pool in then.open_pools if pool not in found.open_pools]
+                opened = [pool for pool in then.open_pools if pool not in provisioning.open_pools]
                 likely += [_remedy(karpenter, trial, pod, pool, ()) for pool in opened[:1]]
-            if len(made) == MOST_REMEDIES:
+            if len(remedies) == MOST_REMEDIES:
                 break
-        return (*made, *likely)[:MOST_REMEDIES]
+        return (*remedies, *likely)[:MOST_REMEDIES]
 
     def fixes(self, trial: NodeTrial, *, with_changes_of_pod: bool) -> Iterator[Fix]:
         """Yield what Karpenter does, or would do with other settings."""
-        karpenter, found = self.autoscaler, self.decision
+        karpenter, provisioning = self.autoscaler, self.decision
         yield from self._repaired_pools()
         yield from self._claims_under_way(trial)
-        if found.pool:
-            title = f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity"
+        if provisioning.pool:
+            title = f"wait for Karpenter: it adds a node to NodePool {provisioning.pool}, if the cloud has capacity"
             is_own = self.pod.key in karpenter.snapshot.pods.rows
             helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None
-            yield trial.fix(title, karpenter.node_of(found.pool, self.pod), helps=helps)
+            yield trial.fix(title, karpenter.node_of(provisioning.pool, self.pod), helps=helps)
         for remedy in self.remedies:
             if with_changes_of_pod or remedy.makes_room:
                 fix = trial.remedied(remedy, f"of {remedy.place}")
@@ -313,35 +317,35 @@ def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Itera
     if verdict.template is None or rejection.too_few:
         return
     fitting = [
-        one
-        for one in verdict.known
-        if one.requirements.overlaps(rejection.requirements)
-        and one.is_offered(rejection.requirements, verdict.template.allowed)
+        known
+        for known in verdict.known
+        if known.requirements.overlaps(rejection.requirements)
+        and known.is_offered(rejection.requirements, verdict.template.allowed)
     ]
     for instance_type in sorted(fitting, key=_size, reverse=True)[:1]:
         daemons = verdict.template.overhead(instance_type.name).requests
         short = _short(rejection.pod_requests, daemons, instance_type)
-        asked: list[tuple[str, int]] = []
+        amounts: list[tuple[str, int]] = []
         changed: Pod | None = pod
         for name, (amount, wanted) in short.items():
             if amount <= 0 or amount * LEAST_SHARE < wanted or name == "pods":
                 return
             changed = changed and pod_edits.requesting(changed, name, amount, SPEC_ALONE)
-            asked.append((name, amount))
-        if changed is not None and asked:
-            yield _Trial(step=request_at_most(asked), pod=changed)
+            amounts.append((name, amount))
+        if changed is not None and amounts:
+            yield _Trial(step=request_at_most(amounts), pod=changed)
 
 
-def _short(asked: Amounts, daemons: Amounts, instance_type: InstanceType) -> dict[str, tuple[int, int]]:
+def _short(requests: Amounts, daemons: Amounts, instance_type: InstanceType) -> dict[str, tuple[int, int]]:
     """Return each resource with what the type has left and what the pod requests, if that is more; in the integers of
     plugins."""
-    found: dict[str, tuple[int, int]] = {}
-    for name, amount in asked.items():
+    shortage: dict[str, tuple[int, int]] = {}
+    for name, amount in requests.items():
         left = instance_type.allocatable.get(name, ZERO) - daemons.get(name, ZERO)
         if merge_amounts({name: amount})[name].nano > left.nano:
             unit = 10**6 if name == "cpu" else 10**9
-            found[name] = rounded_request(name, left.nano // unit), amount.nano // unit
-    return found
+            shortage[name] = rounded_request(name, left.nano // unit), amount.nano // unit
+    return shortage
 
 
 def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
@@ -368,7 +372,7 @@ def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
 
 
 def _wanted(verdict: PoolVerdict, key: str) -> str | None:
-    requirement = verdict.asked.about(key)
+    requirement = verdict.requirements.about(key)
     return min(requirement.values) if requirement.operator == "In" else None
 
 
@@ -394,9 +398,9 @@ def _addable(pool: NodePool, conflict: NothingInCommon) -> tuple[str, ...]:
 
 
 def _with_values(pool: NodePool, key: str, values: tuple[str, ...]) -> NodePool:
-    def changed(one: NodeSelectorRequirementWithMinValues) -> NodeSelectorRequirementWithMinValues:
-        is_it = LabelRequirement.of(one.key, "Exists").key == key and one.operator == "In"
-        return replace(one, values=(*one.values, *values)) if is_it else one
+    def changed(requirement: NodeSelectorRequirementWithMinValues) -> NodeSelectorRequirementWithMinValues:
+        is_it = LabelRequirement.of(requirement.key, "Exists").key == key and requirement.operator == "In"
+        return replace(requirement, values=(*requirement.values, *values)) if is_it else requirement
 
     template = pool.spec.template
     requirements = tuple(map(changed, template.spec.requirements))

@@ -270,9 +270,11 @@ def _check(ordered: Sequence[Part]) -> None:
     if missing:
         names = ", ".join(f"{index}/{of}" for index in missing[:5]) + (", ..." if len(missing) > 5 else "")
         raise InputError(f"parts are missing: {names}")
-    for one, other in pairwise(ordered):
-        if one.shard.index == other.shard.index:
-            raise InputError(f"the same part as {one.source}: {one.shard.index}/{of}", place=Place(source=other.source))
+    for shard, other in pairwise(ordered):
+        if shard.shard.index == other.shard.index:
+            raise InputError(
+                f"the same part as {shard.source}: {shard.shard.index}/{of}", place=Place(source=other.source)
+            )
 
 
 def _question(part: Part) -> PartDocument:

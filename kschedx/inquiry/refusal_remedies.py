@@ -19,6 +19,7 @@ from kschedx.apiserver.admission import PodSecurity
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.apiserver.pod_security import PREFIX, Level, LevelVersion
 from kschedx.apiserver.security_context import KubeletFields, KubeletSpec, judged
+from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.admission import enforced
@@ -31,7 +32,6 @@ from kschedx.fixes.pod_security import ENFORCE, relabelled, secured
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.pod_lifecycle import is_ready
 from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command
@@ -93,7 +93,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     pod: Pod
     manifest: Manifest
     maker: Manifest | None = None
-    made: Sequence[Manifest] = ()
+    dependents: Sequence[Manifest] = ()
     count: int = 1
     """The number of missing pods."""
     file: str = ""
@@ -150,7 +150,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield from self._exceeded(match)
         elif _RATIO.search(message) and "but no request is specified" in message:
             each = (
-                f"limits.{one['resource']} at most {one['ratio']} times requests" for one in _RATIO.finditer(message)
+                f"limits.{ratio['resource']} at most {ratio['ratio']} times requests"
+                for ratio in _RATIO.finditer(message)
             )
             yield Fix.untried(f"set requests and limits of every container: {', '.join(each)}")
         elif len([*_BOUND.finditer(message), *_RATIO.finditer(message)]) > 1:
@@ -317,11 +318,11 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def _without_user(self) -> tuple[str, ...]:
         """What the images of containers that may run as root must do."""
-        found = judged(self.pod, _kubelet(self.manifest))
+        judged_pod = judged(self.pod, _kubelet(self.manifest))
         names = [
             container.name
-            for container in found.containers
-            if not (container.context.run_as_user or found.context.run_as_user)
+            for container in judged_pod.containers
+            if not (container.context.run_as_user or judged_pod.context.run_as_user)
         ]
         image = f"the image{'s' if len(names) > 1 else ''} of {listed(names, _SHOWN_NAMES)}"
         return (f"{image} must set a non-root user, or set runAsUser",) if names else ()
@@ -342,7 +343,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _secured_by(self, title: str, change: Change, snapshot: Snapshot, manifest: Manifest, *commands: str) -> Fix:
         """Return the fix; untried if something else refuses the pod then."""
         try:
-            subject = admitted(snapshot, manifest, self.setup, made=self.made, maker=self.maker)
+            subject = admitted(snapshot, manifest, self.setup, dependents=self.dependents, maker=self.maker)
             return made_fix(title, (change,), self.explain(subject, self.setup), commands=commands)
         except (InputError, UndecidableError) as error:
             return Fix.untried(f"{title}; what refuses the pod then: {error}", (change,), commands=commands)
@@ -483,20 +484,20 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _other_bound(self, match: re.Match[str], side: str) -> Fix | None:
         resource, value, namespace = match["resource"], match["value"], self.pod.metadata.namespace
         ranges = self.snapshot.limit_ranges.get(namespace, ())
-        for one in ranges:
-            for index, item in enumerate(one.spec.limits):
+        for bound in ranges:
+            for index, item in enumerate(bound.spec.limits):
                 bounds = getattr(item, side)
                 if item.type != match["type"] or str(bounds.get(resource)) != match["bound"]:
                     continue
                 changed = replace(item, **{side: {**bounds, resource: value}})
-                limits = (*one.spec.limits[:index], changed, *one.spec.limits[index + 1 :])
-                other: LimitRange = replace(one, spec=replace(one.spec, limits=limits))
-                kept = tuple(other if this is one else this for this in ranges)
+                limits = (*bound.spec.limits[:index], changed, *bound.spec.limits[index + 1 :])
+                other: LimitRange = replace(bound, spec=replace(bound.spec, limits=limits))
+                kept = tuple(other if this is bound else this for this in ranges)
                 snapshot = replace(self.snapshot, limit_ranges={**self.snapshot.limit_ranges, namespace: kept})
-                target = Target(api_version="v1", kind="LimitRange", namespace=namespace, name=one.metadata.name)
+                target = Target(api_version="v1", kind="LimitRange", namespace=namespace, name=bound.metadata.name)
                 patch = (set_field(f"/spec/limits/{index}/{side}/{pointer(resource)}", value),)
                 verb = "raise" if side == "max" else "lower"
-                title = f"{verb} {side}.{resource} of LimitRange {one.metadata.name} from {match['bound']} to {value}"
+                title = f"{verb} {side}.{resource} of LimitRange {bound.metadata.name} from {match['bound']} to {value}"
                 return self._tried(title, (Change(target=target, patch=patch),), snapshot=snapshot)
         return None
 
@@ -555,7 +556,11 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         """Return the fix with the pod's answer after it; None if the API server still refuses the pod."""
         try:
             subject = admitted(
-                snapshot or self.snapshot, manifest or self.manifest, self.setup, made=self.made, maker=self.maker
+                snapshot or self.snapshot,
+                manifest or self.manifest,
+                self.setup,
+                dependents=self.dependents,
+                maker=self.maker,
             )
         except (InputError, UndecidableError):
             return None

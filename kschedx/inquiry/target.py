@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.setup import Setup
@@ -27,7 +28,6 @@ from kschedx.inquiry.manifests import (
     written_from,
     written_from_custom_resource,
 )
-from kschedx.inquiry.workload_lifecycle import workload_lifecycle
 from kschedx.kube import custom_resources, kueue
 from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, ScaledObject
 from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
@@ -364,8 +364,8 @@ def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) ->
         is_meant = word in _words_for(kind) and its_group.startswith(group)
         if is_meant and (there, called) == (space[0] if space else namespace, name):
             manifest: Manifest = msgspec.json.decode(raw)
-            found, state = written_from_custom_resource(manifest), workload_lifecycle(snapshot, manifest)
-            yield from found if state is None or state.is_open else islice(found, 1)
+            written, state = written_from_custom_resource(manifest), workload_lifecycle(snapshot, manifest)
+            yield from written if state is None or state.is_open else islice(written, 1)
             return
 
 
@@ -477,7 +477,7 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
         snapshot = with_applied(snapshot, [manifest])
         applied = workload_as_applied(snapshot, manifest)
         others = () if has_claims_unknown else applied.others
-        subject = admitted(snapshot, applied.pod, setup, title=title(manifest), made=others, maker=manifest)
+        subject = admitted(snapshot, applied.pod, setup, title=title(manifest), dependents=others, maker=manifest)
         return NewPod(subject=subject, workload=manifest)
     pods = foreign_pods(manifest) if is_foreign(manifest) else []
     if len(pods) != 1:

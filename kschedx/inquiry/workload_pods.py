@@ -37,15 +37,15 @@ from kschedx.inquiry.explanation import Explanation, Replicas
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pending_pods import SharedFix, SharedFixes
 from kschedx.inquiry.pod import explain
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.what_if import simulate
 from kschedx.kube.custom_resources import PodCount
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import kind_and_group
 from kschedx.simulate.changes import Manifest
-from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -544,7 +544,7 @@ class ManifestQuestions:
         waited = frozenset(row for row in manager.members(workload) if pods.node[row] < 0)
         for row in waited if is_tried else ():
             self._simulator.delete(row)
-        manager.apply(manifest, like=None if kind_and_group(manifest)[0] == "DaemonSet" else subject.pod)
+        manager.apply(manifest, template_pod=None if kind_and_group(manifest)[0] == "DaemonSet" else subject.pod)
         manager.sync()
         return replace(_group_of(subject), workload=workload, manifest=manifest, waited=waited)
 
@@ -554,7 +554,7 @@ class ManifestQuestions:
         cluster, pods = workloads.one_or_copies(snapshot, subject.pod, 1 if count.number is None else count.number)
         quotas = Ledger(cluster, self._setup.release)
         admitted = admit_pods(cluster, quotas, pods, snapshot.storage.claims)
-        rows = self._simulator.create(quotas.on(admitted.snapshot), admitted.made)
+        rows = self._simulator.create(quotas.on(admitted.snapshot), admitted.created)
         return replace(
             _group_of(subject),
             workload=workloads.workload_of(manifest),

@@ -74,11 +74,11 @@ def subtracted(amounts: Amounts, less: Amounts) -> dict[str, Amount]:
     return {name: amount - less[name] if name in less else amount for name, amount in amounts.items()}
 
 
-def fits_within(asked: Amounts, offered: Amounts) -> bool:
+def fits_within(requests: Amounts, offered: Amounts) -> bool:
     """Return whether the request fits. Nothing fits if an offered amount is negative."""
     if any(amount.nano < 0 for amount in offered.values()):
         return False
-    return all(amount.nano <= offered.get(name, ZERO).nano for name, amount in asked.items())
+    return all(amount.nano <= offered.get(name, ZERO).nano for name, amount in requests.items())
 
 
 def format_amounts(amounts: Amounts) -> str:

@@ -198,24 +198,24 @@ def everywhere(zones: Iterable[str]) -> tuple[Offering, ...]:
 
 
 def instance_type(
-    one: WrittenType, offerings: tuple[Offering, ...], known_labels: frozenset[str], seen_on: str = ""
+    written: WrittenType, offerings: tuple[Offering, ...], known_labels: frozenset[str], seen_on: str = ""
 ) -> InstanceType:
     """`known_labels` have a meaning even if they are missing."""
-    values = {key: (text,) if isinstance(text, str) else text for key, text in one.labels.items()}
+    values = {key: (text,) if isinstance(text, str) else text for key, text in written.labels.items()}
     available = [offering for offering in offerings if offering.is_available]
-    values[INSTANCE_TYPE] = (one.name,)
+    values[INSTANCE_TYPE] = (written.name,)
     values[ZONE] = tuple(offering.zone for offering in available)
     values[CAPACITY_TYPE] = tuple(offering.capacity_type for offering in available)
     for key in sorted({key for offering in available for key in offering.labels}):
         values[key] = tuple(offering.labels[key] for offering in available if key in offering.labels)
     if FLEX in known_labels:
-        values.setdefault(FLEX, (str("-flex" in one.name.partition(".")[0]).lower(),))
+        values.setdefault(FLEX, (str("-flex" in written.name.partition(".")[0]).lower(),))
     missing = (LabelRequirement.of(key, "DoesNotExist") for key in known_labels if key not in values)
     return InstanceType(
-        name=one.name,
+        name=written.name,
         requirements=Requirements((*(LabelRequirement.of(key, "In", some) for key, some in values.items()), *missing)),
-        capacity=amounts_of(one.capacity),
-        overhead=amounts_of(one.overhead),
+        capacity=amounts_of(written.capacity),
+        overhead=amounts_of(written.overhead),
         offerings=offerings,
         seen_on=seen_on,
     )

@@ -139,7 +139,7 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     types_are_known: bool = False
     lacks_a_reservation: bool = False
     """Whether reserved capacity is required and the node class has none."""
-    asked: Requirements = Requirements()
+    requirements: Requirements = Requirements()
     """The pod's requirements on its node."""
 
     @property
@@ -395,7 +395,7 @@ class Karpenter:
             zones=known.zones if known.zones_are_all else (),
             types_are_known=known.types.are_all,
             lacks_a_reservation=isinstance(rejection, NoInstanceType) and self._lacks_a_reservation(name, rejection),
-            asked=requirements,
+            requirements=requirements,
         )
 
     def _is_out_of_zone(self, name: str, rejection: NoInstanceType) -> bool:

@@ -225,9 +225,9 @@ class Consolidator:
         """Virtual pods of CapacityBuffers."""
         self._is_newer = karpenter.settings.behaviour.moves_are_balanced
         self._candidates = [
-            one
+            candidate
             for disruption in disruptions(self._snapshot, self._states)
-            if (one := self._candidate(disruption)) is not None
+            if (candidate := self._candidate(disruption)) is not None
         ]
 
     def run(self) -> Consolidation:
@@ -527,14 +527,16 @@ class Consolidator:
         return all(score.is_approved for score in command.scores)
 
 
-def _launch_price(one: InstanceType, claim: NewNodeClaim, asked: Requirements) -> float | None:
+def _launch_price(instance_type: InstanceType, claim: NewNodeClaim, requirements: Requirements) -> float | None:
     """WorstLaunchPrice: the most expensive offering of the capacity type to launch; None if no price is known."""
     allowed = claim.template.allowed
     for capacity_type in (RESERVED, SPOT, ON_DEMAND):
         prices = [
             it.price
-            for it in one.offerings
-            if it.is_available and it.capacity_type == capacity_type and asked.is_compatible(it.requirements, allowed)
+            for it in instance_type.offerings
+            if it.is_available
+            and it.capacity_type == capacity_type
+            and requirements.is_compatible(it.requirements, allowed)
         ]
         if prices:
             return None if None in prices else max(price for price in prices if price is not None)

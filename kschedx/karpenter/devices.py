@@ -159,19 +159,19 @@ class RoundDevices:
             claims.append(_without_admin_access(claim))
         return tuple(claims)
 
-    def commit(self, found: ClaimAllocation, types: Iterable[str]) -> None:
+    def commit(self, allocation: ClaimAllocation, types: Iterable[str]) -> None:
         """Allocate the devices for the possible types of the node."""
         kept = set(types)
         by_claim: dict[str, dict[str, ResourceClaim]] = defaultdict(dict)
-        for name, claims in found.claims_by_type.items():
+        for name, claims in allocation.claims_by_type.items():
             for claim in claims:
                 if not name or name in kept:
                     by_claim[claim.key][name] = claim
-        self._give_back(found.node, found.claims_by_type.keys() - kept - {""})
+        self._give_back(allocation.node, allocation.claims_by_type.keys() - kept - {""})
         for key, by_type in by_claim.items():
             counted = _most(by_type.values())
             self._placed[key] = _Placed(
-                node=found.node, requirements=found.requirements, by_type=by_type, counted=counted
+                node=allocation.node, requirements=allocation.requirements, by_type=by_type, counted=counted
             )
             self._change(None, counted)
 
@@ -550,16 +550,16 @@ class _Search(AllocationSearch):
         finally:
             self._wants_all = False
 
-    def matches_all(self, whose: str, selectors: Sequence[DeviceSelector], one: PooledDevice) -> bool:
+    def matches_all(self, whose: str, selectors: Sequence[DeviceSelector], device: PooledDevice) -> bool:
         for each in selectors:
             expression = each.cel.expression if each.cel is not None else ""
-            known = self._allocator.solutions.matches(expression, one)
+            known = self._allocator.solutions.matches(expression, device)
             if known is not None:
                 if not known:
                     return False
                 continue
             try:
-                if not language().compiled(expression, FEATURES.cel).matches(one.device, one.id[0]):
+                if not language().compiled(expression, FEATURES.cel).matches(device.device, device.id[0]):
                     return False
             except EvaluationError as error:
                 if not self._wants_all:
@@ -568,8 +568,8 @@ class _Search(AllocationSearch):
                 raise FailureError(phrase) from None
         return True
 
-    def has_capacity(self, wanted: DeviceWish, one: PooledDevice) -> bool:
-        return not one.device.allow_multiple_allocations or super().has_capacity(wanted, one)
+    def has_capacity(self, wanted: DeviceWish, device: PooledDevice) -> bool:
+        return not device.device.allow_multiple_allocations or super().has_capacity(wanted, device)
 
     def _pick(self, at: tuple[int, int, int], checked: Checked, device: PooledDevice, *, must: bool) -> bool:
         """A device that does not fit changes neither counters nor the node's requirements."""

@@ -138,7 +138,7 @@ def disruptions(
     if not snapshot.of(NodeClaim):
         return []
     pools = _Pools(snapshot, prices, asked_at(snapshot) if now is None else now)
-    return [one for name in names if (one := pools.disruption(name)).pool]
+    return [disruption for name in names if (disruption := pools.disruption(name)).pool]
 
 
 def asked_at(snapshot: Snapshot) -> int:

@@ -189,18 +189,18 @@ class ProvisioningDocument(Document, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 def provisioning_document(
-    karpenter: Karpenter, found: PodProvisioning, remedies: Iterable[NodeRemedy]
+    karpenter: Karpenter, provisioning: PodProvisioning, remedies: Iterable[NodeRemedy]
 ) -> ProvisioningDocument:
     return part_of(
         ProvisioningDocument,
-        found,
+        provisioning,
         follows=karpenter.settings.followed,
-        outcome=found.looked.outcome,
-        pools={pool.name: _pool(pool) for pool in found.pools},
+        outcome=provisioning.looked.outcome,
+        pools={pool.name: _pool(pool) for pool in provisioning.pools},
         skipped_pools={pool.pool.name: pool.why for pool in karpenter.skipped},
         types_are_known=karpenter.types_are_known,
-        adds=LaunchDocument(found.pool, tuple(instance_type.name for instance_type in found.types))
-        if found.pool
+        adds=LaunchDocument(provisioning.pool, tuple(instance_type.name for instance_type in provisioning.types))
+        if provisioning.pool
         else None,
         fixes=tuple(PoolRemedyDocument(remedy.step.title, remedy.place, remedy.types) for remedy in remedies),
     )

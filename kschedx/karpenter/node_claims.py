@@ -157,7 +157,7 @@ class NewNodeClaim:
         if not self.template.behaviour.daemons_depend_on_type and ports_of(pod):
             taken = self._ports[0].conflict(pod)
             if taken is not None:
-                return PortTaken(asked=taken[0], taken=taken[1], by=taken[2])
+                return PortTaken(port=taken[0], taken=taken[1], by=taken[2])
         conflicts = self.requirements.conflicts(data.requirements, allowed)
         if conflicts:
             return Incompatible(conflicts=conflicts)

@@ -28,14 +28,14 @@ class NotTolerated(Struct, frozen=True, kw_only=True):
 
 
 class PortTaken(Struct, frozen=True, kw_only=True):
-    asked: UsedPort
+    port: UsedPort
     taken: UsedPort
     by: str
     """`namespace/name` of the pod that uses it."""
 
     @property
     def text(self) -> str:
-        phrase = ", ".join((*self.taken.facts("existing"), *self.asked.facts("pod")))
+        phrase = ", ".join((*self.taken.facts("existing"), *self.port.facts("pod")))
         return f"checking host port usage, pod hostport conflicts with existing hostport configuration ({phrase})"
 
 

@@ -343,8 +343,8 @@ class Requirements(Mapping[str, LabelRequirement]):
     def _like(self, key: str, allowed: frozenset[str]) -> str:
         suffix = key.partition("/")[2] if "/" in key else key
         known = (*sorted(allowed), *sorted(self._by_key))
-        like = [known_key for known_key in known if key in known_key or known_key.endswith(suffix)]
-        return min(like, key=lambda key: not key.endswith(f"/{suffix}"), default="")
+        similar = [known_key for known_key in known if key in known_key or known_key.endswith(suffix)]
+        return min(similar, key=lambda key: not key.endswith(f"/{suffix}"), default="")
 
     def __str__(self) -> str:
         return ", ".join(sorted(str(requirement) for key, requirement in self._by_key.items() if key not in RESTRICTED))

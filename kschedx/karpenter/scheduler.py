@@ -298,14 +298,14 @@ class Round:
 def _in_order(pods: Sequence[Pod], data: Mapping[str, PodData]) -> list[Pod]:
     """Sort by cpu requests, largest first, then by memory, then oldest first."""
 
-    def asked(pod: Pod, resource: str) -> int:
+    def requested(pod: Pod, resource: str) -> int:
         return data[pod.key].requests.get(resource, ZERO).nano
 
     return sorted(
         pods,
         key=lambda pod: (
-            -asked(pod, "cpu"),
-            -asked(pod, "memory"),
+            -requested(pod, "cpu"),
+            -requested(pod, "memory"),
             pod.metadata.creation_timestamp or "",
             pod.metadata.uid or pod.key,
         ),

@@ -17,20 +17,10 @@ from msgspec import Struct
 from kschedx.errors import InputError
 from kschedx.karpenter.nodes import tolerates_all
 from kschedx.karpenter.requirements import LabelRequirement, Requirements
+from kschedx.kube import types
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import EVERYTHING, LabelSelector, LabelSelectorRequirement, Selector, compile_selector
 from kschedx.kube.selectors import NOTHING as NO_SELECTOR
-from kschedx.kube.types import (
-    Labels,
-    Node,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    PodSpec,
-    Taint,
-    Toleration,
-    TopologySpreadConstraint,
-)
 from kschedx.snapshot.snapshot import Snapshot
 
 MAX_SKEW = 2**31 - 1
@@ -50,9 +40,9 @@ class TopologyDomains:
     """The values of a key on new nodes, with the taints of their pools."""
 
     def __init__(self) -> None:
-        self._taints: dict[str, list[tuple[Taint, ...]]] = {}
+        self._taints: dict[str, list[tuple[types.Taint, ...]]] = {}
 
-    def add(self, domain: str, taints: tuple[Taint, ...]) -> None:
+    def add(self, domain: str, taints: tuple[types.Taint, ...]) -> None:
         """Add a domain. A pool without taints covers all others."""
         known = self._taints.get(domain)
         if known is None or not taints:
@@ -60,7 +50,7 @@ class TopologyDomains:
         elif known[0]:
             known.append(taints)
 
-    def tolerated(self, tolerations: Sequence[Toleration], *, honors_taints: bool) -> Iterable[str]:
+    def tolerated(self, tolerations: Sequence[types.Toleration], *, honors_taints: bool) -> Iterable[str]:
         for domain in sorted(self._taints):
             if not honors_taints or any(tolerates_all(tolerations, taints) for taints in self._taints[domain]):
                 yield domain
@@ -72,9 +62,9 @@ class NodeFilter(Struct, frozen=True, kw_only=True):
     terms: tuple[Requirements, ...] = ()
     honors_taints: bool = False
     honors_affinity: bool = False
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: tuple[types.Toleration, ...] = ()
 
-    def matches(self, taints: Sequence[Taint], requirements: Requirements) -> bool:
+    def matches(self, taints: Sequence[types.Taint], requirements: Requirements) -> bool:
         if self.honors_affinity and self.terms and not any(map(requirements.is_compatible, self.terms)):
             return False
         return not self.honors_taints or tolerates_all(self.tolerations, taints)
@@ -133,14 +123,14 @@ class TopologyGroup:
             self.counts[domain] = self.counts.get(domain, 0) + 1
             self.empty.discard(domain)
 
-    def selects(self, namespace: str, labels: Labels) -> bool:
+    def selects(self, namespace: str, labels: types.Labels) -> bool:
         return namespace in self.namespaces and self._selector.matches(labels)
 
-    def counts_pod(self, pod: Pod, taints: Sequence[Taint], requirements: Requirements) -> bool:
+    def counts_pod(self, pod: types.Pod, taints: Sequence[types.Taint], requirements: Requirements) -> bool:
         selects = self.selects(pod.metadata.namespace, pod.metadata.labels)
         return selects and self.node_filter.matches(taints, requirements)
 
-    def next_domains(self, pod: Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> LabelRequirement:
+    def next_domains(self, pod: types.Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> LabelRequirement:
         """Return the domains that the pod may use; `DoesNotExist` if there are none."""
         match self.kind:
             case TopologyType.SPREAD:
@@ -157,7 +147,7 @@ class TopologyGroup:
         """Return the node's only host name, which is not yet a domain for a new node."""
         return next(iter(of_node.values)) if self.key == HOSTNAME and len(of_node.values) == 1 else None
 
-    def _spread(self, pod: Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> str | None:
+    def _spread(self, pod: types.Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> str | None:
         counts_itself = self.selects(pod.metadata.namespace, pod.metadata.labels)
         host = self._only_host(of_node)
         if host is not None:
@@ -184,7 +174,7 @@ class TopologyGroup:
             return 0
         return min(counts, default=MAX_SKEW)
 
-    def _affinity(self, pod: Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> frozenset[str]:
+    def _affinity(self, pod: types.Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> frozenset[str]:
         may_be_first = self.selects(pod.metadata.namespace, pod.metadata.labels) and (
             len(self.counts) == len(self.empty)
             or not any(count > 0 and of_pod.has(domain) for domain, count in self.counts.items())
@@ -244,7 +234,7 @@ class Counted(Struct, frozen=True, kw_only=True):
     snapshot: Snapshot
     excluded: frozenset[int]
     """Rows of pods."""
-    nodes: Sequence[tuple[Node, Labels]]
+    nodes: Sequence[tuple[types.Node, types.Labels]]
     """The nodes that stay, with their relevant labels."""
     domains: Mapping[str, TopologyDomains]
     """Key to the values on new nodes."""
@@ -271,7 +261,7 @@ class Topologies:
                 labels = self._counted.snapshot.cluster.nodes[int(pods.node[row])].metadata.labels
                 self._track_inverse(pods[row], labels)
 
-    def update(self, pod: Pod, owner: str) -> None:
+    def update(self, pod: types.Pod, owner: str) -> None:
         """Set the rules of a pod in its current form, and remove its earlier ones."""
         for group in self._groups.values():
             group.owners.discard(owner)
@@ -285,7 +275,7 @@ class Topologies:
                 self._groups[fork] = known = group
             known.owners.add(owner)
 
-    def _track_inverse(self, pod: Pod, labels: Labels, owner: str = "") -> None:
+    def _track_inverse(self, pod: types.Pod, labels: types.Labels, owner: str = "") -> None:
         for term in _required(_anti_affinity(pod.spec)):
             fork, topology_group = self._of_term(TopologyType.ANTI_AFFINITY, pod, term)
             group = self._inverse.setdefault(fork, topology_group)
@@ -293,7 +283,7 @@ class Topologies:
                 group.record((labels[group.key],))
             group.owners.add(owner or pod.key)
 
-    def record(self, pod: Pod, owner: str, taints: Sequence[Taint], requirements: Requirements) -> None:
+    def record(self, pod: types.Pod, owner: str, taints: Sequence[types.Taint], requirements: Requirements) -> None:
         """Count the pod on a node with these requirements."""
         for group in self._groups.values():
             if group.counts_pod(pod, taints, requirements):
@@ -311,7 +301,7 @@ class Topologies:
                 group.register(domain)
 
     def narrowed(
-        self, pod: Pod, owner: str, taints: Sequence[Taint], of_pod: Requirements, of_node: Requirements
+        self, pod: types.Pod, owner: str, taints: Sequence[types.Taint], of_pod: Requirements, of_node: Requirements
     ) -> Requirements | Unsatisfiable:
         """Return the node's requirements with the domains that the rules allow."""
         requirements = of_node
@@ -330,14 +320,14 @@ class Topologies:
         return requirements
 
     def _matching(
-        self, pod: Pod, owner: str, taints: Sequence[Taint], of_node: Requirements
+        self, pod: types.Pod, owner: str, taints: Sequence[types.Taint], of_node: Requirements
     ) -> Iterator[TopologyGroup]:
         yield from (group for group in self._groups.values() if owner in group.owners)
         yield from (group for group in self._inverse.values() if group.counts_pod(pod, taints, of_node))
 
     # --- groups
 
-    def _spreads(self, pod: Pod) -> Iterator[tuple[Fork, TopologyGroup]]:
+    def _spreads(self, pod: types.Pod) -> Iterator[tuple[Fork, TopologyGroup]]:
         for constraint in pod.spec.topology_spread_constraints:
             if self._prefers or constraint.when_unsatisfiable == "DoNotSchedule":
                 selector = _with_match_labels(constraint, pod.metadata.labels)
@@ -347,7 +337,7 @@ class Topologies:
                     node_filter=node_filter, max_skew=constraint.max_skew, min_domains=constraint.min_domains,
                 )  # fmt: skip
 
-    def _affinities(self, pod: Pod) -> Iterator[tuple[Fork, TopologyGroup]]:
+    def _affinities(self, pod: types.Pod) -> Iterator[tuple[Fork, TopologyGroup]]:
         affinity = pod.spec.affinity
         if affinity is None:
             return
@@ -362,14 +352,14 @@ class Topologies:
                 for weighted in rules.preferred_during_scheduling_ignored_during_execution:
                     yield self._of_term(kind, pod, weighted.pod_affinity_term)
 
-    def _of_term(self, kind: TopologyType, pod: Pod, term: PodAffinityTerm) -> tuple[Fork, TopologyGroup]:
+    def _of_term(self, kind: TopologyType, pod: types.Pod, term: types.PodAffinityTerm) -> tuple[Fork, TopologyGroup]:
         namespaces = self._namespaces(pod.metadata.namespace, term)
         return self._group(kind, pod, term.topology_key, namespaces, term.label_selector)
 
     def _group(
         self,
         kind: TopologyType,
-        pod: Pod,
+        pod: types.Pod,
         key: str,
         namespaces: frozenset[str],
         raw: LabelSelector | None,
@@ -396,7 +386,7 @@ class Topologies:
         )
         return (kind, key, namespaces, max_skew, _filter_key(node_filter), _selector_key(raw)), topology_group
 
-    def _namespaces(self, own: str, term: PodAffinityTerm) -> frozenset[str]:
+    def _namespaces(self, own: str, term: types.PodAffinityTerm) -> frozenset[str]:
         if term.namespace_selector is None:
             return frozenset(term.namespaces or (own,))
         selector = _compiled(term.namespace_selector)
@@ -421,7 +411,7 @@ class Topologies:
                 group.counts[domain] = group.counts.get(domain, 0) + count
                 group.empty.discard(domain)
 
-    def _is_counted(self, group: TopologyGroup, node: Node) -> bool:
+    def _is_counted(self, group: TopologyGroup, node: types.Node) -> bool:
         requirements = self._labels.get(node.name)
         if requirements is None:
             requirements = self._labels[node.name] = Requirements.of_labels(node.metadata.labels)
@@ -436,11 +426,11 @@ class Topologies:
         )
 
 
-def _anti_affinity(spec: PodSpec) -> PodAffinity | None:
+def _anti_affinity(spec: types.PodSpec) -> types.PodAffinity | None:
     return spec.affinity.pod_anti_affinity if spec.affinity is not None else None
 
 
-def _required(rules: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
+def _required(rules: types.PodAffinity | None) -> tuple[types.PodAffinityTerm, ...]:
     return rules.required_during_scheduling_ignored_during_execution if rules is not None else ()
 
 
@@ -452,7 +442,7 @@ def _compiled(raw: LabelSelector | None) -> Selector:
         return NO_SELECTOR
 
 
-def _with_match_labels(constraint: TopologySpreadConstraint, labels: Labels) -> LabelSelector | None:
+def _with_match_labels(constraint: types.TopologySpreadConstraint, labels: types.Labels) -> LabelSelector | None:
     more = tuple(
         LabelSelectorRequirement(key=key, operator="In", values=(labels[key],))
         for key in constraint.match_label_keys
@@ -465,7 +455,7 @@ def _with_match_labels(constraint: TopologySpreadConstraint, labels: Labels) -> 
     return LabelSelector(match_labels=known.match_labels, match_expressions=(*known.match_expressions, *more))
 
 
-def _filter_of(pod: Pod, constraint: TopologySpreadConstraint) -> NodeFilter:
+def _filter_of(pod: types.Pod, constraint: types.TopologySpreadConstraint) -> NodeFilter:
     selected = Requirements.of_labels(pod.spec.node_selector)
     required = pod.spec.required_node_affinity
     terms: tuple[Requirements, ...] = (selected,)

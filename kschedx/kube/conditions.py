@@ -20,7 +20,14 @@ _C = TypeVar("_C", bound=Condition)
 
 def condition_of(conditions: Iterable[_C], kind: str, *statuses: str) -> _C | None:
     """Return the first condition of the type; with statuses, the first that has one of them."""
-    return next((one for one in conditions if one.type == kind and (not statuses or one.status in statuses)), None)
+    return next(
+        (
+            condition
+            for condition in conditions
+            if condition.type == kind and (not statuses or condition.status in statuses)
+        ),
+        None,
+    )
 
 
 def reports_ready(conditions: Iterable[Condition]) -> bool:

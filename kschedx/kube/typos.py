@@ -40,9 +40,9 @@ def meant_by(written: str, known: Iterable[str]) -> str:
     same_but_prefix = [name for name in names if _has_its_prefix(folded, name)]
     near = difflib.get_close_matches(folded, names, n=_NEAR, cutoff=_CLOSE)
     slips = {
-        folded_name: found
+        folded_name: count
         for folded_name in dict.fromkeys((*near, *same_but_prefix))
-        if (found := _slips(folded, folded_name)) is not None
+        if (count := _slips(folded, folded_name)) is not None
     }
     fewest = [slip for slip in slips if slips[slip] == min(slips.values())]
     candidates = [name for folded_name in fewest for name in names[folded_name] if name != written]
@@ -72,8 +72,8 @@ def _slips(written: str, known: str) -> int | None:
     if len(here) != len(there):
         return None
     total = 0
-    for one, other in zip(here, there, strict=True):
-        slips = _slips_of_word(one, other)
+    for letter, other in zip(here, there, strict=True):
+        slips = _slips_of_word(letter, other)
         if slips is None:
             return None
         total += slips

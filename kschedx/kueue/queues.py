@@ -89,13 +89,13 @@ class _Heap:
         if not self._down(index):
             self._up(index)
 
-    def _less(self, one: int, other: int) -> bool:
-        return self._order(self._jobs[one]) < self._order(self._jobs[other])
+    def _less(self, first: int, other: int) -> bool:
+        return self._order(self._jobs[first]) < self._order(self._jobs[other])
 
-    def _swap(self, one: int, other: int) -> None:
+    def _swap(self, first: int, other: int) -> None:
         jobs = self._jobs
-        jobs[one], jobs[other] = jobs[other], jobs[one]
-        self._places[jobs[one].key], self._places[jobs[other].key] = one, other
+        jobs[first], jobs[other] = jobs[other], jobs[first]
+        self._places[jobs[first].key], self._places[jobs[other].key] = first, other
 
     def _up(self, index: int) -> None:
         while index > 0 and self._less(index, above := (index - 1) // 2):

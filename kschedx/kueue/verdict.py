@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 from itertools import islice
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import nearest
+from kschedx.kube import kueue
 from kschedx.kube.documents import Json, Target
-from kschedx.kube.kueue import (
-    KUEUE_API,
-    ClusterQueue,
-    Condition,
-    FlavorQuotas,
-    LocalQueue,
-    PodSet,
-    QueuePreemption,
-    ResourceFlavor,
-    Workload,
-)
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Container, ObjectMeta, Toleration
 from kschedx.kueue.amounts import FlavorResource, divided, exact, plus, quota_amount
@@ -34,6 +24,7 @@ from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import Settings, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
+from kschedx.render.wording import listed
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_CYCLES = 2_000
@@ -136,11 +127,39 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     remedies: tuple[Remedy, ...] = ()
 
     @property
-    def queue_state(self) -> str:
-        """The state of a queue that evaluates nothing."""
-        if self.lacking:
-            return f", whose ClusterQueue {self.lacking} is not in this snapshot"
-        return " because its LocalQueue is stopped or missing"
+    def state_text(self) -> str:
+        """The state of the Workload, as a predicate."""
+        match self.wait:
+            case Wait.FLAVOR:
+                return "matches no flavor in Kueue"
+            case Wait.TOPOLOGY:
+                return "waits for room in a topology in Kueue"
+            case Wait.HEAD:
+                return f"waits behind {self.behind} in Kueue"
+            case Wait.NAMESPACE:
+                return f"waits in Kueue because ClusterQueue {self.cluster_queue} does not select its namespace"
+            case Wait.REQUESTS:
+                return "waits in Kueue because its requests are refused"
+            case Wait.QUEUE if self.cluster_queue:
+                return f"waits in Kueue because ClusterQueue {self.cluster_queue} is inactive"
+            case Wait.QUEUE if self.lacking:
+                return f"waits in Kueue, whose ClusterQueue {self.lacking} is not in this snapshot"
+            case Wait.QUEUE:
+                return "waits in Kueue because its LocalQueue is stopped or missing"
+            case Wait.PODS_READY:
+                others = listed(self.not_ready, 2, conjunction="and")
+                return f"waits in Kueue until the pods of {others} are ready"
+            case Wait.CHECKS:
+                noun = "admission check" if len(self.checks) == 1 else "admission checks"
+                return f"has quota in Kueue and waits for the {noun} {listed(self.checks, 3, conjunction='and')}"
+            case Wait.BACKOFF:
+                return f"waits in Kueue for its backoff, until {self.requeue_at}"
+            case Wait.TURN:
+                return "waits for Kueue's next cycle"
+            case Wait.QUOTA | None:
+                return "waits for quota in Kueue"
+            case _:
+                assert_never(self.wait)
 
     @property
     def is_held(self) -> bool:
@@ -160,11 +179,11 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
         return self.head.shortages if self.head is not None else ()
 
 
-def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> Workload | None:
+def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> kueue.Workload | None:
     """Return the Workload of a Job, a pod, or another owner."""
     workloads = [
         workload
-        for workload in snapshot.of(Workload)
+        for workload in snapshot.of(kueue.Workload)
         if workload.metadata.namespace == namespace
         and any((owner.kind, owner.name) == (kind, name) for owner in workload.metadata.owner_references)
     ]
@@ -284,7 +303,7 @@ class _Trials:
         self._memory = memory
         self._verdict = verdict
         self._job = run.jobs[verdict.workload]
-        self._workload = next(workload for workload in snapshot.of(Workload) if workload.key == verdict.workload)
+        self._workload = next(workload for workload in snapshot.of(kueue.Workload) if workload.key == verdict.workload)
 
     def remedies(self) -> Iterator[Remedy]:
         match self._verdict.wait:
@@ -359,7 +378,7 @@ class _Trials:
                 yield from remedies
                 return
 
-    def _fewer_pods(self, index: int, pod_set: PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
+    def _fewer_pods(self, index: int, pod_set: kueue.PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
         count = min(
             divided(min(shortage.available, shortage.maximum), max(1, divided(shortage.requested, pod_set.count)))
             for shortage in shortages
@@ -369,7 +388,7 @@ class _Trials:
         title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
         yield from self._tried(RemedyKind.LESS, title, self._with_pod_set(index, replace(pod_set, count=count)))
 
-    def _smaller_pods(self, index: int, pod_set: PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
+    def _smaller_pods(self, index: int, pod_set: kueue.PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
         spec = pod_set.template.spec
         if len(spec.containers) != 1 or spec.init_containers:
             return
@@ -395,7 +414,7 @@ class _Trials:
         title = f"lower {' and '.join(phrases)} per pod"
         yield from self._tried(RemedyKind.LESS, title, self._with_pod_set(index, changed))
 
-    def _with_pod_set(self, index: int, pod_set: PodSet) -> Snapshot:
+    def _with_pod_set(self, index: int, pod_set: kueue.PodSet) -> Snapshot:
         sets = list(self._workload.spec.pod_sets)
         sets[index] = pod_set
         spec = replace(self._workload.spec, pod_sets=tuple(sets))
@@ -407,7 +426,7 @@ class _Trials:
         namespace, own = self._workload.metadata.namespace, self._verdict.cluster_queue
         others = {
             local_queue.spec.cluster_queue: local_queue
-            for local_queue in self._snapshot.of(LocalQueue)
+            for local_queue in self._snapshot.of(kueue.LocalQueue)
             if local_queue.metadata.namespace == namespace and local_queue.spec.cluster_queue != own
         }
         fewest = sorted(others.items(), key=lambda item: len(self._pending_in(item[0])))
@@ -422,7 +441,7 @@ class _Trials:
 
     def _other_flavors(self) -> Iterator[Remedy]:
         queue = self._run.queues[self._verdict.cluster_queue].queue
-        known = {flavor.metadata.name: flavor for flavor in self._snapshot.of(ResourceFlavor)}
+        known = {flavor.metadata.name: flavor for flavor in self._snapshot.of(kueue.ResourceFlavor)}
         for flavor in _flavors(queue):
             known_flavor = known.get(flavor.name)
             if known_flavor is None:
@@ -485,7 +504,7 @@ class _Trials:
     def _reclaimed(self) -> Iterator[Remedy]:
         """Let the queue take back the quota that others of its cohort have borrowed."""
         queue = self._run.queues[self._verdict.cluster_queue].queue
-        preemption = queue.spec.preemption or QueuePreemption()
+        preemption = queue.spec.preemption or kueue.QueuePreemption()
         if not queue.cohort or preemption.reclaim_within_cohort not in ("", "Never"):
             return
         changed = replace(queue.spec, preemption=replace(preemption, reclaim_within_cohort="Any"))
@@ -578,14 +597,14 @@ class _Trials:
 
     def _with_condition(self, keys: Collection[str], kind: str) -> Snapshot:
         """Return the cluster with a condition set on Workloads."""
-        added = Condition(type=kind, status="True", reason="Succeeded")
+        added = kueue.Condition(type=kind, status="True", reason="Succeeded")
         return self._snapshot.with_records(
-            Workload,
+            kueue.Workload,
             [
                 replace(workload, status=replace(workload.status, conditions=(*workload.status.conditions, added)))
                 if workload.key in keys
                 else workload
-                for workload in self._snapshot.of(Workload)
+                for workload in self._snapshot.of(kueue.Workload)
             ],
         )
 
@@ -601,7 +620,7 @@ class _Trials:
         queue = next(
             (
                 cluster_queue
-                for cluster_queue in self._snapshot.of(ClusterQueue)
+                for cluster_queue in self._snapshot.of(kueue.ClusterQueue)
                 if cluster_queue.metadata.name == named
             ),
             None,
@@ -613,24 +632,24 @@ class _Trials:
             title = f"set stopPolicy of ClusterQueue {named} to None"
             changed = self._with(queue, started_queue)
             yield from self._tried(RemedyKind.RESUME, title, changed, _target(queue), resumed)
-        known = {resource_flavor.metadata.name for resource_flavor in self._snapshot.of(ResourceFlavor)}
+        known = {resource_flavor.metadata.name for resource_flavor in self._snapshot.of(kueue.ResourceFlavor)}
         missing = [flavor.name for flavor in _flavors(queue) if flavor.name not in known]
         if missing:
-            missing_flavors = [ResourceFlavor(metadata=ObjectMeta(name=name)) for name in missing]
-            flavors = [*self._snapshot.of(ResourceFlavor), *missing_flavors]
+            missing_flavors = [kueue.ResourceFlavor(metadata=ObjectMeta(name=name)) for name in missing]
+            flavors = [*self._snapshot.of(kueue.ResourceFlavor), *missing_flavors]
             near = [hint for name in missing if (hint := nearest(name, known))]
             title = f"create ResourceFlavor {', '.join(missing)}{f' ({near[0]})' if near else ''}"
-            yield from self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(ResourceFlavor, flavors))
+            yield from self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(kueue.ResourceFlavor, flavors))
 
 
-def _flavors(queue: ClusterQueue) -> Iterator[FlavorQuotas]:
+def _flavors(queue: kueue.ClusterQueue) -> Iterator[kueue.FlavorQuotas]:
     for group in queue.spec.resource_groups:
         yield from group.flavors
 
 
 def _with_quota(
-    queue: ClusterQueue, flavor: str, field: str, amounts: Mapping[str, str]
-) -> tuple[ClusterQueue, list[Json]]:
+    queue: kueue.ClusterQueue, flavor: str, field: str, amounts: Mapping[str, str]
+) -> tuple[kueue.ClusterQueue, list[Json]]:
     """Return the queue with `nominalQuota` or `borrowingLimit` of a flavor's resources, and the JSON patch."""
     patch: list[Json] = []
     groups = []
@@ -660,8 +679,8 @@ def _add(path: str, value: object) -> Json:
     return {"op": "add", "path": path, "value": value}
 
 
-def _target(queue: ClusterQueue | LocalQueue) -> Target:
-    return Target(KUEUE_API, type(queue).__name__, queue.metadata.name, queue.metadata.namespace)
+def _target(queue: kueue.ClusterQueue | kueue.LocalQueue) -> Target:
+    return Target(kueue.KUEUE_API, type(queue).__name__, queue.metadata.name, queue.metadata.namespace)
 
 
 def _shown(resource: str, amount: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.kube import types
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.kube.quantity import ResourceList, milli_value, value
 from kschedx.kube.resources import DEFAULT_MEMORY, DEFAULT_MILLI_CPU
@@ -18,20 +19,6 @@ from kschedx.kube.selectors import (
     PreferredSchedulingTerm,
 )
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim
-from kschedx.kube.types import (
-    Affinity,
-    Container,
-    ContainerPort,
-    NodeAffinity,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    PodSpec,
-    PodStatus,
-    ResourceRequirements,
-    Volume,
-    WeightedPodAffinityTerm,
-)
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
@@ -44,7 +31,7 @@ def _whole_units(resources: ResourceList) -> dict[str, int]:
     return {name: milli_value(amount) if name == CPU else value(amount) for name, amount in resources.items()}
 
 
-def incoming_request(spec: PodSpec) -> dict[str, int]:
+def incoming_request(spec: types.PodSpec) -> dict[str, int]:
     """Return for each resource the sum over the containers, or the request of an init container if that is larger."""
     return _at_most_one_starting(
         [_whole_units(container.resources.requests) for container in spec.containers],
@@ -52,7 +39,7 @@ def incoming_request(spec: PodSpec) -> dict[str, int]:
     )
 
 
-def incoming_limits(spec: PodSpec) -> dict[str, int]:
+def incoming_limits(spec: types.PodSpec) -> dict[str, int]:
     """Return the limits, computed like `incoming_request`."""
     return _at_most_one_starting(
         [_whole_units(container.resources.limits) for container in spec.containers],
@@ -72,7 +59,7 @@ def _at_most_one_starting(running: list[dict[str, int]], starting: list[dict[str
     return total
 
 
-def scored_request(spec: PodSpec) -> Mapping[str, int]:
+def scored_request(spec: types.PodSpec) -> Mapping[str, int]:
     """Return the containers' CPU and memory requests for scores, with defaults for containers without requests."""
     return {
         CPU: sum(_scored(container, CPU, DEFAULT_MILLI_CPU) for container in spec.containers),
@@ -80,11 +67,11 @@ def scored_request(spec: PodSpec) -> Mapping[str, int]:
     }
 
 
-def _scored(container: Container, resource: str, default: int) -> int:
+def _scored(container: types.Container, resource: str, default: int) -> int:
     return _whole_units(container.resources.requests).get(resource, default)
 
 
-def is_best_effort(spec: PodSpec) -> bool:
+def is_best_effort(spec: types.PodSpec) -> bool:
     """Return whether no container has a request or limit of CPU or memory above zero."""
     named = (
         amounts.get(resource, 0)
@@ -125,13 +112,13 @@ def stored_snapshot(snapshot: Snapshot, schema: Schema) -> Snapshot:
     return replace(snapshot, pods=pods, storage=_storage(snapshot.storage), _tables={})
 
 
-def stored_pod(pod: Pod, schema: Schema) -> Pod:
-    status = PodStatus(phase=pod.status.phase, nominated_node_name=pod.status.nominated_node_name)
+def stored_pod(pod: types.Pod, schema: Schema) -> types.Pod:
+    status = types.PodStatus(phase=pod.status.phase, nominated_node_name=pod.status.nominated_node_name)
     return replace(pod, spec=stored_spec(pod.spec, schema), status=status)
 
 
-def stored_spec(spec: PodSpec, schema: Schema) -> PodSpec:
-    return PodSpec(
+def stored_spec(spec: types.PodSpec, schema: Schema) -> types.PodSpec:
+    return types.PodSpec(
         node_name=spec.node_name,
         scheduler_name=spec.scheduler_name,
         priority=spec.priority,
@@ -149,11 +136,11 @@ def stored_spec(spec: PodSpec, schema: Schema) -> PodSpec:
     )
 
 
-def _container(container: Container, schema: Schema) -> Container:
-    return Container(
+def _container(container: types.Container, schema: Schema) -> types.Container:
+    return types.Container(
         name=container.name,
         image=container.image,
-        resources=ResourceRequirements(
+        resources=types.ResourceRequirements(
             requests=_resources(container.resources.requests, schema),
             limits=_resources(container.resources.limits, schema),
         ),
@@ -170,11 +157,11 @@ def _resources(resources: ResourceList, schema: Schema) -> ResourceList:
     }
 
 
-def _number_only(port: ContainerPort) -> ContainerPort:
+def _number_only(port: types.ContainerPort) -> types.ContainerPort:
     return replace(port, host_ip="", protocol="TCP")
 
 
-def _volume(volume: Volume, schema: Schema) -> Volume:
+def _volume(volume: types.Volume, schema: Schema) -> types.Volume:
     return replace(
         volume, ephemeral=None, csi=None, image=None, iscsi=volume.iscsi if schema.knows_shared_iscsi else None
     )
@@ -183,20 +170,20 @@ def _volume(volume: Volume, schema: Schema) -> Volume:
 # --- affinity
 
 
-def _affinity(affinity: Affinity, schema: Schema) -> Affinity:
-    return Affinity(
+def _affinity(affinity: types.Affinity, schema: Schema) -> types.Affinity:
+    return types.Affinity(
         node_affinity=None if affinity.node_affinity is None else _node_affinity(affinity.node_affinity, schema),
         pod_affinity=None if affinity.pod_affinity is None else _pod_affinity(affinity.pod_affinity),
         pod_anti_affinity=None if affinity.pod_anti_affinity is None else _pod_affinity(affinity.pod_anti_affinity),
     )
 
 
-def _node_affinity(affinity: NodeAffinity, schema: Schema) -> NodeAffinity:
+def _node_affinity(affinity: types.NodeAffinity, schema: Schema) -> types.NodeAffinity:
     """Return the stored node affinity; preferred terms never used fields."""
     required = affinity.required_during_scheduling_ignored_during_execution
     if required is not None and not schema.reads_node_fields:
         required = NodeSelector(node_selector_terms=tuple(map(_without_fields, required.node_selector_terms)))
-    return NodeAffinity(
+    return types.NodeAffinity(
         required_during_scheduling_ignored_during_execution=required,
         preferred_during_scheduling_ignored_during_execution=tuple(
             PreferredSchedulingTerm(weight=term.weight, preference=_without_fields(term.preference))
@@ -209,29 +196,29 @@ def _without_fields(term: NodeSelectorTerm) -> NodeSelectorTerm:
     return NodeSelectorTerm(match_expressions=term.match_expressions)
 
 
-def _pod_affinity(affinity: PodAffinity) -> PodAffinity:
-    return PodAffinity(
+def _pod_affinity(affinity: types.PodAffinity) -> types.PodAffinity:
+    return types.PodAffinity(
         required_during_scheduling_ignored_during_execution=tuple(
             map(_term, affinity.required_during_scheduling_ignored_during_execution)
         ),
         preferred_during_scheduling_ignored_during_execution=tuple(
-            WeightedPodAffinityTerm(weight=term.weight, pod_affinity_term=_term(term.pod_affinity_term))
+            types.WeightedPodAffinityTerm(weight=term.weight, pod_affinity_term=_term(term.pod_affinity_term))
             for term in affinity.preferred_during_scheduling_ignored_during_execution
         ),
     )
 
 
-def _term(term: PodAffinityTerm) -> PodAffinityTerm:
+def _term(term: types.PodAffinityTerm) -> types.PodAffinityTerm:
     """Return the term without its namespaceSelector, and without the expressions that matchLabelKeys adds to the
     selector of pods."""
     selector = term.label_selector
     if selector is not None and (term.match_label_keys or term.mismatch_label_keys):
         kept = tuple(expression for expression in selector.match_expressions if not _is_merged(expression, term))
         selector = LabelSelector(match_labels=selector.match_labels, match_expressions=kept)
-    return PodAffinityTerm(label_selector=selector, namespaces=term.namespaces, topology_key=term.topology_key)
+    return types.PodAffinityTerm(label_selector=selector, namespaces=term.namespaces, topology_key=term.topology_key)
 
 
-def _is_merged(expression: LabelSelectorRequirement, term: PodAffinityTerm) -> bool:
+def _is_merged(expression: LabelSelectorRequirement, term: types.PodAffinityTerm) -> bool:
     keys = {"In": term.match_label_keys, "NotIn": term.mismatch_label_keys}.get(expression.operator, ())
     return expression.key in keys and len(expression.values) == 1
 

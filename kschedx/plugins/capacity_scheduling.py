@@ -169,19 +169,19 @@ def may_go(other: Pod, pod: Pod, quotas: Quotas, *, is_beyond: bool) -> bool:
     return not is_beyond and theirs.is_over_minimum
 
 
-def is_beyond(pod: Pod, quotas: Quotas, asked: PreemptionRequest) -> bool:
+def is_beyond(pod: Pod, quotas: Quotas, request: PreemptionRequest) -> bool:
     """Return whether the namespace would exceed its `min` with the pod."""
     own = quotas.get(pod.metadata.namespace)
-    return own is not None and own.exceeds_minimum(asked.with_nominated) is not None
+    return own is not None and own.exceeds_minimum(request.with_nominated) is not None
 
 
 class _Account:
     """The quotas during a dry run, separately for each node, while victims are removed and reprieved."""
 
     def __init__(
-        self, pods: PodTable, pod: Pod, names: Sequence[str], quotas: Quotas, asked: PreemptionRequest
+        self, pods: PodTable, pod: Pod, names: Sequence[str], quotas: Quotas, request: PreemptionRequest
     ) -> None:
-        self._pods, self._pod, self._names, self._asked = pods, pod, names, asked
+        self._pods, self._pod, self._names, self._asked = pods, pod, names, request
         self._whole = dict(quotas)
         self._on: dict[ClusterRow, dict[str, QuotaUsage]] = {}
 
@@ -218,11 +218,11 @@ class _Account:
 
 
 def preempt(
-    handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, quotas: Quotas, asked: PreemptionRequest
+    handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, quotas: Quotas, request: PreemptionRequest
 ) -> DryRun:
     """Find the smallest sets of victims on `nodes` that the quotas allow."""
-    account = _Account(nodes.pods, pod, nodes.cluster.names, quotas, asked)
-    beyond = is_beyond(pod, quotas, asked)
+    account = _Account(nodes.pods, pod, nodes.cluster.names, quotas, request)
+    beyond = is_beyond(pod, quotas, request)
     victims: list[tuple[int, int]] = []
     for row, node in enumerate(each_cluster_row(nodes.rows)):
         for running in _least_important_first(nodes, TableRow(row)):

@@ -139,19 +139,19 @@ Chosen = tuple[int, ...]
 """Positions in the list of NUMA nodes."""
 
 
-def least_numa(asked: Sequence[Amounts], numas: Sequence[Numa], max_numa_nodes: int) -> int:
+def least_numa(requests: Sequence[Amounts], numas: Sequence[Numa], max_numa_nodes: int) -> int:
     """Score the requests one after the other. The one that needs the most NUMA nodes counts."""
     if len(numas) > LARGEST:
         raise UndecidableError(f"a node has {len(numas)} NUMA nodes: LeastNUMANodes tries each set of them")
     most, are_close = 0, True
-    for request in asked:
+    for request in requests:
         if not any(name in numa.available for name in request for numa in numas):
             continue
         chosen, is_close = _required(numas, request)
         if chosen is None:
             return MIN_NODE_SCORE
         most, are_close = max(most, len({numas[place].id for place in chosen})), are_close and is_close
-        if len(asked) > 1:
+        if len(requests) > 1:
             _take_numa(numas, chosen, request)
     if not most:
         return MAX_NODE_SCORE
@@ -217,14 +217,14 @@ Weights = Mapping[str, int]
 """Weight by resource; 1 if it is not named."""
 
 
-def _over_zones(strategy: str, asked: Amounts, numas: Sequence[Numa], weights: Weights, node: str) -> int:
+def _over_zones(strategy: str, requests: Amounts, numas: Sequence[Numa], weights: Weights, node: str) -> int:
     """Return the lowest score of the NUMA nodes that score more than 0."""
-    if not asked and numas:
+    if not requests and numas:
         raise _panics(node, "divides by the number of resources that a container requests, which is 0")
     wrong = next((numa.id for numa in numas if numa.id >= len(numas)), None)
     if wrong is not None:
         raise _panics(node, f"keeps {len(numas)} scores and looks for the one of NUMA node {wrong}")
-    scores = [STRATEGIES[strategy](asked, numa.available, weights) for numa in numas]
+    scores = [STRATEGIES[strategy](requests, numa.available, weights) for numa in numas]
     return min((score for score in scores if score), default=0)
 
 

@@ -12,7 +12,7 @@ from kschedx.autoscaler.cluster import GroupVerdict
 from kschedx.autoscaler.growth import AutoscalerGrowth
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.sizes import is_same_autoscaler_event, not_triggered
-from kschedx.findings import InsufficientResource, TooManyPods
+from kschedx.findings import InsufficientResource, NodeUnschedulable, TooManyPods
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.group_scaling import GroupScaling
 from kschedx.render.terminal import BLANK, DIM, fact_lines, labelled, paragraph, text
@@ -45,8 +45,10 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
         from kschedx.render.karpenter import pool_decider, seen
 
         decider = pool_decider(scaling, explanation)
-    told = tuple(fix.title for fix in explanation.fixes)
-    remedies = (remedy for remedy in scaling.remedies if not any(one.startswith(remedy.step.title) for one in told))
+    titles = tuple(fix.title for fix in explanation.fixes)
+    remedies = (
+        remedy for remedy in scaling.remedies if not any(title.startswith(remedy.step.title) for title in titles)
+    )
     sentence = decider.sentence
     if (down := explanation.autoscaler_down) is not None:
         pod = " ".join(filter(None, (down.pods[0], down.state or "is not ready")))
@@ -129,7 +131,7 @@ def _facts(group: GroupVerdict) -> Iterator[Fact]:
         yield from describe(finding).facts[:2]
     if any(isinstance(finding, InsufficientResource | TooManyPods) for finding in findings):
         yield Fact(label="new node", items=tuple(on_a_new_node(group.template)))
-    if group.rejections[0].plugin == "NodeUnschedulable" and group.template.source != "template":
+    if any(isinstance(finding, NodeUnschedulable) for finding in findings) and group.template.source != "template":
         model = group.template.source.removeprefix("node/")
         text = f"{model} is cordoned, so cluster-autoscaler treats a new node as cordoned"
         yield Fact(label="model", items=(text,))

@@ -510,7 +510,7 @@ def usage_section(before: Shares, after: Shares) -> Usage:
             for node in ordered
         )
 
-    def told(node: str, name: str) -> str:
+    def shares_text(node: str, name: str) -> str:
         if name not in before[node]:
             return ""
         sides = (f"{rounded(item[node][name])}%" for item in (before, after))
@@ -521,5 +521,5 @@ def usage_section(before: Shares, after: Shares) -> Usage:
         nodes=tuple(ordered),
         before=side(before),
         after=side(after),
-        told=tuple(tuple(told(node, name) for name in resources) for node in ordered),
+        told=tuple(tuple(shares_text(node, name) for name in resources) for node in ordered),
     )

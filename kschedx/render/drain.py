@@ -8,7 +8,9 @@ from typing import assert_never
 from rich.text import Text
 
 from kschedx.controllers.disruption_budgets import ALWAYS
-from kschedx.fixes.stalled_drain import (
+from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.stalled_drain import (
     BudgetStep,
     DrainFix,
     EvictUnhealthy,
@@ -17,7 +19,6 @@ from kschedx.fixes.stalled_drain import (
     SmallerBudget,
     WithoutBudget,
 )
-from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.kube.documents import Document
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
@@ -26,7 +27,6 @@ from kschedx.render.terminal import BLANK, DIM, SEPARATOR, line, more, paragraph
 from kschedx.render.view import Fix, Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.drain import LEAVES, REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
-from kschedx.simulate.simulation import Simulation
 
 
 def drain_remedy_title(fix: DrainFix) -> str:

@@ -24,7 +24,7 @@ from kschedx.render.words.causes import because
 if TYPE_CHECKING:
     from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.pending_pods import PendingStory, SharedFix, SharedFixes
-    from kschedx.simulate.simulation import WorkloadResult
+    from kschedx.inquiry.simulation import WorkloadResult
 
 _INDENT = LABEL + 2
 SHOWN_NODES = 2

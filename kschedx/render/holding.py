@@ -6,24 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from kschedx.framework.cycle import Cycle
-from kschedx.holding.model import (
-    DevicePool,
-    FlavorFit,
-    FlavorQuota,
-    GangMember,
-    GangStatus,
-    Gate,
-    Holding,
-    Kueue,
-    OtherScheduler,
-    QueueShare,
-    Said,
-    WorkloadState,
-)
+from kschedx.holding import model
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kueue.amounts import displayed
 from kschedx.render.wording import Fact, count, listed
-from kschedx.render.words.pod import kueue_wait
 
 if TYPE_CHECKING:
     from kschedx.kueue.verdict import Verdict
@@ -33,14 +19,14 @@ MOST_QUOTAS = 4
 MOST_MEMBERS = 4
 
 
-def holder_text(holding: Holding, key: str) -> str:
+def holder_text(holding: model.Holding, key: str) -> str:
     """Return the outcome of a pod that another controller holds or schedules; empty if only gates hold it."""
     if holding.scheduler is not None:
         return _of_another(holding.scheduler, key)
     return "" if holding.kueue is None or not holding.kueue.is_gated else _by_kueue(holding.kueue, holding.gates, key)
 
 
-def gang_text(group: GangStatus) -> str:
+def gang_text(group: model.GangStatus) -> str:
     """Return the outcome of a pod that fits alone, in a group that lacks room."""
     if group.preempted:
         victims = count(len(group.preempted), "pod")
@@ -52,11 +38,11 @@ def gang_text(group: GangStatus) -> str:
     return f"is unschedulable: it fits alone, but its group {group.name} has {room}"
 
 
-def _are(group: GangStatus) -> str:
+def _are(group: model.GangStatus) -> str:
     return "is" if len(group.preempted) == 1 else "are"
 
 
-def holding_facts(holding: Holding, cycle: Cycle, *, wide: bool = False) -> Iterator[Fact]:
+def holding_facts(holding: model.Holding, cycle: Cycle, *, wide: bool = False) -> Iterator[Fact]:
     """Yield the facts below the sentence. Only quotas that are short are included, unless `wide`."""
     if holding.kueue is not None:
         yield from _kueue(holding.kueue, wide=wide)
@@ -73,46 +59,46 @@ def holding_facts(holding: Holding, cycle: Cycle, *, wide: bool = False) -> Iter
 # --- Kueue
 
 
-def _by_kueue(kueue: Kueue, gates: Sequence[Gate], key: str) -> str:
+def _by_kueue(kueue: model.Kueue, gates: Sequence[model.Gate], key: str) -> str:
     others = [gate.name for gate in gates]
     besides = f", and has the gate{'s' if len(others) > 1 else ''} {listed(others, SHOWN)}" if others else ""
     return f"{key} {held_by_kueue(kueue, _place(kueue))}{besides}{_even_then(kueue)}"
 
 
-def held_by_kueue(kueue: Kueue, place: str = "") -> str:
+def held_by_kueue(kueue: model.Kueue, place: str = "") -> str:
     """Return the state of a gated pod in Kueue, as a predicate."""
     where = f"queue {kueue.queue}" if kueue.queue else "no queue"
     match kueue.state:
-        case WorkloadState.NO_WORKLOAD if kueue.group:
+        case model.WorkloadState.NO_WORKLOAD if kueue.group:
             exist = f"{kueue.group_pods:,} of {count(kueue.group_total, 'pod')} exist"
             return f"is gated by Kueue ({where}), which waits for all pods of group {kueue.group}: {exist}"
-        case WorkloadState.NO_WORKLOAD:
+        case model.WorkloadState.NO_WORKLOAD:
             return f"is gated by Kueue ({where}; its Workload is not in this snapshot)"
-        case WorkloadState.NO_QUEUE:
+        case model.WorkloadState.NO_QUEUE:
             lacking = f"ClusterQueue {kueue.cluster_queue}" if kueue.cluster_queue else f"LocalQueue {kueue.queue}"
             return f"is gated by Kueue: {lacking} is not in this snapshot"
-        case WorkloadState.STOPPED:
+        case model.WorkloadState.STOPPED:
             return f"is gated by Kueue: {where} is stopped, or the Workload is not active"
-        case WorkloadState.WAITING:
-            waits = "waits for quota in Kueue" if kueue.decision is None else kueue_wait(kueue.decision)
+        case model.WorkloadState.WAITING:
+            waits = "waits for quota in Kueue" if kueue.decision is None else kueue.decision.state_text
             return f"{waits} ({where}{place})"
-        case WorkloadState.CHECKING:
+        case model.WorkloadState.CHECKING:
             return f"has quota reserved in Kueue ({where}) and waits for {_checks(kueue)}"
-        case WorkloadState.ADMITTED:
+        case model.WorkloadState.ADMITTED:
             return "is admitted by Kueue, but Kueue has not removed its gate"
-        case WorkloadState.FINISHED:
+        case model.WorkloadState.FINISHED:
             return "stays gated by Kueue: its Workload has finished"
         case _:
             assert_never(kueue.state)
 
 
-def _place(kueue: Kueue) -> str:
+def _place(kueue: model.Kueue) -> str:
     if kueue.position is None:
         return ""
     return f", number {kueue.position:,} of {kueue.waiting:,} by priority and age"
 
 
-def _checks(kueue: Kueue) -> str:
+def _checks(kueue: model.Kueue) -> str:
     names = [check.type for check in kueue.checks]
     return (
         f"{'the admission check' if len(names) == 1 else 'admission checks'} {listed(names, SHOWN)}"
@@ -121,7 +107,7 @@ def _checks(kueue: Kueue) -> str:
     )
 
 
-def _even_then(kueue: Kueue) -> str:
+def _even_then(kueue: model.Kueue) -> str:
     if kueue.fits_nowhere:
         return "; once admitted it fits no node"
     if not kueue.fits:
@@ -130,7 +116,7 @@ def _even_then(kueue: Kueue) -> str:
     return f"; once admitted it fits {count(len(nodes), 'node')}"
 
 
-def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
+def _kueue(kueue: model.Kueue, *, wide: bool) -> Iterator[Fact]:
     parts = [f"Workload {kueue.workload} {_STANDS[kueue.state]}"] if kueue.workload else []
     parts += [f"ClusterQueue {kueue.cluster_queue}"] if kueue.cluster_queue else []
     parts += [f"cohort {' below '.join(kueue.cohorts)}"] if kueue.cohorts else []
@@ -164,7 +150,7 @@ def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
             f"share {kueue.weighted_share:,} with weight {kueue.fair_weight}; the lowest share in the cohort is first"
         )
         yield Fact(label="fair", items=(share,))
-    if kueue.state is WorkloadState.WAITING and (taking := _taking(kueue)):
+    if kueue.state is model.WorkloadState.WAITING and (taking := _taking(kueue)):
         yield Fact(label="preempts", items=taking)
     if kueue.requeue_at:
         yield Fact(label="requeued", items=(f"at {kueue.requeue_at}",))
@@ -178,7 +164,7 @@ def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
 _NO_FLAVOR = "couldn't assign flavors to pod set"
 
 
-def _decision(kueue: Kueue) -> Iterator[Fact]:
+def _decision(kueue: model.Kueue) -> Iterator[Fact]:
     """Yield the decision by Kueue's own rules, and what would change it."""
     verdict = kueue.verdict
     if verdict is None:
@@ -207,7 +193,7 @@ def _decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[F
         yield Fact(label="victims", items=tuple(names[:SHOWN]), rest=rest)
 
 
-def _taking(kueue: Kueue) -> tuple[str, ...]:
+def _taking(kueue: model.Kueue) -> tuple[str, ...]:
     """Return from which Workloads Kueue may take quota for it by evicting them."""
     whose = {
         "LowerPriority": "lower priority",
@@ -223,23 +209,23 @@ def _taking(kueue: Kueue) -> tuple[str, ...]:
 
 
 _STANDS = {
-    WorkloadState.NO_WORKLOAD: "",
-    WorkloadState.NO_QUEUE: "has no queue here",
-    WorkloadState.STOPPED: "is stopped",
-    WorkloadState.WAITING: "is pending",
-    WorkloadState.CHECKING: "has quota reserved",
-    WorkloadState.ADMITTED: "is admitted",
-    WorkloadState.FINISHED: "has finished",
+    model.WorkloadState.NO_WORKLOAD: "",
+    model.WorkloadState.NO_QUEUE: "has no queue here",
+    model.WorkloadState.STOPPED: "is stopped",
+    model.WorkloadState.WAITING: "is pending",
+    model.WorkloadState.CHECKING: "has quota reserved",
+    model.WorkloadState.ADMITTED: "is admitted",
+    model.WorkloadState.FINISHED: "has finished",
 }
 
 
-def _said(said: Said) -> str:
+def _said(said: model.Said) -> str:
     state = said.type if said.status in ("False", "True", "") else f"{said.type} is {said.status}"
     reason = f" ({said.reason})" if said.reason and said.reason != said.type else ""
     return f"{state}{reason}: {said.message}" if said.message else f"{state}{reason}"
 
 
-def _quota(quota: FlavorQuota) -> str:
+def _quota(quota: model.FlavorQuota) -> str:
     unit = Unit.of(quota.resource)
 
     def shown(amount: int) -> str:
@@ -260,7 +246,7 @@ def _quota(quota: FlavorQuota) -> str:
     return f"{text}; short by {shown(quota.short)}" if quota.short else text
 
 
-def _fit(fit: FlavorFit) -> str:
+def _fit(fit: model.FlavorFit) -> str:
     if not fit.exists:
         return f"with flavor {fit.flavor}, which does not exist"
     by = f", selected by topology {fit.topology}" if fit.topology else ""
@@ -275,7 +261,7 @@ def _fit(fit: FlavorFit) -> str:
 # --- others
 
 
-def _pool(pool: DevicePool) -> str:
+def _pool(pool: model.DevicePool) -> str:
     name = f"{pool.driver}/{pool.pool}{f' on {pool.node}' if pool.node else ''}"
     by = f"ResourcePoolStatusRequest {pool.request}"
     if pool.error or pool.total is None:
@@ -285,20 +271,20 @@ def _pool(pool: DevicePool) -> str:
     return f"{name}: {free}, {pool.allocated or 0:,} allocated{sick} ({by})"
 
 
-def _gate(gate: Gate) -> Fact:
+def _gate(gate: model.Gate) -> Fact:
     return Fact(label="gate", items=(f"{gate.name} belongs to {gate.owner}: {gate.look_at}",))
 
 
-def _of_another(scheduler: OtherScheduler, key: str) -> str:
+def _of_another(scheduler: model.OtherScheduler, key: str) -> str:
     stands = _phase(scheduler)
     return f"{key} is scheduled by {scheduler.title} (schedulerName {scheduler.name}), not by kube-scheduler{stands}"
 
 
-def _phase(scheduler: OtherScheduler) -> str:
+def _phase(scheduler: model.OtherScheduler) -> str:
     return f"; its group {scheduler.group} is {scheduler.phase}" if scheduler.phase else ""
 
 
-def _group_standing(holding: Holding) -> str:
+def _group_standing(holding: model.Holding) -> str:
     """Return `; its group default/train is Pending: queue resource quota insufficient`; empty if no group is known."""
     scheduler = holding.scheduler
     if scheduler is None or not scheduler.phase:
@@ -307,15 +293,15 @@ def _group_standing(holding: Holding) -> str:
     return f"{_phase(scheduler)}: {phrases[-1]}" if phrases else _phase(scheduler)
 
 
-def scheduler_report(holding: Holding) -> str:
+def scheduler_report(holding: model.Holding) -> str:
     """Return `; its group default/train is Pending: ...` or `: Insufficient quotas ...`, as another scheduler reports
     it; empty if it reports nothing."""
     said = () if holding.scheduler is None else holding.scheduler.said
-    last = next((one.message for one in reversed(said) if one.message), "")
+    last = next((text.message for text in reversed(said) if text.message), "")
     return _group_standing(holding) or (f": {last}" if last else "")
 
 
-def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
+def _scheduler(scheduler: model.OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
     if scheduler.group or scheduler.task_group:
         parts = [f"{scheduler.group} {scheduler.phase}".rstrip() or f"task group {scheduler.task_group}"]
         least = f", needs {scheduler.min_member:,}" if scheduler.min_member is not None else ""
@@ -353,7 +339,7 @@ def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         yield Fact(label="note", items=("this is kube-scheduler's answer; it does not schedule this pod",))
 
 
-def _queue(label: str, name: str, state: str, shares: Sequence[QueueShare], title: str) -> Fact:
+def _queue(label: str, name: str, state: str, shares: Sequence[model.QueueShare], title: str) -> Fact:
     return Fact(label=label, items=(f"{name} {state}".rstrip(), *(_share(share, title) for share in shares)))
 
 
@@ -361,7 +347,7 @@ _SURE = {"Volcano": "deserved", "KAI": "quota", "Run:ai": "quota", "Koordinator"
 """Schedulers to their word for a queue's guaranteed share."""
 
 
-def _share(share: QueueShare, title: str) -> str:
+def _share(share: model.QueueShare, title: str) -> str:
     unit = Unit.of(share.resource)
 
     def shown(amount: int) -> str:
@@ -380,7 +366,7 @@ def _few(names: Sequence[str]) -> tuple[str, ...]:
     return (*names[:MOST_MEMBERS], *((f"{len(names) - MOST_MEMBERS:,} more",) if len(names) > MOST_MEMBERS else ()))
 
 
-def _placement(group: GangStatus) -> Iterator[Fact]:
+def _placement(group: model.GangStatus) -> Iterator[Fact]:
     """Yield the placement of a group whose pods must share a topology domain."""
     if not group.topology_key:
         return
@@ -396,7 +382,7 @@ def _placement(group: GangStatus) -> Iterator[Fact]:
         yield Fact(label="topology", items=(text, f"most pods fit {group.topology_key}={group.domain}"))
 
 
-def _group(group: GangStatus) -> Iterator[Fact]:
+def _group(group: model.GangStatus) -> Iterator[Fact]:
     needs = f", needs {group.min_count:,} at once" if group.min_count else ""
     text = f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} assigned{needs}"
     where = f" in {group.topology_key}={group.domain}" if group.domain else ""
@@ -429,7 +415,7 @@ def _group(group: GangStatus) -> Iterator[Fact]:
         yield Fact(label="", items=("nodes tied; with another random choice the gang does not fit",))
 
 
-def _member(member: GangMember, *, is_tried: bool) -> str:
+def _member(member: model.GangMember, *, is_tried: bool) -> str:
     if member.gates:
         return f"is gated by {listed(list(member.gates), SHOWN)}"
     if member.node:

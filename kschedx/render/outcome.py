@@ -63,7 +63,7 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     them; replicas that the API server refuses are counted separately."""
     if replicas.kubelet:
         return f"{replicas.workload}: {_of_kubelet(replicas)}"
-    wanted, placed = replicas.asked, len(replicas.placed)
+    wanted, placed = replicas.total, len(replicas.placed)
     if not wanted:
         return f"{replicas.workload}: it needs no more pods, {replicas.running:,} of {replicas.wanted:,} exist"
     noun = "replicas" if replicas.workload.split("/")[1] in _REPLICATED else "pods"
@@ -96,7 +96,7 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
 def _of_kubelet(replicas: Replicas) -> str:
     """Return `the kubelet of n1 runs 3 of 5 replicas and rejects 2`, as far as requests, ports, and affinity show
     it."""
-    taken, wanted = len(replicas.placed), replicas.asked
+    taken, wanted = len(replicas.placed), replicas.total
     kubelet = f"the kubelet of {replicas.kubelet}"
     if replicas.fits:
         return f"{kubelet} can run all {wanted:,} replicas, as far as requests, ports, and affinity tell"
@@ -145,19 +145,19 @@ def outcome_details(cycle: Cycle, ranking: Ranking | None, holding: Holding | No
     """Return sentences below the headline: the node's margin, and what is missing to decide."""
     is_chosen = cycle.nominated is None and not _lacks_room(cycle, holding)
     details = [_margin(ranking)] if ranking and ranking.margin is not None and is_chosen else []
-    if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE and not cycle.has_no_choice:
-        details.append(could_prefer(cycle.unheard))
-    if cycle.outcome is Outcome.UNDECIDED and (commands := how_to_complete(cycle.unheard)):
+    if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unevaluated) is Stake.NODE and not cycle.has_no_choice:
+        details.append(could_prefer(cycle.unevaluated))
+    if cycle.outcome is Outcome.UNDECIDED and (commands := how_to_complete(cycle.unevaluated)):
         details += ["to decide, add to the dump:", *(f"{COMMAND}{command}" for command in commands)]
     return tuple(details)
 
 
 def lacking_notes(cycle: Cycle) -> Iterator[str]:
     """Yield what the dump lacks, if it would only add reasons."""
-    lacking = [unevaluated for unevaluated in cycle.unheard if unevaluated.kind is UnevaluatedKind.OBJECTS]
+    lacking = [unevaluated for unevaluated in cycle.unevaluated if unevaluated.kind is UnevaluatedKind.OBJECTS]
     if lacking and cycle.outcome is not Outcome.UNDECIDED:
         yield f"{'; '.join(map(not_in_the_dump, lacking))}; no node fits either way"
-        yield from (f"to see all reasons: {command}" for command in how_to_complete(cycle.unheard)[:1])
+        yield from (f"to see all reasons: {command}" for command in how_to_complete(cycle.unevaluated)[:1])
 
 
 COMMAND = "$ "
@@ -214,7 +214,7 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
     cycle = diagnosis.cycle
     key = cycle.pod.key
     taken = cycle.outcome is Outcome.GATED or any(
-        unevaluated.kind is UnevaluatedKind.SCHEDULER for unevaluated in cycle.unheard
+        unevaluated.kind is UnevaluatedKind.SCHEDULER for unevaluated in cycle.unevaluated
     )
     if holding is not None and taken and (phrase := holder_text(holding, key)):
         is_open = cycle.outcome is Outcome.GATED and holding.kueue is not None and not holding.kueue.fits
@@ -238,7 +238,7 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
             held = f"scheduling {noun} {listed(gates, SHOWN_NODES)}"
             return f"{key} is gated by {held}; without the {noun} {then_text(diagnosis, ranking)}"
         case Outcome.UNDECIDED:
-            phrase = f"{key} is undecided: {could_reject(cycle.unheard)}"
+            phrase = f"{key} is undecided: {could_reject(cycle.unevaluated)}"
             return f"{phrase}; otherwise it {_goes(cycle, ranking)}" if cycle.choice else phrase
         case Outcome.ERROR:
             return f"{key}: kube-scheduler fails with an internal error and makes no decision"

@@ -55,9 +55,9 @@ def _removal_text(removal: Removal) -> str:
     return f"cluster-autoscaler removes it{pods}"
 
 
-def _unremovable_text(found: Removal, reason: Unremovable) -> str:
+def _unremovable_text(removal: Removal, reason: Unremovable) -> str:
     """Return the text after `cluster-autoscaler keeps it,`."""
-    group = found.group
+    group = removal.group
     match reason:
         case Unremovable.SCALE_DOWN_DISABLED:
             return "it removes no nodes (--scale-down-enabled=false)"
@@ -79,29 +79,29 @@ def _unremovable_text(found: Removal, reason: Unremovable) -> str:
         case Unremovable.UNEXPECTED_ERROR:
             return "its utilization is unknown: no allocatable CPU or memory, or an incomplete pool of devices"
         case Unremovable.NOT_UNDERUTILIZED:
-            assert found.utilization is not None
-            flag = "gpu-utilization" if found.utilization.is_gpu else "utilization"
-            most = round(100 * found.utilization.threshold)
-            resource = found.utilization.resource
+            assert removal.utilization is not None
+            flag = "gpu-utilization" if removal.utilization.is_gpu else "utilization"
+            most = round(100 * removal.utilization.threshold)
+            resource = removal.utilization.resource
             return f"more than {most}% of its {resource} is requested (--scale-down-{flag}-threshold)"
         case Unremovable.BLOCKED_BY_POD:
-            blocking = found.of(RemovalFate.BLOCKS)
+            blocking = removal.of(RemovalFate.BLOCKS)
             if len(blocking) > 1:
                 return f"{count(len(blocking), 'pod')} cannot be evicted"
             return f"{blocking[0].pod} cannot be evicted: {_blocker_text(blocking[0])}"
         case Unremovable.NO_PLACE_TO_MOVE_PODS:
-            assert found.stranded is not None
-            phrase = ", ".join(f"{number} {why}" for why, number in sorted(found.stranded.refusals.items()))
-            return f"{found.stranded.pod} fits no other node: {phrase or 'there is none'}"
+            assert removal.stranded is not None
+            phrase = ", ".join(f"{number} {why}" for why, number in sorted(removal.stranded.refusals.items()))
+            return f"{removal.stranded.pod} fits no other node: {phrase or 'there is none'}"
         case Unremovable.NOT_UNNEEDED_LONG_ENOUGH | Unremovable.NOT_UNREADY_LONG_ENOUGH:
             state = "not needed" if reason is Unremovable.NOT_UNNEEDED_LONG_ENOUGH else "not ready"
-            return f"it has been {state} for {found.unneeded_for} of {found.needed}"
+            return f"it has been {state} for {removal.unneeded_for} of {removal.needed}"
         case Unremovable.MINIMAL_RESOURCE_LIMIT_EXCEEDED:
-            assert found.minimum is not None
-            resource, left, least = found.minimum
+            assert removal.minimum is not None
+            resource, left, least = removal.minimum
             return f"the cluster keeps at least {least:,} {resource}; {left:,} would be left"
         case Unremovable.BLOCKED_BY_ON_COMPLETION_POD:
-            return f"it waits for {listed([fate.pod for fate in found.of(RemovalFate.COMPLETES)], NAMES)} to complete"
+            return f"it waits for {listed([fate.pod for fate in removal.of(RemovalFate.COMPLETES)], NAMES)} to complete"
         case _:
             assert_never(reason)
 
@@ -247,20 +247,20 @@ def _table(items: Sequence[Item], width: int, *, wide: bool) -> list[Text]:
     return lines
 
 
-def _together_facts(found: EmptiedTogether, most: int) -> Iterator[Fact]:
+def _together_facts(together: EmptiedTogether, most: int) -> Iterator[Fact]:
     """Yield which nodes can be removed together, what they cost, and what blocks the others; of many nodes, the first
     `most`."""
-    price = f", {found.price:.2f} an hour" if found.price is not None else ""
-    names = listed(found.nodes, most)
-    phrase = f"{count(len(found.nodes), 'node')}{price}: {names}, {count(len(found.moves), 'pod')} moved"
+    price = f", {together.price:.2f} an hour" if together.price is not None else ""
+    names = listed(together.nodes, most)
+    phrase = f"{count(len(together.nodes), 'node')}{price}: {names}, {count(len(together.moves), 'pod')} moved"
     yield Fact(label="together", items=(phrase,))
-    blocked = list(found.blocked.items())
+    blocked = list(together.blocked.items())
     for number, (name, why) in enumerate(blocked[:most]):
         yield Fact(label="" if number else "blocked", items=(f"{name}: {why}",))
     if len(blocked) > most:
         yield Fact(label="", items=(f"{count(len(blocked) - most, 'more node')}: -o wide",))
-    if found.not_tried:
-        yield Fact(label="", items=(f"{count(found.not_tried, 'node')} not tried",))
+    if together.not_tried:
+        yield Fact(label="", items=(f"{count(together.not_tried, 'node')} not tried",))
 
 
 def _consolidation_texts(consolidation: Consolidation, names: Collection[str]) -> list[str]:
@@ -274,19 +274,21 @@ def _consolidation_texts(consolidation: Consolidation, names: Collection[str]) -
     return texts
 
 
-def _command_text(one: Command) -> str:
-    nodes = listed(one.nodes, NAMES)
-    if one.method is Method.DRIFT:
-        does = "replaces" if one.replacements else "removes"
-        with_what = f" with {count(one.replacements, 'new node')}" if one.replacements else ""
+def _command_text(command: Command) -> str:
+    nodes = listed(command.nodes, NAMES)
+    if command.method is Method.DRIFT:
+        does = "replaces" if command.replacements else "removes"
+        with_what = f" with {count(command.replacements, 'new node')}" if command.replacements else ""
         return f"drift: {does} {nodes}{with_what}"
-    if not one.replacements:
-        saved = f", saves {one.price:.4f} an hour" if one.price is not None else ""
-        return f"{one.method.value}: removes {nodes}{saved}{_scores(one)}"
+    if not command.replacements:
+        saved = f", saves {command.price:.4f} an hour" if command.price is not None else ""
+        return f"{command.method.value}: removes {nodes}{saved}{_scores(command)}"
     saved = ""
-    if one.savings is not None and one.price is not None:
-        saved = f", saves {one.savings:.4f} of {one.price:.4f} an hour"
-    return f"{one.method.value}: replaces {nodes} with a node of {listed(one.types, 2)}{saved}{_scores(one)}"
+    if command.savings is not None and command.price is not None:
+        saved = f", saves {command.savings:.4f} of {command.price:.4f} an hour"
+    return (
+        f"{command.method.value}: replaces {nodes} with a node of {listed(command.types, 2)}{saved}{_scores(command)}"
+    )
 
 
 def _scores(command: Command) -> str:

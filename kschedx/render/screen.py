@@ -437,7 +437,7 @@ def _notes(view: View, width: int, limit: int | None) -> list[Text]:
 
 def _hint(explanation: Explanation, diagnosis: Diagnosis, about: str, width: int) -> tuple[str, ...]:
     cycle = explanation.cycle
-    if any(unevaluated.kind is UnevaluatedKind.SCHEDULER for unevaluated in cycle.unheard):
+    if any(unevaluated.kind is UnevaluatedKind.SCHEDULER for unevaluated in cycle.unevaluated):
         return (count(diagnosis.total, "node"),)
     seen = f"kube-scheduler {cycle.release.version}, profile {cycle.profile.scheduler_name}"
     more = [*(["more: --node NAME, --nodes all, -o wide"] if diagnosis.total else []), *([about] if about else [])]

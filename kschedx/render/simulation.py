@@ -21,10 +21,13 @@ from kschedx.controllers.update_strategy import (
 from kschedx.controllers.workloads import Workload
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import AFTER_CHANGES
-from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import SharedFixes
+from kschedx.inquiry.simulation import NodeUse, Simulation, WorkloadResult
+from kschedx.inquiry.stalled_drain import DrainFix
+from kschedx.inquiry.ties import OtherOutcomes
+from kschedx.kube.names import PODS
 from kschedx.progress import Phase, counted
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
 from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_fix_lines, story_reason
@@ -57,8 +60,7 @@ from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep
-from kschedx.simulate.simulation import PODS, KueueResult, NodeUse, Simulation, WorkloadResult
-from kschedx.simulate.ties import OtherOutcomes
+from kschedx.simulate.simulator import KueueResult
 
 _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
 """Verbs of changes that themselves show which pods are deleted."""

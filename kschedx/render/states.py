@@ -88,7 +88,7 @@ class Failed(Facts, frozen=True, kw_only=True):
     """The container of a pod that ended with an error."""
 
     @property
-    def told(self) -> str:
+    def detail(self) -> str:
         return (f" on {self.node}" if self.node else "") + (f": {self.reason}" if self.reason else "")
 
 
@@ -141,7 +141,7 @@ class ScaledToZero(Facts, frozen=True, kw_only=True):
     """The autoscaler that is disabled while there are no replicas, such as `HorizontalPodAutoscaler web`."""
 
     @property
-    def told(self) -> str:
+    def detail(self) -> str:
         if self.autoscaler:
             return f" by {self.autoscaler}: {self.why}"
         return f": {self.field} is 0" + (f", which disables {self.disabled}" if self.disabled else "")
@@ -265,7 +265,7 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
     """The StatefulSet with a newer revision, which replaces the pod only once it is ready."""
 
     @property
-    def told(self) -> str:
+    def detail(self) -> str:
         reason = f": {self.reason}" if self.reason else ""
         match self.waits:
             case Waits.KUBELET:
@@ -310,7 +310,7 @@ class RolloutStalled(Facts, frozen=True, kw_only=True):
     """Pods of the DaemonSet."""
 
     @property
-    def told(self) -> str:
+    def detail(self) -> str:
         many = len(self.pods)
         if self.nodes:
             where = listed(self.nodes, 3, conjunction="and")
@@ -332,7 +332,7 @@ class UpdateHeld(Facts, frozen=True, kw_only=True):
     """`updateStrategy is OnDelete`, `partition is 3`."""
 
     @property
-    def told(self) -> str:
+    def detail(self) -> str:
         return f"{len(self.pods)} {'pod' if len(self.pods) == 1 else 'pods'}"
 
 
@@ -350,7 +350,7 @@ class NotScaled(Facts, frozen=True, kw_only=True):
     """Its maxReplicas, if that is reached."""
 
     @property
-    def told(self) -> str:
+    def detail(self) -> str:
         return f"{self.replicas:,} {'replica' if self.replicas == 1 else 'replicas'}"
 
 
@@ -593,7 +593,7 @@ STATES: tuple[StateRow, ...] = (
         BeingDeleted(subject=_POD, since="2026-01-02T00:00:00Z"),
     ),
     _row(_FITS, "finished", "{s.subject} has finished: {s.phase}", Finished(subject=_POD, phase="Succeeded")),
-    _row(_NOT, "failed", "{s.subject} has failed{s.told}", Failed(subject=_POD, reason="OutOfcpu", node="w0")),
+    _row(_NOT, "failed", "{s.subject} has failed{s.detail}", Failed(subject=_POD, reason="OutOfcpu", node="w0")),
     _row(
         _NOT, "rejected by a kubelet", "{s.subject} {s.effect}",
         RejectedByKubelet(subject=_DEPLOYMENT, reason="TopologyAffinityError", message="", nodes=("w0",), pods=5),
@@ -603,7 +603,7 @@ STATES: tuple[StateRow, ...] = (
         OfEndedJob(subject=_POD, job="train", reason="DeadlineExceeded"),
     ),
     _row(
-        _FITS, "scheduled and not running", "{s.subject} is scheduled to {s.node} and {s.told}",
+        _FITS, "scheduled and not running", "{s.subject} is scheduled to {s.node} and {s.detail}",
         WaitingForKubelet(subject=_POD, node="w0", waits=Waits.IMAGE, container="app", reason="ImagePullBackOff"),
     ),
     _row(
@@ -612,7 +612,7 @@ STATES: tuple[StateRow, ...] = (
         KeptBySidecar(subject=_POD, node="w0", running="proxy", ended="app"),
     ),
     _row(
-        _FITS, "scaled to zero", "{s.subject} is scaled to zero{s.told}",
+        _FITS, "scaled to zero", "{s.subject} is scaled to zero{s.detail}",
         ScaledToZero(subject=_DEPLOYMENT, field="spec.replicas"),
     ),
     _row(_NOT, "suspended", "{s.subject} is suspended: {s.by}", Suspended(subject="shop/job/train", kind="Job")),
@@ -652,15 +652,15 @@ STATES: tuple[StateRow, ...] = (
         WaitingForOrdinal(subject="shop/sts/db", pod="db-2", predecessor="db-1", because="is not ready"),
     ),
     _row(
-        _FITS, "stalled in a rollout", "{s.subject} {s.told}",
+        _FITS, "stalled in a rollout", "{s.subject} {s.detail}",
         RolloutStalled(subject=_DEPLOYMENT, message="timed out progressing", pods=("web-1 on w0",)),
     ),
     _row(
-        _FITS, "kept at an earlier template", "{s.subject} keeps {s.told} of an earlier template: {s.why}",
+        _FITS, "kept at an earlier template", "{s.subject} keeps {s.detail} of an earlier template: {s.why}",
         UpdateHeld(subject="shop/sts/db", pods=("shop/db-0", "shop/db-1"), why="updateStrategy is OnDelete"),
     ),
     _row(
-        _FITS, "not scaled", "{s.subject} has its {s.told}: {s.autoscaler} {s.why}",
+        _FITS, "not scaled", "{s.subject} has its {s.detail}: {s.autoscaler} {s.why}",
         NotScaled(subject=_DEPLOYMENT, replicas=4, autoscaler="HorizontalPodAutoscaler web", why="is at maxReplicas 4"),
     ),
     _row(

@@ -9,6 +9,15 @@ from rich.text import Text
 from kschedx.controllers.node_lifecycle import LARGE_ZONE, ZoneEvictions, ZoneState
 from kschedx.errors import UndecidableError
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.inquiry.survive import (
+    FailureResult,
+    LostPod,
+    Mode,
+    PodOutcome,
+    Survival,
+    WorkloadLoss,
+    WorkloadState,
+)
 from kschedx.render.fixes import fix_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, HeatMap, Page, Section, Table, page_of
 from kschedx.render.terminal import (
@@ -25,15 +34,6 @@ from kschedx.render.terminal import (
 from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, count, listed, visible
 from kschedx.render.words.causes import because
-from kschedx.simulate.survive import (
-    FailureResult,
-    LostPod,
-    Mode,
-    PodOutcome,
-    Survival,
-    WorkloadLoss,
-    WorkloadState,
-)
 
 MOST_FAILURES = 12
 """Rows of the table on the first screen."""

@@ -21,15 +21,15 @@ SHOWN = 6
 HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 
 
-def tuning_lines(found: Tuning, width: int, *, wide: bool = False) -> list[Text]:
+def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[Text]:
     """Return the headline, the front, and the best configuration with its difference from today's."""
-    lines = [*head_lines(_tuning_view(found), width), BLANK]
-    others = [trial for trial in found.front if trial is not found.today]
+    lines = [*head_lines(_tuning_view(tuning), width), BLANK]
+    others = [trial for trial in tuning.front if trial is not tuning.today]
     shown = others if wide else others[:SHOWN]
-    heads = (*HEADS, *(("cost",) if found.today.cost is not None else ()))
+    heads = (*HEADS, *(("cost",) if tuning.today.cost is not None else ()))
     named = (
-        ("now", found.now),
-        ("today's profile", found.today),
+        ("now", tuning.now),
+        ("today's profile", tuning.today),
         *((str(at), trial) for at, trial in enumerate(shown, 1)),
     )
     rows = [(name, *_values(trial)[: len(heads)]) for name, trial in named]
@@ -37,13 +37,13 @@ def tuning_lines(found: Tuning, width: int, *, wide: bool = False) -> list[Text]
     for at, trial in enumerate(shown, 1):
         lines += paragraph(trial.candidate.title, width, first=f"  {at}  ", indent=5)
     lines += more(len(others) - len(shown))
-    if not found.is_better:
+    if not tuning.is_better:
         return lines
     lines += [BLANK, text("what the best changes", BOLD)]
-    for place, subject, phrase in _changes(found):
+    for place, subject, phrase in _changes(tuning):
         lines += paragraph(f"{place}  {subject}  {phrase}", width, first="  ", indent=4)
     lines += [BLANK, text("its configuration (-o yaml prints it alone)", BOLD)]
-    return lines + [text(f"  {splitline}") for splitline in to_yaml(found.configuration).splitlines()]
+    return lines + [text(f"  {splitline}") for splitline in to_yaml(tuning.configuration).splitlines()]
 
 
 def _values(trial: Trial) -> tuple[str, ...]:

@@ -23,16 +23,16 @@ def _named(name: str) -> Any:
 def _written(name: str) -> Callable[[str], Json]:
     """Return the schema from a constant or function of this name."""
 
-    def made(_: str) -> Json:
+    def schema(_: str) -> Json:
         named_schema = _named(name)
         plain: Json = named_schema() if callable(named_schema) else named_schema
         return plain
 
-    return made
+    return schema
 
 
 def _of_record(name: str) -> Callable[[str], Json]:
-    def made(kind: str) -> Json:
+    def schema(kind: str) -> Json:
         from kschedx.kube.documents import Document
         from kschedx.schemas.parts import document
 
@@ -49,7 +49,7 @@ def _of_record(name: str) -> Callable[[str], Json]:
         required = [key for key in fields["required"] if key not in head]
         return document(kind, properties, required) | ({"$defs": definitions} if definitions else {})
 
-    return made
+    return schema
 
 
 def _never_null(schema: Json) -> Json:
@@ -77,7 +77,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     "Simulation": ("kschedx simulate -o json", _of_record("schemas.commands.SimulationOutput")),
     "Fit": ("kschedx fit TARGET -o json", _of_record("inquiry.fit.FitDocument")),
     "FitList": ("kschedx fit FILE -o json, with several workloads", _of_record("schemas.commands.FitListDocument")),
-    "Survival": ("kschedx survive -o json", _of_record("simulate.survive.SurvivalDocument")),
+    "Survival": ("kschedx survive -o json", _of_record("inquiry.survive.SurvivalDocument")),
     "ScaleDown": ("kschedx scale-down -o json", _of_record("schemas.commands.ScaleDownOutput")),
     "Descheduling": (
         "kschedx deschedule --policy FILE -o json",

@@ -16,6 +16,7 @@ from kschedx.inquiry.document import ExplanationDocument, FixDocument, KubeletDo
 from kschedx.inquiry.explanation import ReplicasDocument
 from kschedx.inquiry.pending_pods import SharedFixDocument
 from kschedx.inquiry.profile_difference import ProfileDifferenceDocument, Shard
+from kschedx.inquiry.simulation import SimulationDocument
 from kschedx.karpenter.consolidation import ConsolidationDocument
 from kschedx.karpenter.disruption import DisruptionDocument
 from kschedx.karpenter.growth import KarpenterGrowthDocument, ProvisioningDocument
@@ -23,7 +24,6 @@ from kschedx.kube.documents import Document, Json
 from kschedx.render.drain import BudgetFixDocument
 from kschedx.render.states import StateDocument
 from kschedx.simulate.compaction import EmptiedDocument
-from kschedx.simulate.simulation import SimulationDocument
 
 # `kschedx why`.
 

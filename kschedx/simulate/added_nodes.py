@@ -115,7 +115,7 @@ class _Addition:
             left = list(left_over(run, others)) if is_helped else others
         pods, not_helped = self._cluster.pods, [*not_helped, *left]
         return AddedNodes(
-            nodes=tuple(NodesLike(like=like, zone=zone, count=n) for (like, zone), n in self._added.most_common()),
+            nodes=tuple(NodesLike(like=model, zone=zone, count=n) for (model, zone), n in self._added.most_common()),
             pods=len(rows) - len(not_helped),
             not_helped=tuple(map(pods.key, not_helped)),
         )

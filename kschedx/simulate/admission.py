@@ -27,8 +27,7 @@ from kschedx.kueue.document import Eviction
 from kschedx.kueue.run import Run, cycles_of, start_of
 from kschedx.kueue.settings import settings_of
 from kschedx.kueue.workloads import READY, Job, timestamp
-from kschedx.simulate.simulation import KueueResult
-from kschedx.simulate.simulator import Simulator
+from kschedx.simulate.simulator import KueueResult, Simulator
 
 Labels = Mapping[str, str]
 

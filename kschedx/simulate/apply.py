@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from kschedx.apiserver.workload_validation import require_same_workload
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
+from kschedx.controllers.workload_lifecycle import creates_no_pods, replica_sets_of, rescaled
 from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, Place, nearest
 from kschedx.explain.admission import Ledger, counted
 from kschedx.explain.subject import admitted
-from kschedx.inquiry.workload_lifecycle import creates_no_pods, replica_sets_of, rescaled
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
@@ -257,15 +257,15 @@ class ClusterChanges:
         self._recreate([row for row in leaving if is_controlled(owners[row])])
         self._lose([row for row in leaving if not is_controlled(owners[row])])
         reaction = react_to_nodes(self.snapshot, self._setup, changed)
-        self._add_daemons(reaction.snapshot, reaction.made)
+        self._add_daemons(reaction.snapshot, reaction.created)
         self._lose(reaction.gone)
 
     def _add_nodes(self, change: Change) -> None:
-        number, like = divided(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
+        number, model = divided(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
         count = parse_count(number, MOST_NODES)
         if not count:
             raise InputError(f'found "{number}", expected a number from 1 on')
-        template = node_of_file(change.objects, like) if change.objects else self._template(like)
+        template = node_of_file(change.objects, model) if change.objects else self._template(model)
         added = list(nodes_like(self.snapshot, template, count))
         self.snapshot = with_changed_nodes(self.snapshot, added)
         self.added_nodes += [node.name for node in added]

@@ -67,9 +67,9 @@ def parse_change(verb: str, value: object, read: Read) -> Change:
     if known is ChangeVerb.APPLY:
         return Change(verb=known, text=text, objects=tuple(read(text)))
     if known is ChangeVerb.ADD_NODES:
-        like = text.partition("=")[2]
-        from_file = like.endswith((".yaml", ".yml", ".json"))
-        return Change(verb=known, text=text, objects=tuple(read(like)) if from_file else ())
+        model = text.partition("=")[2]
+        from_file = model.endswith((".yaml", ".yml", ".json"))
+        return Change(verb=known, text=text, objects=tuple(read(model)) if from_file else ())
     return Change(verb=known, text=text)
 
 

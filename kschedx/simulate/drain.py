@@ -228,7 +228,7 @@ class Evictor:
         )
 
     def _standing(self, budget: DisruptionBudget) -> BudgetStatus:
-        return budget.standing(self._run.snapshot, self._run.cluster.pods, self._queue.made)
+        return budget.standing(self._run.snapshot, self._run.cluster.pods, self._queue.created)
 
     def _is_selected(self, row: int) -> bool:
         selector = self._options.pod_selector
@@ -289,7 +289,7 @@ class Evictor:
         allowed = {budget: status.allowed for budget, status in standing.items()}
         wave: set[int] = set()
         for row, budgets in left.items():
-            is_made = row in self._queue.made
+            is_made = row in self._queue.created
             if not budgets or pods.deletion_timestamps[row] or (pods.phases[row] == "Pending" and not is_made):
                 wave.add(row)
                 continue

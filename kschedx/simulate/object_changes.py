@@ -293,32 +293,32 @@ def object_reference(target: str, namespace: str) -> ObjectReference | None:
     return ObjectReference(kind=kind, namespace=within if kind.is_namespaced else "", name=parts[1])
 
 
-def delete_object(snapshot: Snapshot, one: ObjectReference) -> Snapshot:
+def delete_object(snapshot: Snapshot, reference: ObjectReference) -> Snapshot:
     """Return the cluster without the object. Raises `InputError` for an object that does not exist, an object that the
     API server keeps while it is used, and a namespace with pods."""
-    record = _found(snapshot, one)
-    if isinstance(record, Namespace) and snapshot.pods.namespaces.where(lambda name: name == one.name).any():
+    record = _found(snapshot, reference)
+    if isinstance(record, Namespace) and snapshot.pods.namespaces.where(lambda name: name == reference.name).any():
         raise InputError(
-            f"the pods of {one} would be deleted with it, which is not simulated", hint="delete their controller"
+            f"the pods of {reference} would be deleted with it, which is not simulated", hint="delete their controller"
         )
     user = _user(snapshot, record)
     if user:
-        raise InputError(f"{one} stays as long as it is used: {user}")
+        raise InputError(f"{reference} stays as long as it is used: {user}")
     return without_object(snapshot, record)
 
 
-def set_object_field(snapshot: Snapshot, one: ObjectReference, path: str, setting: object) -> Snapshot:
+def set_object_field(snapshot: Snapshot, reference: ObjectReference, path: str, setting: object) -> Snapshot:
     """Return the cluster with one field of the object set. Raises `InputError`."""
-    before = _found(snapshot, one)
-    written = manifest(one.kind.api_version, one.kind.name, before)
+    before = _found(snapshot, reference)
+    written = manifest(reference.kind.api_version, reference.kind.name, before)
     _require_object(written, with_value(written, path, setting))
     after = with_field(before, path, setting)
     if name_of(after) != name_of(before):
         raise InputError("metadata.name and metadata.namespace cannot be changed")
-    for field in fixed_fields(before, one.kind):
+    for field in fixed_fields(before, reference.kind):
         if field_at(before, field) != field_at(after, field):
             hint = "delete it, and apply another one with -f"
-            raise InputError(f"{field} of a {one.kind.name} cannot be changed", hint=hint)
+            raise InputError(f"{field} of a {reference.kind.name} cannot be changed", hint=hint)
     if isinstance(before, PersistentVolumeClaim) and isinstance(after, PersistentVolumeClaim):
         _require_expandable(snapshot, before, after)
     if isinstance(before, PodDisruptionBudget) and isinstance(after, PodDisruptionBudget) and after.spec != before.spec:

@@ -15,20 +15,20 @@ from msgspec.structs import replace
 
 from kschedx.controllers.workloads import create, evict, has_ephemeral_claims, is_recreated
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.missing_kinds import may_be_open
+from kschedx.explain.missing_kinds import cycle_of, may_be_open
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run, shares_columns
 from kschedx.framework.moving.pod_groups import Trial, choose_placement, preempt_for_group, shortfall
 from kschedx.framework.replicas import Pick
 from kschedx.framework.scheduler import queue_order
-from kschedx.inquiry.pod import decided
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import Document
 from kschedx.kube.types import Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.progress import Phase, say
+from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, cluster_rows, each_cluster_row
 from kschedx.snapshot.pod_groups import find_group, group_name, group_priority, members_of
 from kschedx.snapshot.pods import PodTable
@@ -163,6 +163,10 @@ class AlikePods(Struct, frozen=True):
     nodes: IntArray
     """`(pod,)`, -1 for pods that stay pending."""
 
+    @classmethod
+    def of(cls, pods: IntArray, nodes: IntArray) -> AlikePods:
+        return cls(pods.astype(np.int32), nodes.astype(np.int32))
+
 
 class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
     """One decision. Nodes and pods are rows of the run."""
@@ -206,9 +210,7 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def more_nodes(self) -> dict[str, int]:
         """Nodes to the number of pods of `more` on each."""
-        if self.more is None:
-            return {}
-        counts = np.bincount(self.more.nodes[self.more.nodes >= 0])
+        counts = np.bincount([] if self.more is None else self.more.nodes[self.more.nodes >= 0])
         rows = np.flatnonzero(counts)
         return dict(zip(self.names(each_cluster_row(ClusterRows(rows))), counts[rows].tolist(), strict=True))
 
@@ -292,9 +294,13 @@ class QueueMark(Struct, frozen=True, kw_only=True):
 class Queue:
     """Decides about pods until nothing changes any more."""
 
-    def __init__(self, run: Run, pick: Pick, *, recreate: bool = True, known: Callable[[str], bool]) -> None:
-        """`recreate`: controllers recreate evicted pods. `known`: whether pods of a schedulerName are scheduled."""
+    def __init__(
+        self, run: Run, pick: Pick, *, recreate: bool = True, joins: bool = False, known: Callable[[str], bool]
+    ) -> None:
+        """`recreate`: controllers recreate evicted pods. `joins`: identical pods that are assigned in a row are one
+        step, however few. `known`: whether pods of a schedulerName are scheduled."""
         self.move_to(run)
+        self._joins = joins
         self._pick = pick
         self._recreate = recreate
         self._known = known
@@ -317,8 +323,7 @@ class Queue:
         """Pods that are pending for a scheduler which the configuration does not have."""
         self._trial: Trial | None = None
         """The placement of the group that is being decided."""
-        nothing = Decision(outcome=Outcome.UNDECIDED, message="")
-        self._latest = nothing, nothing
+        self._latest = (Decision(outcome=Outcome.UNDECIDED),) * 2
         """The last shortened decision, before and after."""
         self._given_up: set[QueuedGang] = set()
         """Gangs that preempted pods and still stayed pending; they would repeat it forever."""
@@ -329,16 +334,15 @@ class Queue:
         """Return the pods that a scheduler of the configuration would take, in its order."""
         pods = self._run.cluster.pods
         waiting = [row for row in rows if not pods.deletion_timestamps[row]]
-        codes = pods.specs.codes
-        specs = {code: pods.specs.values[code] for code in {int(codes[row]) for row in waiting}}
-        is_known = {code: self._known(spec.scheduler_name) for code, spec in specs.items()}
+        codes, specs = pods.specs.codes, pods.specs.values
+        is_known = {code: self._known(specs[code].scheduler_name) for code in {int(codes[row]) for row in waiting}}
         taken = [row for row in waiting if is_known[codes[row]]]
         self.of_others |= {row: None for row in waiting if not is_known[codes[row]]}
         self.gated |= {row: None for row in taken if pods.specs[row].scheduling_gates}
         return [row for _, row in self._places(row for row in taken if not pods.specs[row].scheduling_gates)]
 
     @property
-    def made(self) -> Collection[int]:
+    def created(self) -> Collection[int]:
         """Rows of the pods that were created or recreated while the cluster moved."""
         return self._created.keys()
 
@@ -377,9 +381,8 @@ class Queue:
     def _places(self, rows: Iterable[int]) -> list[QueuePlace]:
         """Return the positions of these pods, in the order in which the scheduler takes them."""
         run = self._run
-        if self._sort_key is not None or (
-            run.snapshot.pod_groups and run.scheduler.release.behaviour.groups_are_queued
-        ):
+        has_groups = bool(run.snapshot.pod_groups) and run.scheduler.release.behaviour.groups_are_queued
+        if self._sort_key is not None or has_groups:
             return sorted(map(self._place, rows))
         pods, created = run.cluster.pods, self._created
         priorities, stamps = pods.priorities, pods.creation_timestamps
@@ -392,11 +395,9 @@ class Queue:
         pods = self._run.cluster.pods
         since = self._created.get(row, pods.creation_timestamps[row] or "")
         own = self._own_place(pods[row], since)
-        if not self._run.snapshot.pod_groups or not self._run.scheduler.release.behaviour.groups_are_queued:
-            return own, row
-        gang = _gang_of(self._run, row)
-        group = None if gang is None else gang.group(self._run)
-        if gang is None or group is None:
+        queues_groups = self._run.snapshot.pod_groups and self._run.scheduler.release.behaviour.groups_are_queued
+        gang = _gang_of(self._run, row) if queues_groups else None
+        if gang is None or (group := gang.group(self._run)) is None:
             return own, row
         priority = group_priority(group, self._run.snapshot.priority_classes)
         first = min(self._created.get(row, pods.creation_timestamps[row] or "") for row in gang.waiting(self._run))
@@ -422,11 +423,11 @@ class Queue:
         run = self._run
         self.between += [Departure(steps=len(self.steps), pod=row, waits=True) for row in rows]
         own_claims = run.cluster.pods.specs.take(np.array(rows, dtype=np.int64)).where(has_ephemeral_claims)
-        if run.snapshot.devices.claims or own_claims.any():
-            for row in rows:
-                evict(run, row, waits=True)
-        else:
+        if not run.snapshot.devices.claims and not own_claims.any():
             run.cluster.remove_many(rows)
+            return
+        for row in rows:
+            evict(run, row, waits=True)
 
     def delete(self, row: int) -> None:
         """Delete a running or pending pod, as a controller does."""
@@ -499,15 +500,14 @@ class Queue:
             waiting = sorted(behind)
         restless = ", ".join(self._run.cluster.pods.key(row) for _, row in waiting[:3])
         phrase = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
-        raise InputError(phrase, hint=f"waiting: {restless}" if restless else "")
+        raise InputError(phrase, hint=f"waiting: {restless}")
 
     def _identical(self, places: Sequence[QueuePlace]) -> Mapping[int, int]:
         """Return a number for each of these pods, equal for identical ones; pods that are identical to no other may be
         left out."""
-        pods = self._run.cluster.pods
+        pods, rows = self._run.cluster.pods, np.array([row for _, row in places], dtype=np.int64)
         if len(places) < 2 or self._run.snapshot.devices.extended_resource_claims:
             return {}
-        rows = np.array([row for _, row in places], dtype=np.int64)
         numbers = zip(
             rows.tolist(), pods.class_numbers(rows).tolist(), pods.specs.take(rows).where(shares_columns), strict=True
         )
@@ -523,8 +523,13 @@ class Queue:
         if row not in identical or self._is_open or pods.nominations or (joins and _are_many(waiting, at, identical)):
             return 0
         ties = list[ClusterRows]()
-        rows, nodes = self._bind_identical(_alike(waiting, at, identical), decided, len(waiting) - at, ties)
+        first, same = self._run.known_decision(row) if self._joins else None, _alike(waiting, at, identical)
+        rows, nodes = self._bind_identical(same, decided, len(waiting) - at, ties if first is None else None)
         placed, small = rows.tolist(), self._row_type
+        if first is not None and placed:
+            step = self._step(row, first, ClusterRow(int(nodes[0])))
+            self.steps.append(replace(step, more=AlikePods.of(rows[1:], nodes[1:]) if len(placed) > 1 else None))
+            return len(placed)
         for place, key, best, node in zip(placed, pods.keys(placed), ties, each_cluster_row(nodes), strict=True):
             decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
             self.steps.append(QueueStep(run=self._run, pod=place, key=key, decision=decision, node=node))
@@ -540,15 +545,11 @@ class Queue:
             return 0
         if not _are_many(waiting, at - 1, identical) or run.known_decision(waiting[at][1]) is None:
             return 0
-        same = _alike(waiting, at, identical)
+        rows = np.array([*_alike(waiting, at, identical)], dtype=np.int64)
+        nodes = ClusterRows(np.full(len(rows), -1))
         if step.node is not None:
-            rows, nodes = self._bind_identical(same, decided, len(waiting) - at, None)
-        else:
-            rows = np.array([*same], dtype=np.int64)
-            nodes = ClusterRows(np.full(len(rows), -1))
-        if len(rows):
-            signed = np.min_scalar_type(-len(run.cluster.node_names))
-            self.steps[-1] = replace(step, more=AlikePods(rows.astype(np.int32), nodes.astype(signed)))
+            rows, nodes = self._bind_identical(iter(rows.tolist()), decided, len(waiting) - at, None)
+        self.steps[-1] = replace(step, more=AlikePods.of(rows, nodes)) if len(rows) else step
         return len(rows)
 
     def _bind_identical(
@@ -713,13 +714,13 @@ class Queue:
         self._is_open = self._may_be_undecidable or self._may_be_open(row)
         if not self._is_open and placement is None and (known := run.known_decision(row)) is not None:
             return known
-        pod = run.cluster.pods[row]
-        if self._is_open:
-            cycle = decided(run.scheduler, pod, run.profile_of(row))
-            return Decision.of(cycle) if placement is None else run.decide(row, placement)
-        decision = run.decide(row, placement)
-        if decision.outcome is Outcome.UNDECIDED:
-            decided(run.scheduler, pod, run.profile_of(row))
+        decision = None if self._is_open else run.decide(row, placement)
+        if decision is None or decision.outcome is Outcome.UNDECIDED:
+            cycle = cycle_of(run.scheduler, run.cluster.pods[row], run.profile_of(row))
+            if cycle.outcome is Outcome.UNDECIDED:
+                raise UndecidableError(could_reject(cycle.unevaluated))
+            if decision is None:
+                return Decision.of(cycle) if placement is None else run.decide(row, placement)
         return decision
 
     def _may_be_open(self, row: int) -> bool:
@@ -775,7 +776,6 @@ class Queue:
 
     @property
     def _row_type(self) -> np.dtype[np.unsignedinteger]:
-        """The smallest integer type that holds every row of a node."""
         return np.dtype(np.uint16 if len(self._run.cluster.node_names) < 1 << 16 else np.uint32)
 
     def _short(self, decision: Decision) -> Decision:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kschedx.controllers.workloads import evict
 from kschedx.explain.difference import Filling, Repacking
 from kschedx.explain.setup import Setup
-from kschedx.simulate.simulation import PODS
+from kschedx.kube.names import PODS
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable

@@ -12,12 +12,13 @@ from msgspec import Struct
 
 from kschedx.controllers.disruption_budgets import is_ready
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
+from kschedx.controllers.pod_lifecycle import leaving
 from kschedx.controllers.workloads import Manifest, Workload, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
-from kschedx.inquiry.pod_lifecycle import leaving
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
@@ -46,13 +47,28 @@ class SimulationOptions(Struct, frozen=True, kw_only=True):
     """Whether a drain deletes pods instead of evicting them, so that no budget counts."""
     pod_selector: Selector | None = None
     """The pods that a drain evicts; None for all."""
+    joins: bool = False
+    """Whether identical pods that are assigned in a row are one step of the queue, however few."""
+
+
+class KueueResult(Document, frozen=True):
+    """What Kueue does with its Workloads, each `namespace/name`."""
+
+    admitted: tuple[str, ...]
+    """In Kueue's order."""
+    evicted: Mapping[str, str]
+    """Workloads to Kueue's message."""
+    pending: Mapping[str, str]
+    """Workloads to Kueue's message; empty if Kueue writes none."""
+    refused: Mapping[str, str]
+    """Admitted Workloads to why the API server refuses their pods."""
 
 
 class Mark(Struct, frozen=True, kw_only=True):
     """A moment to which a simulator can revert."""
 
     moves: int
-    made: frozenset[int]
+    created: frozenset[int]
     controllers: State
 
 
@@ -84,6 +100,7 @@ class Simulator:
             self.begun(),
             self.pick,
             recreate=options.recreate,
+            joins=options.joins,
             known=lambda name: is_forced or name in known_names,
         )
         self._run = self._queue.scheduler_run
@@ -165,7 +182,7 @@ class Simulator:
         """Return `is_available` of each pod, `(pod,)`."""
         pods, cluster = self.pods, (self.start if self._run is None else self._run.snapshot).cluster
         ready = pods.statuses.where(lambda status: reports_ready(status.conditions))
-        ready[[*self.queue.queued, *self.queue.made]] = True
+        ready[[*self.queue.queued, *self.queue.created]] = True
         is_lost = np.array([*(node.is_lost for node in cluster.nodes), True])
         runs: BoolArray = ready & ~is_lost[pods.node] & ~pods.terminating
         return runs
@@ -179,7 +196,7 @@ class Simulator:
         cluster = (self.start if self._run is None else self._run.snapshot).cluster
         if cluster.nodes[pods.node[row]].is_lost:
             return False
-        return row in self.queue.queued or row in self.queue.made or is_ready(pods, row)
+        return row in self.queue.queued or row in self.queue.created or is_ready(pods, row)
 
     # --- changes
 
@@ -269,7 +286,7 @@ class Simulator:
 
     def _settle(self, rows: set[int] | None, excluded: Collection[int], *, joins: bool = False) -> None:
         for _ in range(MOST_SYNCS):
-            created = self.queue.made
+            created = self.queue.created
             waiting = [row for row in self.waiting(excluded) if rows is None or row in rows or row in created]
             self.queue.run(self.queue.order(waiting), joins=joins)
             self.manager.resume(row for row in waiting if self.pods.node[row] >= 0 and self._has_new_room(row))
@@ -287,11 +304,11 @@ class Simulator:
         """Schedule pods that are pending since an eviction, and those that controllers create because of it."""
         waiting = [*rows]
         while True:
-            known = {*self.queue.made}
+            known = {*self.queue.created}
             self.queue.run(self.queue.order(row for row in waiting if self.pods.node[row] < 0))
             if not self.manager.sync():
                 return
-            waiting += [row for row in self.queue.made if row not in known]
+            waiting += [row for row in self.queue.created if row not in known]
 
     def move(self, clearings: Iterable[tuple[ClusterRow, Collection[int]]]) -> None:
         """Evict pods of one node after another, and schedule their replacements. All these nodes are cordoned first;
@@ -319,14 +336,14 @@ class Simulator:
     def mark(self) -> Mark:
         return Mark(
             moves=self.run.cluster.mark(),
-            made=frozenset(self.queue.made),
+            created=frozenset(self.queue.created),
             controllers=self.manager.saved(),
         )
 
     def revert(self, mark: Mark) -> None:
         """Revert to a moment after the last manual change. Steps and drains are kept as a record."""
         self.run.cluster.revert(mark.moves)
-        self.queue.forget(mark.made)
+        self.queue.forget(mark.created)
         self.manager.restore(mark.controllers)
 
 

@@ -33,9 +33,9 @@ class DaemonPod(Struct, frozen=True, kw_only=True):
 def daemon_pods(snapshot: Snapshot, options: RequestOptions, *, but: Pod | None = None) -> tuple[DaemonPod, ...]:
     """Return one pod of each DaemonSet except that of the pod `but`: a running one, or one from the template."""
     templates = {
-        (namespace, name): made
+        (namespace, name): template
         for (kind, namespace, name), raw in snapshot.workloads.items()
-        if kind == "DaemonSet" and (made := _of_template(raw)) is not None
+        if kind == "DaemonSet" and (template := _of_template(raw)) is not None
     }
     pods = templates | {key: _with_rules(pod, templates.get(key)) for key, pod in _running(snapshot)}
     own = _daemon_set(but.metadata.owner_references) if but is not None else None

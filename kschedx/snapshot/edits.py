@@ -175,7 +175,7 @@ def more_requests(pods: PodTable, more: Sequence[Pod], options: RequestOptions) 
     """Append the requests of more pods, computed once for each spec object."""
     known = pods.requests(options)
     if isinstance(more, PodCopies):
-        return known.with_copies(pod_request(more.like.spec, more.like.status, options), len(more))
+        return known.with_copies(pod_request(more.model.spec, more.model.status, options), len(more))
     codes: list[int] = []
     values = list(known.values)
     code_of: dict[int, int] = {}

@@ -220,12 +220,12 @@ def _keep(newest: _Newest[Key], key: Key, event: EventItem, *, names_reason: boo
 
 def _of_pods(newest: _Newest[str], pods: PodTable, *, have_nodes: bool) -> dict[str, RecordedEvent]:
     """Return the events of pods with or without a node."""
-    found: dict[str, RecordedEvent] = {}
+    events: dict[str, RecordedEvent] = {}
     for pod, (_, event) in sorted(newest.items()):
         row = pods.rows.get(pod)
         if row is not None and bool(pods.node_names[row]) is have_nodes and event.uid in ("", pods.uids[row]):
-            found[pod] = event
-    return found
+            events[pod] = event
+    return events
 
 
 def _repeats(event: EventItem) -> bool:

@@ -120,9 +120,9 @@ class Numbers:
 class PodCopies(Sequence[Pod]):
     """Pending pods that differ only in a number at the end of their names. A pod object is created on access."""
 
-    def __init__(self, like: Pod, prefix: str, numbers: IntArray) -> None:
-        """`like` has no node; `numbers` are ascending."""
-        self.like, self.prefix, self.numbers = like, prefix, numbers
+    def __init__(self, model: Pod, prefix: str, numbers: IntArray) -> None:
+        """`model` has no node; `numbers` are ascending."""
+        self.model, self.prefix, self.numbers = model, prefix, numbers
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -133,13 +133,13 @@ class PodCopies(Sequence[Pod]):
     def __getitem__(self, at: slice) -> PodCopies: ...
     def __getitem__(self, at: int | slice) -> Pod | PodCopies:
         if isinstance(at, slice):
-            return PodCopies(self.like, self.prefix, self.numbers[at])
-        name, metadata = f"{self.prefix}{self.numbers[at]}", self.like.metadata
-        return replace(self.like, metadata=replace(metadata, name=name, uid=f"{self.uid_prefix}{self.numbers[at]}"))
+            return PodCopies(self.model, self.prefix, self.numbers[at])
+        name, metadata = f"{self.prefix}{self.numbers[at]}", self.model.metadata
+        return replace(self.model, metadata=replace(metadata, name=name, uid=f"{self.uid_prefix}{self.numbers[at]}"))
 
     @property
     def key_prefix(self) -> str:
-        return f"{self.like.metadata.namespace}/{self.prefix}"
+        return f"{self.model.metadata.namespace}/{self.prefix}"
 
     @property
     def uid_prefix(self) -> str:
@@ -322,10 +322,10 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         spaces, names, codes = self.namespaces.values, self.names, self.namespaces.codes[[*rows]].tolist()
         return [f"{spaces[code]}/{names[row]}" for code, row in zip(codes, rows, strict=True)]
 
-    def is_like(self, one: int, other: int) -> bool:
+    def is_like(self, first: int, other: int) -> bool:
         """Return whether two pods are identical except for their names, and neither is terminating."""
-        is_same = all(int(codes[one]) == int(codes[other]) for codes in self._compared)
-        return is_same and not (self.deletion_timestamps[one] or self.deletion_timestamps[other])
+        is_same = all(int(codes[first]) == int(codes[other]) for codes in self._compared)
+        return is_same and not (self.deletion_timestamps[first] or self.deletion_timestamps[other])
 
     def class_numbers(self, rows: IntArray) -> IntArray:
         """Return (row,) equal numbers for pods that are identical except for their names."""
@@ -474,7 +474,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     def with_pod_copies(self, copies: PodCopies) -> Self:
         """Append copies of a pod; their names must be new."""
-        count, pod, numbers = len(copies), copies.like, copies.numbers
+        count, pod, numbers = len(copies), copies.model, copies.numbers
         metadata, nothing = pod.metadata, [None] * count
         return replace(
             self,

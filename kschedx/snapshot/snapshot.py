@@ -341,7 +341,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     def config_maps(self) -> Mapping[str, ConfigMap]:
         """ConfigMaps about cluster-autoscaler, by `namespace/name`. Those of an autoscaler in another namespace also
         count as those of kube-system."""
-        found = {
+        by_key = {
             f"{config_map.metadata.namespace}/{config_map.metadata.name}": config_map
             for config_map in self.of(ConfigMap)
         }
@@ -349,8 +349,8 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
             name = key.rpartition("/")[2]
             for config_map in self.of(ConfigMap):
                 if config_map.metadata.name == name:
-                    found.setdefault(key, config_map)
-        return found
+                    by_key.setdefault(key, config_map)
+        return by_key
 
     @cached_property
     def terminating_namespaces(self) -> frozenset[str]:
@@ -446,10 +446,10 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         """Replace or add claims by `namespace/name`."""
         return self.with_storage(replace(self.storage, claims={**self.storage.claims, **changed}))
 
-    def with_new_claims(self, made: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
+    def with_new_claims(self, created: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
         """Add new claims, bound if a driver immediately provisions volumes that every node can reach."""
         claims, volumes = {**self.storage.claims}, {**self.storage.volumes}
-        for key, claim in made.items():
+        for key, claim in created.items():
             named = self.storage.with_default(claim)
             storage_class = self.storage.classes.get(named.storage_class)
             volume = provisioned_at_once(named, storage_class, self.storage.csi_nodes.values())

@@ -252,9 +252,9 @@ def _tar_kind(info: tarfile.TarInfo) -> str:
 class _TarContent(Stream):
     """A member of an archive."""
 
-    def __init__(self, content: IO[bytes], told: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(self, content: IO[bytes], reading: Callable[[], AbstractContextManager[None]]) -> None:
         self._content = content
-        self._told = told
+        self._told = reading
 
     def _next(self, size: int) -> bytes:
         with self._told():

@@ -55,6 +55,6 @@ def test_a_claim_of_a_template_that_nobody_makes(tmp_path: Path) -> None:
     write(tmp_path, wants, name="pod.yaml")
     ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
     assert ran.code == 1
-    asked = "requested: gpu.deviceclass.resource.k8s.io/devices=2, used: gpu.deviceclass.resource.k8s.io/devices=2"
-    refusal = f'resourceclaims.resource.k8s.io "web-0-gpus" is forbidden: exceeded quota: few, {asked}'
+    question = "requested: gpu.deviceclass.resource.k8s.io/devices=2, used: gpu.deviceclass.resource.k8s.io/devices=2"
+    refusal = f'resourceclaims.resource.k8s.io "web-0-gpus" is forbidden: exceeded quota: few, {question}'
     assert f"claim shop/web-0-gpus is not created from its template: {refusal}" in ran.out

@@ -56,18 +56,18 @@ def test_pods_are_refused_and_warned_of_as_they_were(part: int) -> None:
 
 def test_the_pods_of_workloads_are_refused_that_kubectl_warned_of() -> None:
     """But for those whose AppArmor annotation becomes a field, which the template does not have yet."""
-    plain = [one for one in WORKLOADS if "apparmor" not in json.dumps(one["manifest"])]
+    plain = [workload for workload in WORKLOADS if "apparmor" not in json.dumps(workload["manifest"])]
     assert len(plain) > 80
     for case in plain:
-        _, _, (*told,) = answer(case)
+        _, _, (*text,) = answer(case)
         warnings = case["warnings"]
         is_enforced = f"{PREFIX}enforce" in case["labels"] and f"{PREFIX}warn" not in json.dumps(case["labels"])
         if is_enforced:
-            assert bool(told) == bool(warnings), case["manifest"]
-            for ours, theirs in zip(told, warnings, strict=True):
+            assert bool(text) == bool(warnings), case["manifest"]
+            for ours, theirs in zip(text, warnings, strict=True):
                 assert ours.endswith(theirs.replace("would violate", "violates"))
-        elif not told or told[0].startswith("would"):
-            assert told == warnings
+        elif not text or text[0].startswith("would"):
+            assert text == warnings
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_the_pods_of_workloads_are_refused_that_kubectl_warned_of() -> None:
     ],
 )
 def test_labels_are_read_as_the_api_server_does(labels: Json, enforce: str, warn: str) -> None:
-    found = policy_of({f"{PREFIX}{key}": value for key, value in labels.items()})
-    assert (str(found.enforce), str(found.warn)) == (enforce, warn)
+    policy_ofresult = policy_of({f"{PREFIX}{key}": value for key, value in labels.items()})
+    assert (str(policy_ofresult.enforce), str(policy_ofresult.warn)) == (enforce, warn)
 
 
 def test_a_version_to_come_is_the_newest_known() -> None:

@@ -49,9 +49,9 @@ def admitted(case: Json) -> Pod:
 
 def read_by_scheduling(pod: Pod) -> Json:
     """Without what admission notes down for people, and what the API server says of a pod that does not run yet."""
-    made: Json = msgspec.to_builtins(pod)
-    del made["metadata"]["annotations"], made["status"]["phase"], made["status"]["conditions"]
-    return made
+    created: Json = msgspec.to_builtins(pod)
+    del created["metadata"]["annotations"], created["status"]["phase"], created["status"]["conditions"]
+    return created
 
 
 def told(error: str) -> list[str]:
@@ -78,7 +78,7 @@ def test_what_is_refused(case: Json) -> None:
 @pytest.mark.parametrize("case", SELECTORS, ids=lambda case: case["name"])
 def test_selectors(case: Json) -> None:
     device_class = msgspec.convert(case["manifest"], DeviceClass)
-    refused = [f"{field}: {told}" for field, told in class_refusals(device_class, SELECTOR_FEATURES)]
+    refused = [f"{field}: {text}" for field, text in class_refusals(device_class, SELECTOR_FEATURES)]
     assert refused == ([] if case["code"] == 201 else told(case["error"]))
 
 
@@ -91,4 +91,4 @@ def test_a_volume_without_a_source_is_an_empty_folder() -> None:
         "spec": {"containers": [{"name": "c", "image": "c"}], "volumes": volumes},
     }
     stored = admitted({"context": [], "manifest": manifest}).spec.volumes
-    assert {one.name: one.empty_dir is not None for one in stored} == {"bare": True, "said": False, "null": True}
+    assert {item.name: item.empty_dir is not None for item in stored} == {"bare": True, "said": False, "null": True}

@@ -50,7 +50,7 @@ EMPTY = AdmissionContext()
 
 
 def pod(*containers: Json, namespace: str = "shop", labels: Json | None = None, **spec: object) -> Pod:
-    named = [{"name": f"c{index}", "image": "app", **one} for index, one in enumerate(containers or ({},))]
+    named = [{"name": f"c{index}", "image": "app", **item} for index, item in enumerate(containers or ({},))]
     metadata = {"name": "web-0", "namespace": namespace, "labels": labels or {}}
     return msgspec.convert({"metadata": metadata, "spec": {"containers": named, **spec}}, Pod)
 
@@ -225,9 +225,9 @@ def test_label_keys_of_spread_constraints(merges: bool) -> None:
     written = pod(labels={"hash": "abc"}, topologySpreadConstraints=[constraint])
     (after,) = admit(written, AdmissionContext(merges_spread_label_keys=merges)).pod.spec.topology_spread_constraints
     assert after.label_selector is not None
-    assert [(one.key, one.values) for one in after.label_selector.match_expressions] == (
-        [("hash", ("abc",))] if merges else []
-    )
+    assert [
+        (match_expression.key, match_expression.values) for match_expression in after.label_selector.match_expressions
+    ] == ([("hash", ("abc",))] if merges else [])
 
 
 def test_a_gate_opens_operators() -> None:

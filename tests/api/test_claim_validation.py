@@ -24,9 +24,9 @@ def errors_of(spec: Json, container: Json | None = None) -> list[str]:
 
 def test_claims_of_ephemeral_volumes() -> None:
     template = {"spec": CLAIM | {"accessModes": []}}
-    told = errors_of({"volumes": [{"name": "data", "ephemeral": {"volumeClaimTemplate": template}}]})
+    errors = errors_of({"volumes": [{"name": "data", "ephemeral": {"volumeClaimTemplate": template}}]})
     where = "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes"
-    assert told == [f"{where}: Required value: at least 1 access mode is required"]
+    assert errors == [f"{where}: Required value: at least 1 access mode is required"]
 
 
 USED = [
@@ -40,9 +40,9 @@ USED = [
 
 @pytest.mark.parametrize(("used", "errors"), USED)
 def test_claims_of_a_container(used: list[Json], errors: list[str]) -> None:
-    told = errors_of({"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]}, {"resources": {"claims": used}})
+    text = errors_of({"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]}, {"resources": {"claims": used}})
 
-    assert told == [f"spec.containers[0].resources.claims{error}" for error in errors]
+    assert text == [f"spec.containers[0].resources.claims{error}" for error in errors]
 
 
 CLAIMS = [

@@ -115,12 +115,15 @@ def test_only_managed_azure_disks(kind: str | None, works: bool) -> None:
 )
 def test_topology(labels: dict[str, str], before: Terms | None, after: Terms | None) -> None:
     required = translated(gce(labels, before)).required_node_affinity
-    found = (
+    result = (
         None
         if required is None
-        else [{one.key: list(one.values) for one in term.match_expressions} for term in required.node_selector_terms]
+        else [
+            {match_expression.key: list(match_expression.values) for match_expression in term.match_expressions}
+            for term in required.node_selector_terms
+        ]
     )
-    assert found == after
+    assert result == after
 
 
 def test_a_translated_volume_is_the_drivers_alone() -> None:
@@ -141,9 +144,9 @@ def test_a_translated_volume_is_the_drivers_alone() -> None:
     ],
 )
 def test_which_plugins_scheduling_takes_as_migrated(source: dict[str, object], name: str, is_migrated: bool) -> None:
-    for found in (plugin_of(msgspec.convert(source, Volume)), plugin_of(persistent(source).spec)):
-        assert found is not None
-        assert (found.name, found.is_migrated) == (name, is_migrated)
+    for match in (plugin_of(msgspec.convert(source, Volume)), plugin_of(persistent(source).spec)):
+        assert match is not None
+        assert (match.name, match.is_migrated) == (name, is_migrated)
     assert plugin_named(name) is not None
 
 

@@ -93,8 +93,8 @@ def test_ports(host_network: bool, port: Json, protocol: str, host_port: int) ->
     container: Json = {"name": "web", "ports": [port]}
     spec = defaulted({"containers": [container], "initContainers": [container], "hostNetwork": host_network})
 
-    for one in (*spec.containers, *spec.init_containers):
-        assert (one.ports[0].protocol, one.ports[0].host_port) == (protocol, host_port)
+    for item in (*spec.containers, *spec.init_containers):
+        assert (item.ports[0].protocol, item.ports[0].host_port) == (protocol, host_port)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_ports(host_network: bool, port: Json, protocol: str, host_port: int) ->
     ],
 )  # fmt: skip
 def test_pod_level_resources(pod_level: Json, containers: list[dict[str, Json]], requests: Json, limits: Json) -> None:
-    spec = defaulted({"containers": [with_resources(**one) for one in containers], "resources": pod_level})
+    spec = defaulted({"containers": [with_resources(**container) for container in containers], "resources": pod_level})
 
     assert spec.resources is not None
     assert (spec.resources.requests, spec.resources.limits) == (requests, limits)
@@ -224,11 +224,11 @@ def test_label_keys_narrow_affinity_terms(side: str, keys: Json, added: tuple[La
 
     merged = default_pod(pod).spec.affinity
     assert merged is not None
-    one = merged.pod_affinity or merged.pod_anti_affinity
-    assert one is not None
+    item = merged.pod_affinity or merged.pod_anti_affinity
+    assert item is not None
     expected = LabelSelector(match_labels={"app": "web"}, match_expressions=added)
-    assert one.required_during_scheduling_ignored_during_execution[0].label_selector == expected
-    weighted = one.preferred_during_scheduling_ignored_during_execution[0]
+    assert item.required_during_scheduling_ignored_during_execution[0].label_selector == expected
+    weighted = item.preferred_during_scheduling_ignored_during_execution[0]
     assert (weighted.weight, weighted.pod_affinity_term.label_selector) == (7, expected)
 
 

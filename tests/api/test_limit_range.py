@@ -210,8 +210,8 @@ def refusal(spec: PodSpec, bounds: LimitRange) -> str:
     ],
 )
 def test_one_violation(bounds: Json, resources: Json, field: str, sentence: str) -> None:
-    told = f"{RESOURCES}.{field}: {sentence} (LimitRange shop/bounds)"
-    assert refusal(spec_of(resources), of_containers(**bounds)) == told
+    text = f"{RESOURCES}.{field}: {sentence} (LimitRange shop/bounds)"
+    assert refusal(spec_of(resources), of_containers(**bounds)) == text
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def priority_class(name: str, value: int, policy: str | None = None, *, default:
 
 
 def by_name(*classes: PriorityClass) -> dict[str, PriorityClass]:
-    return {one.metadata.name: one for one in classes}
+    return {item.metadata.name: item for item in classes}
 
 
 HIGH = priority_class("high", 1000)

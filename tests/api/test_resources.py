@@ -383,10 +383,10 @@ LISTS = st.dictionaries(st.sampled_from(["cpu", "memory"]), AMOUNTS, max_size=2)
 @st.composite
 def pod_specs(draw: st.DrawFn, *, pod_level: bool = True) -> PodSpec:
     return spec_of(
-        *({"name": f"c{index}", "resources": {"requests": one}} for index, one in enumerate(draw(CONTAINERS))),
+        *({"name": f"c{index}", "resources": {"requests": item}} for index, item in enumerate(draw(CONTAINERS))),
         init=tuple(
-            {"name": f"i{index}", "resources": {"requests": one}, "restartPolicy": "Always" if sidecar else None}
-            for index, (sidecar, one) in enumerate(draw(INIT_CONTAINERS))
+            {"name": f"i{index}", "resources": {"requests": item}, "restartPolicy": "Always" if sidecar else None}
+            for index, (sidecar, item) in enumerate(draw(INIT_CONTAINERS))
         ),
         overhead=draw(LISTS),
         resources={"requests": draw(LISTS)} if pod_level else None,
@@ -403,8 +403,8 @@ def test_the_parts_add_up_to_the_request(spec: PodSpec) -> None:
 @given(pod_specs(pod_level=False))
 def test_a_pod_asks_for_at_least_as_much_as_each_of_its_containers(spec: PodSpec) -> None:
     amounts = request_of(spec).amounts
-    for one in (*spec.containers, *spec.init_containers):
-        for resource, written in one.resources.requests.items():
+    for item in (*spec.containers, *spec.init_containers):
+        for resource, written in item.resources.requests.items():
             assert amounts[resource] >= (milli_value(written) if resource == "cpu" else value(written))
 
 
@@ -418,8 +418,8 @@ def test_defaults_for_scores_never_lower_a_request(spec: PodSpec) -> None:
 
 @given(pod_specs(pod_level=False))
 def test_a_sidecar_costs_least_when_it_starts_last(spec: PodSpec) -> None:
-    sidecars = tuple(one for one in spec.init_containers if one.is_restartable_init)
-    starts = tuple(one for one in spec.init_containers if not one.is_restartable_init)
+    sidecars = tuple(init_container for init_container in spec.init_containers if init_container.is_restartable_init)
+    starts = tuple(init_container for init_container in spec.init_containers if not init_container.is_restartable_init)
     last = request_of(msgspec.structs.replace(spec, init_containers=starts + sidecars)).amounts
     first = request_of(msgspec.structs.replace(spec, init_containers=sidecars + starts)).amounts
 

@@ -168,16 +168,16 @@ def test_merging_keeps_what_is_tolerated_and_nothing_twice(first: list[Toleratio
     merged = merge_tolerations(first, second)
     assert len(set(merged)) == len(merged)
     assert set(merged) <= {*first, *second}
-    for one in merged:
-        assert not [other for other in merged if other != one and covers(other, one) and not covers(one, other)]
+    for item in merged:
+        assert not [other for other in merged if other != item and covers(other, item) and not covers(item, other)]
     for taint in TAINTS:
         before, after = (
-            any(tolerates(one, taint, comparison=False) for one in tolerations if _is_valid(one))
+            any(tolerates(item, taint, comparison=False) for item in tolerations if _is_valid(item))
             for tolerations in ((*first, *second), merged)
         )
         assert before == after or not all(map(_is_valid, (*first, *second)))
 
 
-def _is_valid(one: Toleration) -> bool:
+def _is_valid(item: Toleration) -> bool:
     """As the API server would take it."""
-    return (bool(one.key) or one.operator == "Exists") and not (one.operator == "Exists" and one.value)
+    return (bool(item.key) or item.operator == "Exists") and not (item.operator == "Exists" and item.value)

@@ -177,8 +177,8 @@ def test_explanation_names_every_requirement_and_the_value_found() -> None:
     selector = compile_selector(
         LabelSelector(match_labels={"app": "web"}, match_expressions=(label_term("tier", "Exists"),))
     )
-    found = [(str(result.requirement), result.matched, result.actual) for result in selector.explain({"app": "db"})]
-    assert found == [("app=web", False, "db"), ("tier Exists", False, None)]
+    items = [(str(result.requirement), result.matched, result.actual) for result in selector.explain({"app": "db"})]
+    assert items == [("app=web", False, "db"), ("tier Exists", False, None)]
 
 
 @pytest.mark.parametrize(
@@ -382,10 +382,10 @@ def test_errors_are_below_the_field_that_is_named() -> None:
 def test_a_term_explains_every_requirement_with_the_nodes_value() -> None:
     selector = node_selector(term(node_term("zone", "In", "a"), node_term("gpu", "DoesNotExist"), fields=(ON_NODE_A,)))
     (compiled,) = compile_node_selector(selector).terms
-    found = [
+    items = [
         (str(result.requirement), result.matched, result.actual) for result in compiled.explain({"zone": "b"}, "node-a")
     ]
-    assert found == [
+    assert items == [
         ("zone In [a]", False, "b"),
         ("gpu DoesNotExist", True, None),
         ("metadata.name In [node-a]", True, "node-a"),

@@ -33,7 +33,7 @@ OPERATORS = ("", "Equal", "Exists", "Lt", "Gt", "Odd")
 )
 def test_many_at_once_are_as_one_after_the_other(tolerations: list[Toleration], taint: Taint, comparison: bool) -> None:
     known = Tolerations(tolerations, comparison=comparison)
-    assert known.cover(taint) == any(tolerates(one, taint, comparison=comparison) for one in tolerations)
+    assert known.cover(taint) == any(tolerates(toleration, taint, comparison=comparison) for toleration in tolerations)
 
 
 def test_ten_thousand_by_ten_thousand_are_looked_at_once_each() -> None:

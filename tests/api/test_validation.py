@@ -263,7 +263,7 @@ RESOURCES = "spec.containers[0].resources"
 
 
 @pytest.mark.parametrize(
-    ("one", "errors"),
+    ("item", "errors"),
     [
         (requests(cpu="-1"), [f'{RESOURCES}.requests[cpu]: Invalid value: "-1": must be greater than or equal to 0']),
         (
@@ -326,8 +326,8 @@ RESOURCES = "spec.containers[0].resources"
         (requests({"hugepages-2Mi": "2Mi"}), [f"{RESOURCES}: Forbidden: HugePages require cpu or memory"]),
     ],
 )
-def test_requests_and_limits(one: Json, errors: list[str]) -> None:
-    assert errors_of({"containers": [one]}) == errors
+def test_requests_and_limits(item: Json, errors: list[str]) -> None:
+    assert errors_of({"containers": [item]}) == errors
 
 
 def test_overhead_is_held_to_the_rules_of_limits() -> None:

@@ -30,7 +30,7 @@ CONTAINER = f"{POD_SPEC}.containers[0]"
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "expected"),
     [
         (f"{POD_SPEC}.nodeselector", {}, f'{POD_SPEC}.nodeselector: unknown field (did you mean "nodeSelector"?)'),
         ("spec.nodeSelector", {}, f"spec.nodeSelector: unknown field (nodeSelector belongs in {POD_SPEC})"),
@@ -71,9 +71,9 @@ CONTAINER = f"{POD_SPEC}.containers[0]"
         ("xyzzy", 1, "xyzzy: unknown field"),
     ],
 )
-def test_a_fault_has_its_place_and_what_was_meant(path: str, value: object, told: str) -> None:
+def test_a_fault_has_its_place_and_what_was_meant(path: str, value: object, expected: str) -> None:
     (fault,) = strict.unknown_fields(changed(DEPLOYMENT, path, value))
-    assert str(fault) == told
+    assert str(fault) == expected
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def facts(value: object, key: str = "") -> object:
         reduced = {name: facts(inner, name) for name, inner in value.items()}
         return {name: inner for name, inner in reduced.items() if inner or key == "labels"}
     if isinstance(value, list | tuple):
-        items = [facts(one) for one in value]
+        items = [facts(item) for item in value]
         return sorted(items, key=_text) if key in _SETS or key == "pods" else items
     if isinstance(value, str) and key != "event":
         return _settled(value)
@@ -48,7 +48,7 @@ def facts(value: object, key: str = "") -> object:
 def _counted(rows: list[Json]) -> object:
     counts: Counter[str] = Counter()
     for row in rows:
-        reduced = facts({name: one for name, one in row.items() if name != "count"})
+        reduced = facts({name: item for name, item in row.items() if name != "count"})
         counts[_text(reduced)] += row["count"]
     return sorted(counts.items())
 
@@ -93,11 +93,11 @@ def lean(document: Json, recorded: Json) -> Json:
     return reduced
 
 
-def differences(path: str, recorded: object, found: object) -> Iterator[str]:
-    if recorded == found:
+def differences(path: str, recorded: object, value: object) -> Iterator[str]:
+    if recorded == value:
         return
-    if isinstance(recorded, dict) and isinstance(found, dict):
-        for key in sorted({*recorded, *found}):
-            yield from differences(f"{path}.{key}", recorded.get(key), found.get(key))
+    if isinstance(recorded, dict) and isinstance(value, dict):
+        for key in sorted({*recorded, *value}):
+            yield from differences(f"{path}.{key}", recorded.get(key), value.get(key))
     else:
-        yield f"{path}\n  recorded {recorded}\n  kschedx  {found}"
+        yield f"{path}\n  recorded {recorded}\n  kschedx  {value}"

@@ -61,14 +61,14 @@ def pod(name: str, *, cpu: str = "1", reason: str = "Unschedulable", **spec: obj
 
 def autoscale(objects: Sequence[Json], *, flags: Mapping[str, Any] | None = None, release: str = "1.36") -> Json:
     """The document of one loop."""
-    told = kschedx.autoscale(
-        kschedx.Snapshot.from_objects([dict(one) for one in objects]),
+    scaling = kschedx.autoscale(
+        kschedx.Snapshot.from_objects([dict(item) for item in objects]),
         group_label="group",
         flags={"cloud-provider": "aws", **(flags or {})},
         kube_version=release,
         now=NOW,
     )
-    return told.to_dict()
+    return scaling.to_dict()
 
 
 def outcome(document: Json, name: str) -> str:

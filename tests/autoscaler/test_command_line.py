@@ -59,7 +59,10 @@ def test_values() -> None:
     )
     assert flags.startup_taints == ("a", "b")
     assert flags.new_pod_scale_up_delay == Duration.seconds(90)
-    assert [(one.resource, one.maximum) for one in flags.limits[1:]] == [("memory", 2 * 1024**3), ("nvidia-t4", 4)]
+    assert [(limit.resource, limit.maximum) for limit in flags.limits[1:]] == [
+        ("memory", 2 * 1024**3),
+        ("nvidia-t4", 4),
+    ]
     assert flags.balance_similar_node_groups
 
 
@@ -86,15 +89,15 @@ def test_a_file_of_groups_with_the_tags_of_an_asg() -> None:
         "capacity": {"cpu": "8", "memory": "32Gi"},
         "tags": {f"{prefix}/label/disk": "nvme", f"{prefix}/taint/dedicated": "gpu:NoSchedule", "Name": "x"},
     }
-    found = read_groups({"groups": {"spot": entry}}, "groups.yaml")
-    assert found.nodes == {"n1": "spot"}
-    template = json.loads(json.dumps(found.templates["spot"]))["Node"]
+    read_groupsresult = read_groups({"groups": {"spot": entry}}, "groups.yaml")
+    assert read_groupsresult.nodes == {"n1": "spot"}
+    template = json.loads(json.dumps(read_groupsresult.templates["spot"]))["Node"]
     assert template["metadata"]["labels"]["disk"] == "nvme"
     assert template["spec"]["taints"] == [{"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}]
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "expected"),
     [
         ({"nodes": []}, "neither a map with `groups` nor"),
         ({"groups": {"a": 3}}, "a group is a map"),
@@ -102,8 +105,8 @@ def test_a_file_of_groups_with_the_tags_of_an_asg() -> None:
         ({"groups": {"a": {"labels": {"x": "y"}}}}, "capacity with cpu and memory"),
     ],
 )
-def test_a_file_that_says_something_else(document: object, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_a_file_that_says_something_else(document: object, expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
         read_groups(document, "groups.yaml")
 
 

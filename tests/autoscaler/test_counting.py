@@ -39,7 +39,7 @@ def test_a_pod_that_keeps_away_from_another_gets_a_new_node_of_its_own() -> None
     other["metadata"]["labels"] = {"app": "db"}
     full = pod("full", cpu="2", nodeName="workers-0")
     document = autoscale([status(group()), node(), full, other, pod("web", cpu="500m", affinity=apart)])
-    assert [(one["group"], one["nodes"]) for one in document["options"]] == [("workers", 2)]
+    assert [(option["group"], option["nodes"]) for option in document["options"]] == [("workers", 2)]
 
 
 def test_the_fast_path_is_for_pods_that_keep_away_from_themselves() -> None:

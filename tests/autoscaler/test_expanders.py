@@ -23,8 +23,8 @@ INVALID = "Warning PriorityConfigMapInvalid: Wrong configuration for priority ex
     ],
 )
 def test_the_highest_number_that_matches_is_left(written: str, left: tuple[str, ...]) -> None:
-    found, _ = by_priority(_options(), ConfigMap(data={"priorities": written}))
-    assert tuple(one.group for one in found) == left
+    result, _ = by_priority(_options(), ConfigMap(data={"priorities": written}))
+    assert tuple(item.group for item in result) == left
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ def test_the_highest_number_that_matches_is_left(written: str, left: tuple[str, 
     ],
 )
 def test_expressions_are_gos(written: str, words: str) -> None:
-    found, events = by_priority(_options(), ConfigMap(data={"priorities": written}))
-    assert tuple(one.group for one in found) == GROUPS
+    result, events = by_priority(_options(), ConfigMap(data={"priorities": written}))
+    assert tuple(item.group for item in result) == GROUPS
     rule = written[len("10: ['") : -len("']")]
     assert events == [f"{INVALID}Can't compile regexp rule for priority 10 and rule {rule}: {words}. Ignoring update."]
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "expected"),
     [
         pytest.param("10: spot", "not a map of numbers to lists of texts", id="a text"),
         pytest.param("high: [spot]", "not a map of numbers to lists of texts", id="a word"),
@@ -53,11 +53,11 @@ def test_expressions_are_gos(written: str, words: str) -> None:
         pytest.param("[" * 200_000, "nested more than 200 deep", id="deep"),
     ],
 )
-def test_what_cannot_be_read_leaves_all(written: str, told: str) -> None:
-    found, (event,) = by_priority(_options(), ConfigMap(data={"priorities": written}))
-    assert tuple(one.group for one in found) == GROUPS
+def test_what_cannot_be_read_leaves_all(written: str, expected: str) -> None:
+    result, (event,) = by_priority(_options(), ConfigMap(data={"priorities": written}))
+    assert tuple(item.group for item in result) == GROUPS
     assert event.startswith(f"{INVALID}Can't parse YAML with priorities in the configmap: ")
-    assert told in event
+    assert expected in event
 
 
 def test_a_group_that_no_expression_names_is_told() -> None:

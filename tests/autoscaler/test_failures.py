@@ -22,17 +22,17 @@ def written(text: str) -> Json:
 
 
 def why(*objects: Json) -> Explanation:
-    return kschedx.explain(kschedx.Snapshot.from_objects([dict(one) for one in objects]), "shop/web")
+    return kschedx.explain(kschedx.Snapshot.from_objects([dict(item) for item in objects]), "shop/web")
 
 
 def test_a_loop_that_fails_says_why_and_still_tells_the_pods() -> None:
-    told = autoscale([status(group(), UPCOMING), node(), pod("web", cpu="8")])
-    assert (told["result"], told["error"]) == ("ScaleUpError", FAILURE)
-    assert told["pods"]["shop/web"]["outcomes"][0]["outcome"] == "considered"
+    scaling = autoscale([status(group(), UPCOMING), node(), pod("web", cpu="8")])
+    assert (scaling["result"], scaling["error"]) == ("ScaleUpError", FAILURE)
+    assert scaling["pods"]["shop/web"]["outcomes"][0]["outcome"] == "considered"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("autoscalerStatus: Initializing\n", "had just started and had not read its node groups yet"),
         ("Cluster-autoscaler status at 2026-06-01 12:00:00 +0000 UTC:\nInitializing", "had not read its node groups"),
@@ -40,8 +40,8 @@ def test_a_loop_that_fails_says_why_and_still_tells_the_pods() -> None:
         ("greeting: hello\n", "this is not a cluster-autoscaler status"),
     ],
 )
-def test_a_status_that_says_nothing_of_groups_leaves_the_pods_answer_as_it_is(text: str, told: str) -> None:
-    found = why(written(text), node(), pod("web", cpu="8"))
-    (note,) = (one for one in found.notes if one.id == "autoscaler-unreadable")
-    assert told in note.text
-    assert found.to_dict()["outcome"] == why(node(), pod("web", cpu="8")).to_dict()["outcome"]
+def test_a_status_that_says_nothing_of_groups_leaves_the_pods_answer_as_it_is(text: str, expected: str) -> None:
+    whyresult = why(written(text), node(), pod("web", cpu="8"))
+    (note,) = (item for item in whyresult.notes if item.id == "autoscaler-unreadable")
+    assert expected in note.text
+    assert whyresult.to_dict()["outcome"] == why(node(), pod("web", cpu="8")).to_dict()["outcome"]

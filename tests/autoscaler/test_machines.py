@@ -74,7 +74,7 @@ def test_what_a_machine_offers_is_wears_and_repels() -> None:
         "amd64",
     )
     assert "team" not in labels
-    assert [(one["key"], one["value"], one["effect"]) for one in node["spec"]["taints"]] == [
+    assert [(taint["key"], taint["value"], taint["effect"]) for taint in node["spec"]["taints"]] == [
         ("gpu", "yes", "NoSchedule"),
         ("kept", "", "NoExecute"),
         ("more", "", "NoSchedule"),

@@ -21,7 +21,7 @@ def node(
 
 
 @pytest.mark.parametrize(
-    ("one", "groups", "group"),
+    ("item", "groups", "group"),
     [
         pytest.param(
             node("w-1", annotations={"machine.openshift.io/machine": "openshift-machine-api/ocp-a-x7k2p"}),
@@ -91,18 +91,18 @@ def node(
         ),
     ],
 )
-def test_a_clouds_habits(one: Node, groups: list[str], group: str | None) -> None:
-    found = membership([one], groups)
-    assert found.group_of(one) == group
-    assert bool(found.told_by) == (group is not None)
+def test_a_clouds_habits(item: Node, groups: list[str], group: str | None) -> None:
+    membershipresult = membership([item], groups)
+    assert membershipresult.group_of(item) == group
+    assert bool(membershipresult.told_by) == (group is not None)
 
 
 def test_a_label_that_is_named_is_all_that_counts() -> None:
-    one = node("web-1", labels={"team": "db"})
-    assert membership([one], ["web", "db"], label="team").group_of(one) == "db"
-    assert membership([one], ["web", "db"], label="nobody").group_of(one) is None
+    result = node("web-1", labels={"team": "db"})
+    assert membership([result], ["web", "db"], label="team").group_of(result) == "db"
+    assert membership([result], ["web", "db"], label="nobody").group_of(result) is None
 
 
 def test_what_somebody_wrote_down_comes_first() -> None:
-    one = node("web-1", labels={"team": "db"})
-    assert membership([one], ["web", "db"], label="team", told={"web-1": "web"}).group_of(one) == "web"
+    result = node("web-1", labels={"team": "db"})
+    assert membership([result], ["web", "db"], label="team", group_by_node={"web-1": "web"}).group_of(result) == "web"

@@ -11,7 +11,7 @@ from tests.autoscaler.loops import Json, cases, differences, lean
 
 
 def autoscale(case: Json) -> Json:
-    told = kschedx.autoscale(
+    scaling = kschedx.autoscale(
         kschedx.Snapshot.from_objects(case["objects"]),
         group_label=case["groups"]["label"],
         templates=case.get("templates"),
@@ -20,13 +20,13 @@ def autoscale(case: Json) -> Json:
         kube_version=case["kubeVersion"],
         now=case["now"],
     )
-    found: Json = json.loads(json.dumps(told.to_dict()))
-    return found
+    result: Json = json.loads(json.dumps(scaling.to_dict()))
+    return result
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
 def test_the_loop_is_the_autoscalers(case: Json) -> None:
     recorded = case["expect"]
-    found = list(differences("", lean(recorded, recorded), lean(autoscale(case), recorded)))
-    if found:
-        pytest.fail(f"{case['name']}: {len(found)} differences\n" + "\n".join(found), pytrace=False)
+    items = list(differences("", lean(recorded, recorded), lean(autoscale(case), recorded)))
+    if items:
+        pytest.fail(f"{case['name']}: {len(items)} differences\n" + "\n".join(items), pytrace=False)

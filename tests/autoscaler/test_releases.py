@@ -48,8 +48,8 @@ def test_startup_taints_have_names_since_1_29(release: str, key: str, is_startup
 )
 def test_labels_that_do_not_count_became_more(cloud: str, label: str, release: str, alike: bool) -> None:
     def template(value: str) -> Template:
-        made = Node(metadata=ObjectMeta(name=value, labels={label: value}))
-        return Template(group=value, source="template", node=made, pods=(), milli_cpu=0, memory=0)
+        built = Node(metadata=ObjectMeta(name=value, labels={label: value}))
+        return Template(group=value, source="template", node=built, pods=(), milli_cpu=0, memory=0)
 
     behaviour = autoscaler_behaviour(release)
     templates = {name: template(name) for name in ("one", "two")}

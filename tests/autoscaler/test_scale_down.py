@@ -37,10 +37,10 @@ OLD = "2026-06-20T08:00:00Z"
 
 
 def of_pool(name: str, *, annotations: Mapping[str, str] | None = None, **more: Any) -> Any:
-    made: Any = node(name, labels={"group": "pool", "kubernetes.io/hostname": name}, allocatable=SMALL, **more)
-    made["metadata"] = {**made["metadata"], "annotations": dict(annotations or {}), "creationTimestamp": OLD}
-    made["status"] = {**made["status"], **READY}
-    return made
+    created: Any = node(name, labels={"group": "pool", "kubernetes.io/hostname": name}, allocatable=SMALL, **more)
+    created["metadata"] = {**created["metadata"], "annotations": dict(annotations or {}), "creationTimestamp": OLD}
+    created["status"] = {**created["status"], **READY}
+    return created
 
 
 def running(name: str, *, cpu: str = "1", on: str = "a", namespace: str = "shop", **more: Any) -> Manifest:
@@ -67,19 +67,19 @@ def about(
     return ScaleDown.of(snapshot, options, setup.scheduler_on(snapshot)).about(name)
 
 
-def reasons(found: Removal) -> list[str]:
-    return [one.value for one in found.reasons]
+def reasons(removal: Removal) -> list[str]:
+    return [reason.value for reason in removal.reasons]
 
 
 ROOMY = (of_pool("a"), of_pool("b"))
 
 
 def test_a_node_whose_pods_find_another_goes() -> None:
-    found = about(cluster(*ROOMY, running("web")))
-    assert found.is_removable
-    assert found.places == {"shop/web": "b"}
-    assert found.utilization is not None
-    assert (found.utilization.resource, found.utilization.share) == ("cpu", 0.25)
+    answer = about(cluster(*ROOMY, running("web")))
+    assert answer.is_removable
+    assert answer.places == {"shop/web": "b"}
+    assert answer.utilization is not None
+    assert (answer.utilization.resource, answer.utilization.share) == ("cpu", 0.25)
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_utilization(more: dict[str, Any], version: str, expected: list[str]) ->
 def test_pods_of_daemon_sets_count_unless_they_are_ignored(flags: Mapping[str, list[str]], share: float) -> None:
     owner = [{**REPLICA_SET[0], "kind": "DaemonSet", "name": "agent"}]
     agent = running("agent", cpu="2", metadata={"ownerReferences": owner})
-    found = about(cluster(*ROOMY, agent, running("web")), flags=flags)
-    assert found.utilization is not None
-    assert found.utilization.share == share
-    assert [one.fate for one in found.pods] == [RemovalFate.DAEMON_SET, RemovalFate.MOVES]
+    answer = about(cluster(*ROOMY, agent, running("web")), flags=flags)
+    assert answer.utilization is not None
+    assert answer.utilization.share == share
+    assert [item.fate for item in answer.pods] == [RemovalFate.DAEMON_SET, RemovalFate.MOVES]
 
 
 BUDGET: Manifest = {
@@ -120,7 +120,7 @@ LOCAL: dict[str, Any] = {"volumes": [{"name": "cache", "emptyDir": {}}]}
 
 
 @pytest.mark.parametrize(
-    ("one", "flags", "blocker"),
+    ("manifest", "flags", "blocker"),
     [
         (running("web", metadata={"ownerReferences": []}), {}, RemovalBlocker.NOT_REPLICATED),
         (running("web", metadata={"ownerReferences": [], "annotations": {SAFE: "true"}}), {}, None),
@@ -159,11 +159,11 @@ LOCAL: dict[str, Any] = {"volumes": [{"name": "cache", "emptyDir": {}}]}
         "system pod, old", "system pod, new", "should have ended",
     ],
 )  # fmt: skip
-def test_what_a_pod_means(one: Manifest, flags: Mapping[str, list[str]], blocker: RemovalBlocker | None) -> None:
-    found = about(cluster(*ROOMY, one, BUDGET), flags=flags)
-    (fate,) = found.pods
+def test_what_a_pod_means(manifest: Manifest, flags: Mapping[str, list[str]], blocker: RemovalBlocker | None) -> None:
+    answer = about(cluster(*ROOMY, manifest, BUDGET), flags=flags)
+    (fate,) = answer.pods
     assert fate.blocker is blocker
-    assert (Unremovable.BLOCKED_BY_POD in found.reasons) is (blocker is not None)
+    assert (Unremovable.BLOCKED_BY_POD in answer.reasons) is (blocker is not None)
 
 
 def test_a_controller_that_is_gone_is_told_where_its_kind_is_known() -> None:
@@ -179,15 +179,15 @@ def test_a_controller_that_is_gone_is_told_where_its_kind_is_known() -> None:
 def test_every_reason_is_told_in_the_autoscalers_order() -> None:
     marked = of_pool("a", annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
     full = running("other", on="b", cpu="3")
-    found = about(cluster(marked, of_pool("b"), running("web", cpu="3"), full, target=1))
-    assert reasons(found) == [
+    answer = about(cluster(marked, of_pool("b"), running("web", cpu="3"), full, target=1))
+    assert reasons(answer) == [
         "NodeGroupMinSizeReached",
         "ScaleDownDisabledAnnotation",
         "NotUnderutilized",
         "NoPlaceToMovePods",
     ]
-    assert found.stranded is not None
-    assert dict(found.stranded.refusals) == {"Insufficient cpu": 1}
+    assert answer.stranded is not None
+    assert dict(answer.stranded.refusals) == {"Insufficient cpu": 1}
 
 
 def test_the_autoscalers_marks() -> None:
@@ -237,10 +237,10 @@ def test_a_pod_that_goes_counts_until_its_grace_period_is_over_twice(
 ) -> None:
     more: dict[str, Any] = {} if grace is None else {"terminationGracePeriodSeconds": grace}
     going = running("web", metadata={"deletionTimestamp": deleted}, **more)
-    found = about(replace_time(cluster(*ROOMY, going)))
-    assert [one.fate for one in found.pods] == [fate]
-    assert found.utilization is not None
-    assert (found.utilization.requested > 0) == (fate is RemovalFate.MOVES)
+    answer = about(replace_time(cluster(*ROOMY, going)))
+    assert [item.fate for item in answer.pods] == [fate]
+    assert answer.utilization is not None
+    assert (answer.utilization.requested > 0) == (fate is RemovalFate.MOVES)
 
 
 def test_a_node_that_counts_as_upcoming_is_not_asked_about() -> None:
@@ -314,18 +314,18 @@ MACHINES = [{"name": name, "counters": {"cores": {"value": "8"}}} for name in ("
 def test_devices_of_its_own_say_how_much_a_node_is_used(
     published: Manifest, taken: tuple[str, ...], version: str, share: float | None
 ) -> None:
-    found = about(cluster(*ROOMY, running("web"), published, claim(*taken)), version=version)
-    assert (found.utilization and found.utilization.share) == share
-    assert ("UnexpectedError" in reasons(found)) == (share is None)
-    assert ("NotUnderutilized" in reasons(found)) == (share == 0.75)
+    answer = about(cluster(*ROOMY, running("web"), published, claim(*taken)), version=version)
+    assert (answer.utilization and answer.utilization.share) == share
+    assert ("UnexpectedError" in reasons(answer)) == (share is None)
+    assert ("NotUnderutilized" in reasons(answer)) == (share == 0.75)
 
 
 def test_a_cluster_of_which_half_is_not_ready_keeps_all_nodes() -> None:
     unready = [of_pool(f"u{number}") for number in range(4)]
-    for one in unready:
-        one["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
-    found = about(replace_time(cluster(*ROOMY, *unready)))
-    assert reasons(found) == ["ClusterUnhealthy"]
+    for item in unready:
+        item["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    answer = about(replace_time(cluster(*ROOMY, *unready)))
+    assert reasons(answer) == ["ClusterUnhealthy"]
 
 
 KINDS: tuple[Manifest, ...] = (
@@ -342,9 +342,9 @@ KINDS: tuple[Manifest, ...] = (
 def some_cluster(chosen: Random) -> kschedx.Snapshot:
     names = [f"node-{number}" for number in range(chosen.randint(3, 6))]
     nodes = [of_pool(name, unschedulable=chosen.random() < 0.1) for name in names]
-    for one in nodes:
+    for item in nodes:
         if chosen.random() < 0.7:
-            one["metadata"]["labels"]["zone"] = chosen.choice("ab")
+            item["metadata"]["labels"]["zone"] = chosen.choice("ab")
     pods = []
     for number in range(chosen.randint(4, 18)):
         kind = chosen.randrange(2 * len(KINDS))
@@ -395,7 +395,7 @@ def test_an_anti_affinity_term_that_counts_nowhere_yet_counts_once_its_pod_has_m
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
     rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     nodes = [of_pool(name) for name in "abcd"]
-    for one, zone in zip(nodes[1:], "xxy", strict=True):
-        one["metadata"]["labels"]["zone"] = zone
-    found = about(cluster(*nodes, running("alone", affinity=rule), running("web", labels={"app": "web"}), target=4))
-    assert dict(found.places) == {"shop/alone": "b", "shop/web": "d"}
+    for item, zone in zip(nodes[1:], "xxy", strict=True):
+        item["metadata"]["labels"]["zone"] = zone
+    answer = about(cluster(*nodes, running("alone", affinity=rule), running("web", labels={"app": "web"}), target=4))
+    assert dict(answer.places) == {"shop/alone": "b", "shop/web": "d"}

@@ -76,7 +76,7 @@ def test_the_text_before_1_30() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("", "not a cluster-autoscaler status"),
         ("hello", "not a cluster-autoscaler status"),
@@ -93,7 +93,7 @@ def test_the_text_before_1_30() -> None:
         ("Cluster-autoscaler status at 2023:\nNodeGroups:\n  Name: a\n", "a has no Health line"),
     ],
 )
-def test_what_is_neither_is_told_with_its_place(text: str, told: str) -> None:
-    with pytest.raises(InputError, match=told) as caught:
+def test_what_is_neither_is_told_with_its_place(text: str, expected: str) -> None:
+    with pytest.raises(InputError, match=expected) as caught:
         read_status(text)
     assert "cluster-autoscaler-status" in str(caught.value.place)

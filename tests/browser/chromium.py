@@ -80,9 +80,9 @@ class Page:
 
     def text(self, selector: str) -> list[str]:
         """What the elements show."""
-        found = self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.innerText)")
-        assert isinstance(found, list)
-        return found
+        result = self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.innerText)")
+        assert isinstance(result, list)
+        return result
 
     def click(self, selector: str) -> None:
         self.run(f"document.querySelector({json.dumps(selector)}).click()")

@@ -70,9 +70,9 @@ def violations(browser: Page) -> list[tuple[str, list[str]]]:
     """What axe-core finds on the open page, with every `details` open."""
     browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     browser.run(Path(SCRIPT).read_text(encoding="utf-8") + ";0")
-    found = browser.run("axe.run().then((found) => JSON.stringify(found.violations))")
-    assert isinstance(found, str)
-    return [(one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in json.loads(found)]
+    result = browser.run("axe.run().then((found) => JSON.stringify(found.violations))")
+    assert isinstance(result, str)
+    return [(load["id"], [node["html"][:120] for node in load["nodes"][:3]]) for load in json.loads(result)]
 
 
 def opened(browser: Page, path: Path, width: int, scheme: str) -> float:
@@ -83,17 +83,17 @@ def opened(browser: Page, path: Path, width: int, scheme: str) -> float:
     return float(str(browser.run("performance.now()"))) / 1000
 
 
-@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-def test_axe_finds_nothing(browser: Page, tmp_path: Path, files: dict[str, str], asked: tuple[str, ...]) -> None:
-    path = answered(tmp_path, *(files.get(word, word) for word in asked))
+@pytest.mark.parametrize("items", ASKED.values(), ids=ASKED)
+def test_axe_finds_nothing(browser: Page, tmp_path: Path, files: dict[str, str], items: tuple[str, ...]) -> None:
+    path = answered(tmp_path, *(files.get(word, word) for word in items))
     for width, scheme in WINDOWS[:2]:
         opened(browser, path, width, scheme)
         assert not violations(browser), scheme
 
 
-@pytest.mark.parametrize("asked", LARGE.values(), ids=LARGE)
-def test_a_page_of_5000_nodes(browser: Page, tmp_path: Path, files: dict[str, str], asked: tuple[str, ...]) -> None:
-    path = answered(tmp_path, *(files.get(word, word) for word in asked))
+@pytest.mark.parametrize("items", LARGE.values(), ids=LARGE)
+def test_a_page_of_5000_nodes(browser: Page, tmp_path: Path, files: dict[str, str], items: tuple[str, ...]) -> None:
+    path = answered(tmp_path, *(files.get(word, word) for word in items))
     assert path.stat().st_size < MAX_SIZE
     browser.complaints.clear()
     seconds = []

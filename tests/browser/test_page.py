@@ -256,11 +256,11 @@ def generated(count: int, pods: int = 4) -> list[dict[str, object]]:
     return objects
 
 
-def owned(made: dict[str, object]) -> dict[str, object]:
+def owned(built: dict[str, object]) -> dict[str, object]:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "app", "uid": "1", "controller": True}
-    metadata = made["metadata"]
+    metadata = built["metadata"]
     assert isinstance(metadata, dict)
-    return {**made, "metadata": {**metadata, "uid": metadata["name"], "ownerReferences": [owner]}}
+    return {**built, "metadata": {**metadata, "uid": metadata["name"], "ownerReferences": [owner]}}
 
 
 @pytest.fixture(scope="module")
@@ -270,9 +270,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def answered(folder: Path, *asked: str) -> Path:
+def answered(folder: Path, *question: str) -> Path:
     path = folder / "answer.html"
-    path.write_text(kschedx_command(*asked, "-o", "html").out, encoding="utf-8")
+    path.write_text(kschedx_command(*question, "-o", "html").out, encoding="utf-8")
     return path
 
 
@@ -330,11 +330,11 @@ def test_a_phone_shows_rows_as_cards(page: Page, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize(
-    "asked", [("why", "--all-pending"), ("nodes",), ("diff-profiles", "default", "binpack", "--all")]
+    "items", [("why", "--all-pending"), ("nodes",), ("diff-profiles", "default", "binpack", "--all")]
 )
-def test_no_text_of_a_row_is_cut(page: Page, tmp_path: Path, asked: tuple[str, ...], width: int) -> None:
+def test_no_text_of_a_row_is_cut(page: Page, tmp_path: Path, items: tuple[str, ...], width: int) -> None:
     page.resize(width, 900)
-    page.open(answered(tmp_path, *asked, "-s", "fixtures/web-rollout/cluster", "-s", "fixtures/zone-full/pod.yaml"))
+    page.open(answered(tmp_path, *items, "-s", "fixtures/web-rollout/cluster", "-s", "fixtures/zone-full/pod.yaml"))
     cut = "[...document.querySelectorAll('.row.body, .row.body > *')].filter((one) => one.offsetHeight && "
     cut += "(one.scrollHeight > one.offsetHeight || one.scrollWidth > one.offsetWidth)).map((one) => one.innerText)"
     assert page.text(".row.body")
@@ -443,8 +443,8 @@ def test_every_state_has_an_address(page: Page, tmp_path: Path, cluster: Path, a
 def test_identical_nodes_are_one_row_until_each_is_wanted(page: Page, tmp_path: Path, cluster: Path) -> None:
     page.resize(1400, 900)
     page.open(answered(tmp_path, "drain", "--each", "-s", str(cluster)))
-    (told,) = page.text(".count")
-    assert told.startswith("500 nodes in ")
+    (text,) = page.text(".count")
+    assert text.startswith("500 nodes in ")
     sizes = page.text(".row.body > :nth-child(2)")
     assert len(sizes) < 40
     assert sum(int(size) for size in sizes) == 500

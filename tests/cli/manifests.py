@@ -39,7 +39,7 @@ def changed(manifest: Manifest, path: str, value: object) -> Manifest:
 def write(folder: Path, *manifests: Manifest, name: str = "cluster.yaml") -> Path:
     """A YAML file with a document for each manifest; JSON is YAML."""
     path = folder / name
-    path.write_text("\n---\n".join(json.dumps(one, indent=1) for one in manifests), encoding="utf-8")
+    path.write_text("\n---\n".join(json.dumps(manifest, indent=1) for manifest in manifests), encoding="utf-8")
     return path
 
 

@@ -54,8 +54,8 @@ def test_a_limit_range_refuses_a_manifest(tmp_path: Path) -> None:
 
 def test_a_limit_range_refuses_a_workloads_pods(tmp_path: Path) -> None:
     write(tmp_path, NODE, LIMITS, DEPLOYMENT)
-    asked = ("why", "deploy/web", "-n", "shop", "-s", "cluster.yaml")
-    ran = kschedx(*asked, cwd=tmp_path, columns=400)
+    question = ("why", "deploy/web", "-n", "shop", "-s", "cluster.yaml")
+    ran = kschedx(*question, cwd=tmp_path, columns=400)
     assert (ran.code, ran.out.splitlines()[:2]) == (
         1,
         [
@@ -63,7 +63,7 @@ def test_a_limit_range_refuses_a_workloads_pods(tmp_path: Path) -> None:
             f'  because   Error creating: pods "web-new" {TOO_MUCH}',
         ],
     )
-    document = json.loads(kschedx(*asked, "-o", "json", cwd=tmp_path).out)
+    document = json.loads(kschedx(*question, "-o", "json", cwd=tmp_path).out)
     assert (document["outcome"], document["state"]["name"], len(document["fixes"])) == ("Unschedulable", "Refused", 2)
 
 
@@ -78,9 +78,9 @@ def test_optional_plugins_are_named_on_the_command_line(tmp_path: Path) -> None:
     write(tmp_path, POD, name="pod.yaml")
     command = ("why", "pod.yaml", "-s", "cluster.yaml")
     assert kschedx(*command, cwd=tmp_path).code == 0
-    told = kschedx(*command, "--enable-admission-plugins", "PodTolerationRestriction,PodNodeSelector", cwd=tmp_path)
-    assert told.code == 1
-    assert "Namespace shop set nodeSelector.team shop" in told.out
+    ran = kschedx(*command, "--enable-admission-plugins", "PodTolerationRestriction,PodNodeSelector", cwd=tmp_path)
+    assert ran.code == 1
+    assert "Namespace shop set nodeSelector.team shop" in ran.out
     wrong = kschedx(*command, "--enable-admission-plugins", "NodeSelector", cwd=tmp_path)
     assert (wrong.code, 'did you mean "PodNodeSelector"?' in wrong.err) == (2, True)
 

@@ -20,15 +20,15 @@ NAME = "eks-general-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6"
 
 def scaling(*options: str, cluster: str = GROWS, pod: str = "search-0") -> dict[str, object]:
     ran = kschedx("why", f"pod/{pod}", "-n", "shop", "-s", cluster, "-o", "json", *options)
-    found: dict[str, object] = json.loads(ran.out)["autoscaler"]
-    return found
+    result: dict[str, object] = json.loads(ran.out)["autoscaler"]
+    return result
 
 
 def test_the_document_has_what_is_added() -> None:
-    found = scaling()
-    assert found["result"] == "ScaleUpSuccessful"
-    assert found["scaleUps"] == [{"group": NAME, "from": 2, "to": 5, "max": 10}]
-    assert found["event"] == f"pod triggered scale-up: [{{{NAME} 2->5 (max: 10)}}]"
+    scaled = scaling()
+    assert scaled["result"] == "ScaleUpSuccessful"
+    assert scaled["scaleUps"] == [{"group": NAME, "from": 2, "to": 5, "max": 10}]
+    assert scaled["event"] == f"pod triggered scale-up: [{{{NAME} 2->5 (max: 10)}}]"
 
 
 def test_a_row_for_every_node_asks_no_autoscaler() -> None:
@@ -44,21 +44,21 @@ def test_a_flag_changes_the_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         (("--autoscaler-flag", "max-node-total=3"), "max-nodes-total"),
         (("--autoscaler-flag", "max-nodes-total=many"), "max-nodes-total"),
         (("--node-groups", "missing.yaml"), "missing.yaml"),
     ],
 )
-def test_a_wrong_option_is_told(options: tuple[str, ...], told: str) -> None:
+def test_a_wrong_option_is_told(options: tuple[str, ...], expected: str) -> None:
     ran = kschedx("why", "pod/search-0", "-n", "shop", "-s", GROWS, *options)
-    assert (ran.code, told in ran.err) == (2, True)
+    assert (ran.code, expected in ran.err) == (2, True)
 
 
 def test_a_label_that_names_no_group_leaves_templates_unknown() -> None:
-    found = scaling("--node-group-label", "nobody")
-    groups = found["groups"]
+    scaled = scaling("--node-group-label", "nobody")
+    groups = scaled["groups"]
     assert isinstance(groups, dict)
     assert {group["template"] for group in groups.values()} == {None}
 
@@ -78,17 +78,17 @@ def test_a_status_in_unknown_words_is_named(tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(text, encoding="utf-8")
     cluster = str(tmp_path / "cluster.yaml")
     assert scaling(cluster=cluster)["unknownStatus"] == ["Resting"]
-    told = kschedx("why", "pod/search-0", "-n", "shop", "-s", cluster).out
-    assert "its status has unknown values Resting" in " ".join(told.split())
+    ran = kschedx("why", "pod/search-0", "-n", "shop", "-s", cluster).out
+    assert "its status has unknown values Resting" in " ".join(ran.split())
 
 
 def test_many_pods_end_with_what_is_added_for_all() -> None:
     ran = kschedx("why", "--all-pending", "-s", GROWS)
     assert "cluster-autoscaler adds 3 nodes to" in ran.out
     assert "for 5 pods" in ran.out
-    told = " ".join(kschedx("why", "--all-pending", "-s", MAXIMUM).out.split())
+    text = " ".join(kschedx("why", "--all-pending", "-s", MAXIMUM).out.split())
     general = "eks-general-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6"
-    assert f"adds no node; no node group helps 1 pod. {general}: max node group size reached; eks-memory-" in told
+    assert f"adds no node; no node group helps 1 pod. {general}: max node group size reached; eks-memory-" in text
 
 
 def test_the_queue_runs_on_the_cluster_that_has_grown() -> None:
@@ -133,8 +133,8 @@ def test_what_would_help_was_tried(story: str, pod: str, title: str) -> None:
 def test_a_group_without_a_node_is_known_by_a_file(tmp_path: Path) -> None:
     groups = {"groups": {NAME: {"nodes": [], "capacity": {"cpu": "4", "memory": "14Gi"}, "labels": {"pool": "x"}}}}
     (tmp_path / "groups.yaml").write_text(json.dumps(groups), encoding="utf-8")
-    found = scaling("--node-group-label", "nobody", "--node-groups", str(tmp_path / "groups.yaml"))
-    assert found["scaleUps"] == [{"group": NAME, "from": 2, "to": 5, "max": 10}]
+    scaled = scaling("--node-group-label", "nobody", "--node-groups", str(tmp_path / "groups.yaml"))
+    assert scaled["scaleUps"] == [{"group": NAME, "from": 2, "to": 5, "max": 10}]
 
 
 def _affinity(key: str, operator: str) -> Mapping[str, object]:
@@ -162,8 +162,8 @@ def test_a_group_that_is_not_there_was_tried(
     tmp_path: Path, spec: Mapping[str, Any], node: Mapping[str, object], title: str
 ) -> None:
     objects = [small.status(small.group()), {**small.node(), "spec": node}, small.pod("web", **spec)]
-    found = scaling("--node-group-label", "group", cluster=_written(tmp_path, objects), pod="web")
-    assert found["fixes"] == [{"title": title, "group": "workers-new", "nodes": 1}]
+    scaled = scaling("--node-group-label", "group", cluster=_written(tmp_path, objects), pod="web")
+    assert scaled["fixes"] == [{"title": title, "group": "workers-new", "nodes": 1}]
 
 
 def test_no_group_is_made_up_where_room_is_what_lacks(tmp_path: Path) -> None:
@@ -179,10 +179,10 @@ def test_what_is_tried_may_be_behind_other_pods(tmp_path: Path) -> None:
     web = small.pod("web", nodeSelector={"group": "workers"})
     groups = small.status(small.group(), small.group("spare"))
     cluster = _written(tmp_path, [groups, tainted, spare, *full, *others, web])
-    found = scaling(
+    scaled = scaling(
         "--node-group-label", "group", "--autoscaler-flag", "expander=most-pods", cluster=cluster, pod="web"
     )
-    assert found["fixes"] == [{"title": "tolerate dedicated=db:NoSchedule", "group": "workers", "nodes": 0}]
+    assert scaled["fixes"] == [{"title": "tolerate dedicated=db:NoSchedule", "group": "workers", "nodes": 0}]
 
 
 def test_the_autoscaler_has_a_scheduler_configuration_of_its_own(tmp_path: Path) -> None:

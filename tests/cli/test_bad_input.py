@@ -266,8 +266,8 @@ def test_a_defect_of_kschedx_is_no_answer(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(loading, "read", read)
     ran = kschedx("why", "x", "-s", write(tmp_path, NODE), env={"KSCHEDX_DEBUG": debug})
     assert (ran.code, ran.out) == (70, "")
-    told = "error: internal error: KeyError: 'oops' (a defect of kschedx; KSCHEDX_DEBUG=1 shows where)\n"
-    assert ran.err.endswith(told)
+    text = "error: internal error: KeyError: 'oops' (a defect of kschedx; KSCHEDX_DEBUG=1 shows where)\n"
+    assert ran.err.endswith(text)
     assert ("Traceback" in ran.err) == bool(debug)
 
 
@@ -282,5 +282,5 @@ def test_the_line_is_the_fields(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
         ran = kschedx("why", "pod/web-0", "-n", "shop", "-s", path)
-        line = next(number for number, one in enumerate(text.splitlines(), 1) if "8GiB" in one)
+        line = next(number for number, item in enumerate(text.splitlines(), 1) if "8GiB" in item)
         assert ran.err.startswith(f"error: {path}:{line}: Node node-01: status.allocatable[memory]: "), ran.err

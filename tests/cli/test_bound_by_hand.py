@@ -58,22 +58,22 @@ def test_what_the_scheduler_would_think_of_the_node_is_no_matter(tmp_path: Path)
     fits, large = asking("1"), {**asking("9"), "metadata": {"name": "large"}}
     template = {"metadata": {"labels": {"app": "web"}}, "spec": asking("1")["spec"]}
     selector = {"matchLabels": {"app": "web"}}
-    made = {"metadata": {"name": "web"}, "spec": {"replicas": 2, "selector": selector, "template": template}}
-    (tmp_path / "web.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **made}))
+    manifest = {"metadata": {"name": "web"}, "spec": {"replicas": 2, "selector": selector, "template": template}}
+    (tmp_path / "web.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **manifest}))
     (tmp_path / "fits.json").write_text(json.dumps(fits))
     (tmp_path / "large.json").write_text(json.dumps(large))
     for name, code in (("fits", 0), ("large", 1), ("web", 0)):
         ran = kschedx("why", f"{name}.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
         assert (ran.code, ran.out[0]) == (code, "✗" if code else "✓")
         assert "spec.nodeName binds it to a" in ran.out
-    for more, told in (
+    for more, text in (
         ([], "✗ 4 pods: 3 can be scheduled, 1 unschedulable\n"),
         (["--alone"], "✗ 3 pods: 2 can be scheduled, 1 unschedulable\n"),
     ):
         files = ["-f", "fits.json", "-f", "large.json", "-f", "web.json"]
         ran = kschedx("why", *files, "--snapshot", "cluster.json", *more, cwd=tmp_path, columns=200)
         assert ran.code == 1
-        assert ran.out.startswith(told)
+        assert ran.out.startswith(text)
         assert "its kubelet rejects the pod (OutOfcpu)" in ran.out
         assert "default/x → a" in ran.out
 
@@ -81,8 +81,8 @@ def test_what_the_scheduler_would_think_of_the_node_is_no_matter(tmp_path: Path)
 def bound(name: str, cpu: str, replicas: int, **spec: object) -> Manifest:
     template = {"metadata": {"labels": {"app": name}}, "spec": asking(cpu, **spec)["spec"]}
     selector = {"matchLabels": {"app": name}}
-    made = {"replicas": replicas, "selector": selector, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": made}
+    manifest = {"replicas": replicas, "selector": selector, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": manifest}
 
 
 @pytest.mark.parametrize(

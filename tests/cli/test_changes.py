@@ -107,18 +107,18 @@ def test_new_nodes_are_of_the_domain_of_the_one_that_they_are_like(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("cpu", "told"),
+    ("cpu", "expected"),
     [
         ("8", "after remove-node node-1: 2 pods move"),
         ("6", "after remove-node node-1: 1 pod moves, shop/batch-1 loses its node and stays pending"),
     ],
 )
-def test_whom_changes_cost_their_nodes_is_told(cpu: str, told: str, tmp_path: Path) -> None:
+def test_whom_changes_cost_their_nodes_is_told(cpu: str, expected: str, tmp_path: Path) -> None:
     """batch has two pods of 2 cpu on node-1, and node-2 runs 3 cpu of web."""
     objects = [*nodes(("4", cpu)), *deployment("batch", "2", ["node-1", "node-1"])]
     path = written(tmp_path, [*objects, *deployment("web", "3", ["node-2"])])
     for command in ("why", "fit"):
-        assert told in asked(path, command, "deploy/web", "--remove-node", "node-1").out
+        assert expected in asked(path, command, "deploy/web", "--remove-node", "node-1").out
     document = json.loads(asked(path, "why", "deploy/web", "--remove-node", "node-1", "-o", "json").out)
     note = next(note for note in document["notes"] if note["id"] == "after-changes")
     assert [*note.get("moved", ()), *note.get("waiting", ())] == ["shop/batch-0", "shop/batch-1"]
@@ -127,7 +127,7 @@ def test_whom_changes_cost_their_nodes_is_told(cpu: str, told: str, tmp_path: Pa
 def test_a_workload_is_known_by_its_pods_alone(tmp_path: Path) -> None:
     """A dump of nodes and pods, as `kubectl get nodes,pods -A -o json` makes it."""
     objects = [*nodes(("4",)), *deployment("web", "1", ["node-1", "node-1"])]
-    path = written(tmp_path, [one for one in objects if one["kind"] in ("Node", "Pod")])
+    path = written(tmp_path, [item for item in objects if item["kind"] in ("Node", "Pod")])
     for target in ("deploy/web", "shop/deploy/web", "shop/deployment.apps/web"):
         ran = asked(path, "fit", target)
         assert (ran.code, ran.out.splitlines()[0]) == (0, f"✓ {target}: 2 more fit")
@@ -145,7 +145,7 @@ def test_a_drain_that_is_not_done_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("why", "pod/web-5", "--watch", "--cordon", "node-1"), "--watch follows the cluster as it is"),
         (("diff-profiles", "default", "binpack", "--cordon", "node-1"), "--cordon applies to pods in a cluster"),
@@ -163,10 +163,10 @@ def test_a_drain_that_is_not_done_is_told(tmp_path: Path) -> None:
         (("simulate", "--set", "deploy/web:spec.template.spec.contaners[0].image=x"), 'there is no "contaners"'),
     ],
 )
-def test_bad_input_is_a_line(arguments: tuple[str, ...], told: str, cluster: Path) -> None:
+def test_bad_input_is_a_line(arguments: tuple[str, ...], expected: str, cluster: Path) -> None:
     ran = asked(cluster, *arguments)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert told in ran.err
+    assert expected in ran.err
 
 
 def test_a_pod_that_is_asked_about_has_not_lost_its_node(cluster: Path) -> None:
@@ -177,17 +177,17 @@ CPU = "spec.template.spec.containers[main].resources.requests.cpu"
 
 
 @pytest.mark.parametrize(
-    ("cpu", "told"),
+    ("cpu", "expected"),
     [
         ("1500m", "✓ shop/deploy/web: both replicas can be scheduled, replacing 2 pods of the previous template"),
         ("3", "✗ shop/deploy/web: none of 2 replicas can be scheduled; the rollout stalls with 2 pods"),
     ],
 )
-def test_why_rolls_out_what_it_is_asked_about(cpu: str, told: str, tmp_path: Path) -> None:
+def test_why_rolls_out_what_it_is_asked_about(cpu: str, expected: str, tmp_path: Path) -> None:
     """A third pod has to fit beside two of 1 cpu on a node of 4."""
     path = written(tmp_path, [*nodes(("4",)), *deployment("web", "1", ["node-1", "node-1"])])
     ran = asked(path, "why", "deploy/web", "--set", f"deploy/web:{CPU}={cpu}")
-    assert (ran.out.splitlines()[0].startswith(told), ran.err) == (True, "")
+    assert (ran.out.splitlines()[0].startswith(expected), ran.err) == (True, "")
 
 
 def test_a_rollout_of_others_that_stops_is_told(tmp_path: Path) -> None:

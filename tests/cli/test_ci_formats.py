@@ -93,7 +93,7 @@ def test_a_fault_in_the_input_is_an_annotation_on_its_line(cluster: Path, tmp_pa
     assert ran.code == 2
     assert ran.err.startswith(f"error: {config}:5: ")
     results = json.loads(ran.out)["runs"][0]["results"]
-    lines = [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in results]
+    lines = [result["locations"][0]["physicalLocation"]["region"]["startLine"] for result in results]
     assert lines == [5, 7]
     assert results[0]["message"]["text"] == 'profiles[0].plugin: unknown field "plugin" (did you mean "plugins"?)'
     typed = POD | {"metadata": {"name": "web-0", "namespace": "shop"}}
@@ -142,7 +142,7 @@ def test_a_baseline_lets_only_new_findings_fail(cluster: Path, tmp_path: Path) -
 
     again = kschedx("why", "-f", old, "-s", cluster, "-o", "sarif", "--baseline", known)
     assert (again.code, again.err) == (0, f"note: 1 finding of {known} ignored, 0 new\n")
-    assert [one["baselineState"] for one in json.loads(again.out)["runs"][0]["results"]] == ["unchanged"]
+    assert [result["baselineState"] for result in json.loads(again.out)["runs"][0]["results"]] == ["unchanged"]
 
     newer = changed(BIG_POD, "metadata.name", "another")
     both = write(tmp_path, BIG_POD, newer, name="both.yaml")

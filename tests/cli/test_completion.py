@@ -26,13 +26,13 @@ BIN = Path(sys.executable).parent
 def offered(*words: str, cwd: Path = ROOT) -> list[str]:
     """What a shell is told for `kschedx WORDS`, the last of which is being typed."""
     typed = ["kschedx", *words]
-    asked = {
+    questions = {
         "PATH": f"{BIN}:{os.environ['PATH']}",
         "_KSCHEDX_COMPLETE": "complete_bash",
         "COMP_WORDS": "\n".join(typed),
         "COMP_CWORD": str(len(words)),
     }
-    ran = subprocess.run(["kschedx"], env=asked, capture_output=True, text=True, check=False, cwd=cwd)
+    ran = subprocess.run(["kschedx"], env=questions, capture_output=True, text=True, check=False, cwd=cwd)
     assert (ran.returncode, ran.stderr) == (0, "")
     return ran.stdout.split()
 
@@ -154,7 +154,9 @@ def test_names_of_the_live_cluster(tmp_path: Path) -> None:
         assert offered(*live, "") == ["deploy/web", "node/node-a", "pod/web-0"]
         api.requests.clear()
         assert offered(*live, "-n", "default", "pod/") == ["pod/api-0"]
-        assert [(one.method, one.path) for one in api.requests] == [("GET", "/api/v1/namespaces/default/pods")]
+        assert [(request.method, request.path) for request in api.requests] == [
+            ("GET", "/api/v1/namespaces/default/pods")
+        ]
         assert offered(*live, "--node", "node") == ["node-a"]
         assert offered(*live, "-n", "sh") == ["shop"]
     assert offered(*live, "pod/") == []

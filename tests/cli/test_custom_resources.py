@@ -106,14 +106,14 @@ def test_pods_are_counted_for_the_custom_resource_that_owns_their_replica_sets(t
         {
             "apiVersion": "apps/v1",
             "kind": "ReplicaSet",
-            "metadata": {"name": f"web-{one}", "namespace": "ml", **owned("Rollout", "argoproj.io", "web")},
-            "spec": {"replicas": 1, "selector": {"matchLabels": {"of": one}}, "template": TEMPLATE},
+            "metadata": {"name": f"web-{item}", "namespace": "ml", **owned("Rollout", "argoproj.io", "web")},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"of": item}}, "template": TEMPLATE},
         }
-        for one in ("old", "new")
+        for item in ("old", "new")
     ]
     pods = [
-        pod(f"web-{one}-x", on=on, namespace="ml", metadata=owned("ReplicaSet", "apps", f"web-{one}"), spec=POD_SPEC)
-        for one, on in (("old", "a"), ("new", None))
+        pod(f"web-{item}-x", on=on, namespace="ml", metadata=owned("ReplicaSet", "apps", f"web-{item}"), spec=POD_SPEC)
+        for item, on in (("old", "a"), ("new", None))
     ]
     blocker = pod("other", on="b", namespace="ml", spec=POD_SPEC)
     ran = asked(tmp_path, "simulate", objects=[*sets, *pods, blocker])

@@ -45,16 +45,16 @@ CLUSTER = (
 )
 
 
-@pytest.mark.parametrize("asked", ["ds/agent", "agent.yaml"])
-def test_its_nodes_by_what_becomes_of_a_pod_there(asked: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("question", ["ds/agent", "agent.yaml"])
+def test_its_nodes_by_what_becomes_of_a_pod_there(question: str, tmp_path: Path) -> None:
     write(tmp_path, AGENT, name="agent.yaml")
     cluster = write(tmp_path, *CLUSTER)
-    target = tmp_path / asked if asked.endswith("yaml") else asked
+    target = tmp_path / question if question.endswith("yaml") else question
     ran = kschedx("why", target, "-n", "infra", "-s", cluster)
     assert (ran.code, ran.err) == (1, "")
-    told = ran.out.splitlines()
+    lines = ran.out.splitlines()
     assert (
-        told[0] == "✗ DaemonSet infra/agent fits 2 of 3 eligible nodes; 1 pod stays pending; 3 nodes are not eligible"
+        lines[0] == "✗ DaemonSet infra/agent fits 2 of 3 eligible nodes; 1 pod stays pending; 3 nodes are not eligible"
     )
     assert "✗ 1 node: pod pending, insufficient cpu, short by 1" in ran.out
     assert "  fix       lower requests.cpu of container main from 2 to 1 · on small" in ran.out
@@ -88,7 +88,7 @@ def test_the_document_names_them(tmp_path: Path) -> None:
 )
 def test_one_node_is_answered_with_its_fix(name: str, said: str, fix: str | None, tmp_path: Path) -> None:
     """The verdict of each plugin follows."""
-    cluster = write(tmp_path, *(one for one in CLUSTER if at(one, "metadata.name") != "tainted-and-small"))
+    cluster = write(tmp_path, *(item for item in CLUSTER if at(item, "metadata.name") != "tainted-and-small"))
     ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, "--node", name, columns=120)
     assert ran.out.startswith(said)
     assert re.search(rf"^[✓✗] {name}: infra/agent", ran.out, re.MULTILINE)
@@ -120,11 +120,11 @@ def test_one_that_is_for_no_node(tmp_path: Path) -> None:
     cluster = write(tmp_path, machine("a", disk="hdd"), machine("b", disk="hdd"), AGENT)
     ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
     assert ran.code == 1
-    told = ran.out.splitlines()
-    assert told[0] == "✗ DaemonSet infra/agent selects none of 2 nodes"
-    assert told[1] == "  because   2 nodes do not match disk=ssd"
-    assert told[2] == "  fix 1     stop requiring disk=ssd · fits a, b"
-    assert '  selector  disk=ssd ✗ the node has "hdd"' in told
+    lines = ran.out.splitlines()
+    assert lines[0] == "✗ DaemonSet infra/agent selects none of 2 nodes"
+    assert lines[1] == "  because   2 nodes do not match disk=ssd"
+    assert lines[2] == "  fix 1     stop requiring disk=ssd · fits a, b"
+    assert '  selector  disk=ssd ✗ the node has "hdd"' in lines
 
 
 def test_a_rollout_that_waits_for_a_lost_node_names_it(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ def usage(kind: str, name: str, **fields: object) -> Manifest:
 
 def config_map(written: Manifest) -> Reply:
     data = {"policy.yaml": yaml.safe_dump(written)}
-    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "descheduler"}, "data": data}
-    return Reply(body=json.dumps(found).encode())
+    entries = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "descheduler"}, "data": data}
+    return Reply(body=json.dumps(entries).encode())
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def api() -> FakeApiServer:
 
 @pytest.fixture
 def url(api: FakeApiServer) -> Iterator[str]:
-    with served(api) as found:
-        yield found
+    with served(api) as result:
+        yield result
 
 
 def deschedule(folder: Path, url: str, *arguments: str) -> Ran:
@@ -62,13 +62,13 @@ def deschedule(folder: Path, url: str, *arguments: str) -> Ran:
 def test_the_policy_of_the_clusters_config_map(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.fail("/namespaces/kube-system/configmaps/descheduler", config_map(MEASURED), forever=True)
     ran = deschedule(tmp_path, url, "--policy", "configmap/kube-system/descheduler", "-o", "json")
-    found = json.loads(ran.out)
-    assert found["utilization"][0]["nodes"]["a"] == {
+    document = json.loads(ran.out)
+    assert document["utilization"][0]["nodes"]["a"] == {
         "category": "overutilized",
         "usage": {"cpu": "3", "memory": "1Gi", "pods": "3"},
         "percent": {"cpu": 75, "memory": 6, "pods": 15},
     }
-    assert [one["pod"] for one in found["evicted"]] == ["default/web-2"]
+    assert [item["pod"] for item in document["evicted"]] == ["default/web-2"]
     assert {request.method for request in api.requests} == {"GET"}
 
 

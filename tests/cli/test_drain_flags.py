@@ -23,7 +23,7 @@ def bare(spec: Manifest | None = None) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("spec", "given", "told"),
+    ("spec", "given", "expected"),
     [
         ({}, (), f"with {FORCE}: can be drained, 1 evicted pod fits on other nodes, 1 pod deleted and not"),
         (DATA, (), f"with {FORCE} {EMPTYDIR}: can be drained, 1 evicted pod fits on other nodes, 1 pod deleted"),
@@ -33,19 +33,19 @@ def bare(spec: Manifest | None = None) -> Manifest:
     ids=["no controller", "data as well", "one is given", "both are"],
 )
 def test_the_next_line_says_what_flags_would_do(
-    spec: Manifest, given: tuple[str, ...], told: str, tmp_path: Path
+    spec: Manifest, given: tuple[str, ...], expected: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(
         json.dumps({"kind": "List", "items": [*nodes(("4", "4")), *deployment("web", "1", ["node-1"]), bare(spec)]})
     )
     ran = kschedx("drain", "node-1", *given, "-s", path)
-    assert told in " ".join(ran.out.split())
-    assert ("with --" in ran.out) is bool(told)
-    assert ran.code == (1 if told else 0)
+    assert expected in " ".join(ran.out.split())
+    assert ("with --" in ran.out) is bool(expected)
+    assert ran.code == (1 if expected else 0)
     each = kschedx("drain", "--each", *given, "-s", path)
-    assert each.out.splitlines()[0] == f"{'✗ 1' if told else '✓ 2'} of 2 nodes can be drained"
-    assert (": 2 of 2 nodes" in each.out) is bool(told)
+    assert each.out.splitlines()[0] == f"{'✗ 1' if expected else '✓ 2'} of 2 nodes can be drained"
+    assert (": 2 of 2 nodes" in each.out) is bool(expected)
 
 
 def test_a_note_says_that_every_node_takes_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,13 +53,13 @@ def test_a_note_says_that_every_node_takes_minutes(tmp_path: Path, monkeypatch: 
     path.write_text(json.dumps({"kind": "List", "items": nodes(("4", "4"))}))
     assert kschedx("drain", "--each", "-s", path).err == ""
     monkeypatch.setattr("kschedx.cli.drain.MANY", 1)
-    told = "note: --each drains 2 nodes by themselves, which takes minutes; for an answer sooner, "
-    assert kschedx("drain", "--each", "-s", path).err == f"{told}name the nodes of one pool or zone\n"
+    text = "note: --each drains 2 nodes by themselves, which takes minutes; for an answer sooner, "
+    assert kschedx("drain", "--each", "-s", path).err == f"{text}name the nodes of one pool or zone\n"
     assert kschedx("drain", "--each", "node-1", "-s", path).err == ""
 
 
 @pytest.mark.parametrize(
-    ("flags", "code", "told"),
+    ("flags", "code", "expected"),
     [
         (("--ignore-daemonsets", "--grace-period=30", "--timeout=60s", "--chunk-size=500"), 1, "block the eviction"),
         (("--disable-eviction",), 0, "✓ node-1: can be drained"),
@@ -67,7 +67,7 @@ def test_a_note_says_that_every_node_takes_minutes(tmp_path: Path, monkeypatch: 
     ],
     ids=["what changes nothing", "without budgets", "other pods only"],
 )
-def test_kubectls_other_flags_mean_the_same(flags: tuple[str, ...], code: int, told: str, tmp_path: Path) -> None:
+def test_kubectls_other_flags_mean_the_same(flags: tuple[str, ...], code: int, expected: str, tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     budget: dict[str, object] = {
         "apiVersion": "policy/v1",
@@ -78,7 +78,7 @@ def test_kubectls_other_flags_mean_the_same(flags: tuple[str, ...], code: int, t
     items = [*nodes(("4", "4")), *deployment("web", "1", ["node-1"]), budget]
     path.write_text(json.dumps({"kind": "List", "items": items}))
     ran = kschedx("drain", "node-1", *flags, "-s", path)
-    assert (ran.code, told in ran.out) == (code, True), ran.out
+    assert (ran.code, expected in ran.out) == (code, True), ran.out
 
 
 def test_nodes_are_selected_by_labels(tmp_path: Path) -> None:

@@ -24,12 +24,12 @@ def dump(folder: Path) -> Path:
 def document(*arguments: str | Path) -> dict[str, Any]:
     ran = kschedx("why", *arguments, "-o", "json")
     assert ran.code in (0, 1, 3), ran.err
-    found: dict[str, Any] = json.loads(ran.out)
-    return found
+    result: dict[str, Any] = json.loads(ran.out)
+    return result
 
 
-def notes(found: dict[str, Any]) -> list[str]:
-    return [note["text"] for note in found["notes"] if note["id"] == "dump"]
+def notes(value: dict[str, Any]) -> list[str]:
+    return [note["text"] for note in value["notes"] if note["id"] == "dump"]
 
 
 def pod(name: str = "p", **spec: object) -> dict[str, object]:
@@ -52,9 +52,9 @@ def test_a_snapshot_of_the_dump_says_the_same(manifest: Path, tmp_path: Path) ->
     assert kschedx("snapshot", "-s", dump(tmp_path), "-o", small).code == 0
     before, after = document(manifest, "-s", dump(tmp_path)), document(manifest, "-s", small)
     assert notes(after) == notes(before)
-    told = kschedx("doctor", "-s", small).out
-    assert "must-gather" in told
-    assert LACK in " ".join(told.split())
+    ran = kschedx("doctor", "-s", small).out
+    assert "must-gather" in ran
+    assert LACK in " ".join(ran.split())
 
 
 def test_what_another_file_brings_is_not_missed(tmp_path: Path) -> None:

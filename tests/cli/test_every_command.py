@@ -86,7 +86,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def written(folder: Path, cluster: list[Manifest]) -> dict[str, Path]:
-    found = {
+    entries = {
         "CLUSTER": write(folder, *cluster),
         "CONFIG": write(folder, configuration({"schedulerName": "default-scheduler"}), name="config.yaml"),
         "NEW": write(folder, small_pod("new"), name="new.yaml"),
@@ -98,13 +98,15 @@ def written(folder: Path, cluster: list[Manifest]) -> dict[str, Path]:
         "LIST": folder / "clusters.list",
         "PART": folder / "part.json",
     }
-    found["CHANGES"].write_text(json.dumps([{"drain": at(cluster[0], "metadata.name")}]))
-    one = {"name": "m6i.large", "capacity": {"cpu": "2", "memory": "7577Mi"}}
-    found["TYPES"].write_text(json.dumps({"apiVersion": "kschedx/v1", "kind": "InstanceTypes", "instanceTypes": [one]}))
-    found["LIST"].write_text(f"{found['CLUSTER']}\n")
-    part = kschedx("why", "--all-pending", "-s", found["CLUSTER"], "-o", "json", "--shard", "1/1")
-    found["PART"].write_text(part.out)
-    return found
+    entries["CHANGES"].write_text(json.dumps([{"drain": at(cluster[0], "metadata.name")}]))
+    entry = {"name": "m6i.large", "capacity": {"cpu": "2", "memory": "7577Mi"}}
+    entries["TYPES"].write_text(
+        json.dumps({"apiVersion": "kschedx/v1", "kind": "InstanceTypes", "instanceTypes": [entry]})
+    )
+    entries["LIST"].write_text(f"{entries['CLUSTER']}\n")
+    part = kschedx("why", "--all-pending", "-s", entries["CLUSTER"], "-o", "json", "--shard", "1/1")
+    entries["PART"].write_text(part.out)
+    return entries
 
 
 def words(line: tuple[str, ...], files: dict[str, Path]) -> list[str]:
@@ -123,9 +125,9 @@ def test_every_command_is_here() -> None:
 
 @each
 def test_it_answers(line: tuple[str, ...], files: dict[str, Path]) -> None:
-    found = ran(line, files)
-    assert found.code in (0, 1), found.err
-    assert found.out or line[0] == "mcp"
+    result = ran(line, files)
+    assert result.code in (0, 1), result.err
+    assert result.out or line[0] == "mcp"
 
 
 # --- output
@@ -143,7 +145,10 @@ def process(line: tuple[str, ...], files: dict[str, Path], stdout: int) -> subpr
     )
 
 
-TELLING = [pytest.param(line, id=named(line)) for line in LINES if line[0] != "mcp"]
+LIKE_WHY = {"why", "drain", "survive", "fit", "simulate", "scale-down", "deschedule", "nodes", "diff-profiles"}
+"""Commands whose screens are printed by the same function, so that one of them stands for all."""
+PRINTING = {"screen" if line[0] in LIKE_WHY and "-o" not in line else named(line): line for line in LINES}
+TELLING = [pytest.param(line, id=named(line)) for line in PRINTING.values() if line[0] != "mcp"]
 """Without somebody who asks an assistant's server says nothing."""
 
 
@@ -151,17 +156,17 @@ TELLING = [pytest.param(line, id=named(line)) for line in LINES if line[0] != "m
 def test_output_that_is_full_or_has_no_reader(line: tuple[str, ...], files: dict[str, Path]) -> None:
     with ExitStack() as stack:
         full = stack.enter_context(Path("/dev/full").open("wb"))
-        found = process(line, files, full.fileno())
-        last = found.stderr.splitlines()[-1]
-        assert (found.returncode, last) == (2, "error: write: no space left on device")
-        assert "Traceback" not in found.stderr
+        result = process(line, files, full.fileno())
+        last = result.stderr.splitlines()[-1]
+        assert (result.returncode, last) == (2, "error: write: no space left on device")
+        assert "Traceback" not in result.stderr
         read, write_to = os.pipe()
         os.close(read)
-        found = process(line, files, write_to)
+        result = process(line, files, write_to)
         os.close(write_to)
     whole = ran(line, files)
-    assert found.returncode == whole.code
-    assert found.stderr == whole.err
+    assert result.returncode == whole.code
+    assert result.stderr == whole.err
 
 
 # --- what is in a file
@@ -186,8 +191,8 @@ def test_a_file_that_holds_anything(line: tuple[str, ...], word: str, files: dic
     for name, content in HOSTILE.items():
         path = tmp_path / f"hostile{files[word].suffix}"
         path.write_bytes(content)
-        found = ran(line, files | {word: path})
-        assert_refused(found, name)
+        result = ran(line, files | {word: path})
+        assert_refused(result, name)
 
 
 @pytest.mark.parametrize(("line", "word"), OF_FILES)
@@ -199,23 +204,23 @@ def test_a_path_that_leads_nowhere(line: tuple[str, ...], word: str, files: dict
         assert_refused(ran(line, files | {word: path}), str(path))
 
 
-def assert_refused(found: Ran, told: str) -> None:
+def assert_refused(value: Ran, expected: str) -> None:
     """In lines, or as what is left of the answer: never as a defect."""
-    assert found.code in (0, 1, 2, 3), (told, found)
-    assert "internal error" not in found.err, (told, found.err)
-    if found.code == 2:
-        assert found.err, told
-        assert all(line.startswith(("error: ", "note: ", "warning: ", "See '")) for line in found.err.splitlines()), (
-            told,
-            found.err,
+    assert value.code in (0, 1, 2, 3), (expected, value)
+    assert "internal error" not in value.err, (expected, value.err)
+    if value.code == 2:
+        assert value.err, expected
+        assert all(line.startswith(("error: ", "note: ", "warning: ", "See '")) for line in value.err.splitlines()), (
+            expected,
+            value.err,
         )
 
 
 @pytest.mark.parametrize(("line", "word"), OF_FILES)
 def test_a_variable_of_the_shell_that_is_not_set(line: tuple[str, ...], word: str, files: dict[str, Path]) -> None:
-    found = kschedx(*("" if one == word else str(files.get(one, one)) for one in line))
-    assert (found.code, found.out) == (2, "")
-    assert found.err.startswith("error: "), found.err
+    result = kschedx(*("" if item == word else str(files.get(item, item)) for item in line))
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("error: "), result.err
 
 
 # --- names
@@ -233,8 +238,8 @@ def hidden(text: str) -> Iterator[str]:
 )
 def test_no_character_of_a_name_is_hidden_or_obeyed(line: tuple[str, ...], tmp_path: Path) -> None:
     files = written(tmp_path, objects(HIDDEN))
-    found = kschedx(*(word.replace("node-01", HIDDEN) for word in words(line, files)))
-    assert not list(hidden(found.out + found.err)), (found.out, found.err)
+    result = kschedx(*(word.replace("node-01", HIDDEN) for word in words(line, files)))
+    assert not list(hidden(result.out + result.err)), (result.out, result.err)
 
 
 # --- how much is answered about a large cluster
@@ -302,6 +307,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize(("line", "most"), BOUNDED, ids=lambda value: named(value) if isinstance(value, tuple) else "")
 def test_an_answer_has_a_bound(line: tuple[str, ...], most: int, large: dict[str, Path]) -> None:
-    found = ran(line, large)
-    assert found.code in (0, 1), found.err
-    assert 0 < len(found.out.encode()) <= most
+    result = ran(line, large)
+    assert result.code in (0, 1), result.err
+    assert 0 < len(result.out.encode()) <= most

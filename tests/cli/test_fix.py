@@ -67,8 +67,8 @@ def cluster(tmp_path: Path, *objects: Manifest) -> str:
 def patch_of(command: str) -> list[dict[str, object]]:
     """The JSON patch in a kubectl command."""
     (text,) = (word for word in shlex.split(command) if word.startswith("--patch="))
-    found: list[dict[str, object]] = json.loads(text.removeprefix("--patch="))
-    return found
+    result: list[dict[str, object]] = json.loads(text.removeprefix("--patch="))
+    return result
 
 
 @pytest.mark.parametrize("owners", [[DEPLOYMENT, REPLICA_SET], [REPLICA_SET]], ids=["all", "without the Deployment"])
@@ -171,7 +171,7 @@ def test_a_job_goes_and_comes_again(tmp_path: Path) -> None:
     assert command.endswith(" -o json | kubectl replace --force -f -")
     resources, *removed = patch_of(command)
     assert resources["path"] == "/spec/template/spec/containers/0/resources"
-    assert [one["path"] for one in removed] == [
+    assert [item["path"] for item in removed] == [
         "/spec/selector",
         "/spec/template/metadata/labels/controller-uid",
         "/spec/template/metadata/labels/batch.kubernetes.io~1controller-uid",
@@ -225,9 +225,9 @@ def test_a_manifest_is_printed_as_it_would_be(tmp_path: Path) -> None:
     file = tmp_path / "web.yaml"
     file.write_text(yaml.safe_dump(DEPLOYMENT))
     ran = kschedx("why", str(file), "-s", path, "--fix", "2", "-o", "yaml")
-    made = yaml.safe_load(ran.out)
-    assert made["kind"] == "Deployment"
-    assert made["spec"]["template"]["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
+    safe_loadresult = yaml.safe_load(ran.out)
+    assert safe_loadresult["kind"] == "Deployment"
+    assert safe_loadresult["spec"]["template"]["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
     file.write_text(ran.out)
     assert kschedx("why", str(file), "-s", path).code == 0
 
@@ -305,8 +305,8 @@ def applied(script: str) -> Manifest:
     head, _, rest = script.partition("kubectl apply --server-side -f - <<'EOF'\n")
     assert head.startswith("# "), script
     assert rest.endswith("EOF\n"), script
-    found: Manifest = yaml.safe_load(rest.removesuffix("EOF\n"))
-    return found
+    result: Manifest = yaml.safe_load(rest.removesuffix("EOF\n"))
+    return result
 
 
 def cpu_of(template: object) -> str:
@@ -317,11 +317,14 @@ def cpu_of(template: object) -> str:
 def test_what_the_cluster_does_not_have_is_applied(tmp_path: Path) -> None:
     script = of_file(tmp_path, DEPLOYMENT)
     assert script.startswith("# Deployment web is not in the cluster in this form")
-    found = applied(script)
-    spec = found["spec"]
+    appliedresult = applied(script)
+    spec = appliedresult["spec"]
     assert isinstance(spec, dict)
     assert cpu_of(spec["template"]) == "2"
-    assert found["metadata"] == {"name": "web", "namespace": "shop"}  # no uid, which is of nothing that is there
+    assert appliedresult["metadata"] == {
+        "name": "web",
+        "namespace": "shop",
+    }  # no uid, which is of nothing that is there
     assert cpu_of(yaml.safe_load(of_file(tmp_path, DEPLOYMENT, output="yaml"))["spec"]["template"]) == "2"
 
 
@@ -348,10 +351,10 @@ def test_a_bare_pod_of_a_file(tmp_path: Path) -> None:
 
 def test_the_template_of_somebody_elses_kind(tmp_path: Path) -> None:
     rollout = {**DEPLOYMENT, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
-    found = applied(of_file(tmp_path, rollout))
-    spec = found["spec"]
+    appliedresult = applied(of_file(tmp_path, rollout))
+    spec = appliedresult["spec"]
     assert isinstance(spec, dict)
-    assert (found["kind"], cpu_of(spec["template"])) == ("Rollout", "2")
+    assert (appliedresult["kind"], cpu_of(spec["template"])) == ("Rollout", "2")
 
 
 def test_a_claim_of_a_file_that_comes_in_another_form(tmp_path: Path) -> None:
@@ -388,11 +391,11 @@ def test_a_claim_of_a_file_that_comes_in_another_form(tmp_path: Path) -> None:
 
 def test_an_autoscaler_adds_the_node_by_itself() -> None:
     story = Path(__file__).parents[2] / "fixtures/karpenter-taint-not-tolerated"
-    asked = ("why", str(story / "pod.yaml"), "-s", str(story / "cluster.yaml"))
-    fix, *_ = json.loads(kschedx(*asked, "-o", "json").out)["fixes"]
+    question = ("why", str(story / "pod.yaml"), "-s", str(story / "cluster.yaml"))
+    fix, *_ = json.loads(kschedx(*question, "-o", "json").out)["fixes"]
     assert (fix["certainty"], fix["feasibleNodes"]) == ("verified", ["gpu-new"])
-    assert [one.get("by") for one in fix["changes"]] == [None, "Karpenter"]
-    script = kschedx(*asked, "--fix", "1", "-o", "patch").out.splitlines()
+    assert [change.get("by") for change in fix["changes"]] == [None, "Karpenter"]
+    script = kschedx(*question, "--fix", "1", "-o", "patch").out.splitlines()
     assert script[0].startswith("kubectl get pod trainer-5f6d -n shop -o json | kubectl patch --local ")
     assert script[1:] == ["# Karpenter adds the node by itself"]
 

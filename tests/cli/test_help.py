@@ -15,24 +15,24 @@ COMMANDS = [name for command in program().registered_commands if (name := comman
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_an_example_and_a_summary_that_fits(name: str) -> None:
-    told = kschedx(name, "--help", columns=80).out
-    assert re.search(rf"^    .*kschedx {name}", told, re.MULTILINE)
+    ran = kschedx(name, "--help", columns=80).out
+    assert re.search(rf"^    .*kschedx {name}", ran, re.MULTILINE)
     listed = kschedx("--help", columns=80).out
     (row,) = [line for line in listed.splitlines() if line.startswith(f"  {name} ")]
     assert not row.endswith("...")
-    assert not [line for line in told.splitlines() if len(line) > 80]
+    assert not [line for line in ran.splitlines() if len(line) > 80]
 
 
 @pytest.mark.parametrize("name", ["", "show", "check", "list"])
 def test_help_about_profiles_fits(name: str) -> None:
-    told = kschedx("profiles", *filter(None, (name,)), "--help", columns=80).out
-    assert not [line for line in told.splitlines()[1:] if len(line) > 80 or line.endswith("...")]
-    assert name == "list" or re.search(rf"^    kschedx profiles {name}", told, re.MULTILINE)
+    ran = kschedx("profiles", *filter(None, (name,)), "--help", columns=80).out
+    assert not [line for line in ran.splitlines()[1:] if len(line) > 80 or line.endswith("...")]
+    assert name == "list" or re.search(rf"^    kschedx profiles {name}", ran, re.MULTILINE)
 
 
 def test_options_are_in_groups() -> None:
-    told = kschedx("why", "--help-all").out
-    titles = re.findall(r"^(\S.*):$", told, re.MULTILINE)
+    ran = kschedx("why", "--help-all").out
+    titles = re.findall(r"^(\S.*):$", ran, re.MULTILINE)
     assert titles[:3] == ["Options", "Cluster", "Scheduler"]
     assert titles[-1] == "Connection (as for kubectl)"
 

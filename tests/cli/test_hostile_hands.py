@@ -100,7 +100,7 @@ def test_a_file_in_a_profiles_place_gets_a_note(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "expected"),
     [
         ("deploy/web", 'error: no Deployment "web" in namespace "default"'),
         ("etc/passwd", 'error: no kind "etc", and no pod "passwd" in namespace "etc"'),
@@ -110,7 +110,7 @@ def test_a_file_in_a_profiles_place_gets_a_note(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("tool", ["pod_explain", "capacity_check"])
 def test_no_tool_opens_a_file(
-    tool: str, target: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tool: str, target: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for file in ("deploy/web", "etc/passwd", "pod/secret.yaml", "secret"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
@@ -123,7 +123,7 @@ def test_no_tool_opens_a_file(
             result = await client.call_tool(tool, {"target": target})
             content = result.content[0]
             assert isinstance(content, TextContent)
-            assert (result.is_error, content.text[: len(told)]) == (True, told)
+            assert (result.is_error, content.text[: len(expected)]) == (True, expected)
             assert "sesame" not in content.text
 
     try:
@@ -263,8 +263,8 @@ def test_profiles_are_compared_in_a_worker(tmp_path: Path) -> None:
 
     async def talk() -> None:
         async with Client(server(answers)) as client:
-            asked = {"before": "default", "after": "binpack", "pods": "running"}
-            result = await client.call_tool("profiles_compare", asked)
+            questions = {"before": "default", "after": "binpack", "pods": "running"}
+            result = await client.call_tool("profiles_compare", questions)
             assert isinstance(result.structured_content, dict), result.content
             assert result.structured_content["exitCode"] == alone.code
 
@@ -321,13 +321,13 @@ STARTING_OTHERS: dict[str, tuple[str, ...]] = {
 
 def marked(mark: str) -> list[int]:
     """The processes that have this in their environment."""
-    found = []
+    items = []
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             process = int(environment.parent.name)
             if mark.encode() in environment.read_bytes() and is_alive(process):
-                found.append(process)
-    return found
+                items.append(process)
+    return items
 
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
@@ -377,7 +377,7 @@ def test_nothing_runs_on_after_a_kill(name: str, number: signal.Signals, moment:
         ran.wait()
         ran.stdin.close()
     assert wait_until(lambda: not marked(mark)), [
-        Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0") for one in marked(mark)
+        Path(f"/proc/{item}/cmdline").read_bytes().split(b"\0") for item in marked(mark)
     ]
 
 
@@ -402,7 +402,7 @@ def test_a_login_at_a_terminal_ends_with_kschedx(tmp_path: Path) -> None:
         ran.kill()
         ran.wait()
     assert wait_until(lambda: not marked(mark)), [
-        Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0") for one in marked(mark)
+        Path(f"/proc/{item}/cmdline").read_bytes().split(b"\0") for item in marked(mark)
     ]
     os.close(leader)
     os.close(follower)

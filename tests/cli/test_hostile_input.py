@@ -45,12 +45,12 @@ def obeyed(text: str) -> list[str]:
 @each
 def test_a_hostile_node_is_shown_as_it_is(raw: str, shown: str, tmp_path: Path) -> None:
     cluster = write(tmp_path, node(raw, taints=["x:NoSchedule"]), node("b"))
-    told = [
+    texts = [
         kschedx("why", write(tmp_path, small_pod("p"), name="pod.yaml"), "-s", cluster, *screen).out
         for screen in SCREENS
     ]
-    assert not [obeyed(text) for text in told if obeyed(text)]
-    assert all(shown in text for text in told[1:])
+    assert not [obeyed(text) for text in texts if obeyed(text)]
+    assert all(shown in text for text in texts[1:])
 
 
 @each
@@ -62,10 +62,10 @@ def test_a_hostile_taint_label_and_pod_are_shown_as_they_are(raw: str, shown: st
     asking = changed(asking, "spec.affinity", {"nodeAffinity": required})
     holder = pod(raw, on="a", containers=[{"name": "main", "ports": [port]}])
     place = changed(node("a", labels={"disk": raw}), "spec.taints", [{"key": raw, "effect": "NoSchedule"}])
-    told = kschedx("why", write(tmp_path, asking, name="pod.yaml"), "-s", write(tmp_path, place, holder), "--node", "a")
-    assert told.code == 1
-    assert not obeyed(told.out)
-    assert told.out.count(shown) >= 3
+    ran = kschedx("why", write(tmp_path, asking, name="pod.yaml"), "-s", write(tmp_path, place, holder), "--node", "a")
+    assert ran.code == 1
+    assert not obeyed(ran.out)
+    assert ran.out.count(shown) >= 3
 
 
 @each

@@ -127,23 +127,23 @@ def commands(value: object) -> list[list[str]]:
         return [line for item in value for line in commands(item)]
     value = str(value).replace("$QUESTION", "diff-profiles default binpack --all")
     text = re.sub(r"\{\{.*?\}\}|\$\{?\w+(\[@\])?\}?", "word", value)
-    found = re.findall(r"^\s*kschedx [^|>]*", text, re.MULTILINE)
-    return [shlex.split(line.rstrip())[1:] for line in found]
+    findallresult = re.findall(r"^\s*kschedx [^|>]*", text, re.MULTILINE)
+    return [shlex.split(line.rstrip())[1:] for line in findallresult]
 
 
 @pytest.mark.parametrize("name", sorted(set(INTEGRATIONS) - {"ray", "skill"}))
 def test_every_command_in_it_exists(name: str) -> None:
-    found = commands(content(name))
-    assert found
+    commandsresult = commands(content(name))
+    assert commandsresult
     known = {command.name: command for command in program().registered_commands}
-    for line in found:
+    for line in commandsresult:
         if line == ["--version"]:
             continue
         assert line[0] in known
-        told = kschedx(line[0], "--help-all").out
+        ran = kschedx(line[0], "--help-all").out
         for word in line[1:]:
             if word.startswith("-"):
-                assert re.search(rf"(^|[\s,]){re.escape(word)}\b", told), f"{line[0]} has no {word}"
+                assert re.search(rf"(^|[\s,]){re.escape(word)}\b", ran), f"{line[0]} has no {word}"
 
 
 def test_an_api_server_takes_the_indexed_job(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def workload(kind: str, version: str) -> Manifest:
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """What a host's process has: the command, and a kubeconfig with the context `test`."""
     folder = tmp_path_factory.mktemp("live")
-    with served(FakeApiServer([ZONED, POD, BIG_POD, *(workload(*one) for one in WORKLOADS.values())])) as url:
+    with served(FakeApiServer([ZONED, POD, BIG_POD, *(workload(*item) for item in WORKLOADS.values())])) as url:
         yield {**SHELL, "KUBECONFIG": str(kubeconfig(folder, url)), "HOME": str(folder)}
 
 
@@ -219,7 +219,9 @@ def k9s(name: str, environment: Mapping[str, str], **chosen: str) -> subprocess.
     plugin = content(name)
     known = {"CONTEXT": "test", "KUBECONFIG": environment["KUBECONFIG"], "NAMESPACE": "", **chosen}
     pattern = re.compile(r"\$([-\w]+)|\$\{([-\w%/: ]+)\}")
-    arguments = [pattern.sub(lambda found: known.get(found[1] or found[2], found[0]), one) for one in plugin["args"]]
+    arguments = [
+        pattern.sub(lambda result: known.get(result[1] or result[2], result[0]), arg) for arg in plugin["args"]
+    ]
     own = {key: value for key, value in environment.items() if key != "KUBECONFIG"}
     return subprocess.run([plugin["command"], *arguments], env=own, capture_output=True, text=True, check=False)
 
@@ -248,19 +250,19 @@ def test_the_plugin_for_workloads_of_k9s_answers_for_each_of_its_scopes(environm
 def test_every_tool_of_holmesgpt_answers(environment: dict[str, str]) -> None:
     """HolmesGPT quotes each argument for the shell; any other exit code than 0 is an error to it."""
     toolset = content("holmesgpt")["toolsets"]["kschedx"]
-    for one in toolset["prerequisites"]:
-        assert shell(one["command"], environment).returncode == 0
+    for prerequisite in toolset["prerequisites"]:
+        assert shell(prerequisite["command"], environment).returncode == 0
     values = {"pod_name": "big-0", "namespace": "shop", "node_name": "node-01", "kind": "deploy", "name": "web"}
     values["text"] = "0/5 nodes are available: 3 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector."
 
     def run(command: str, **others: str) -> subprocess.CompletedProcess[str]:
         filled = {**values, **others}
-        return shell(re.sub(r"\{\{ (\w+) \}\}", lambda found: shlex.quote(filled[found[1]]), command), environment)
+        return shell(re.sub(r"\{\{ (\w+) \}\}", lambda value: shlex.quote(filled[value[1]]), command), environment)
 
-    for one in toolset["tools"]:
-        ran = run(one["command"])
-        assert (ran.returncode, ran.stderr) == (0, ""), one["name"]
-        assert "insufficient cpu" in ran.stdout.lower(), one["name"]
+    for prerequisite in toolset["tools"]:
+        ran = run(prerequisite["command"])
+        assert (ran.returncode, ran.stderr) == (0, ""), prerequisite["name"]
+        assert "insufficient cpu" in ran.stdout.lower(), prerequisite["name"]
     missing = run(toolset["tools"][0]["command"], pod_name="nothing; touch here")
     assert (missing.returncode, missing.stdout) == (1, "")
 
@@ -279,10 +281,10 @@ def test_every_command_of_the_skill_answers(environment: dict[str, str]) -> None
     assert text.startswith("---\nname: kschedx\ndescription: ")
     words = {"NAMESPACE": "shop", "NAME": "big-0", "FILE.yaml": str(ZONE_FULL / "pod.yaml"), "NODE": "node-01"}
     words["TEXT"] = "0/5 nodes are available: 3 Insufficient cpu."
-    asked = re.findall(r"`kschedx ([^`]+)` \|", text)
-    assert len(asked) == text.count("\n| ") - 2
-    for line in asked:
-        words_of = (re.sub("|".join(words), lambda found: words[found[0]], word) for word in shlex.split(line))
+    findallresult = re.findall(r"`kschedx ([^`]+)` \|", text)
+    assert len(findallresult) == text.count("\n| ") - 2
+    for line in findallresult:
+        words_of = (re.sub("|".join(words), lambda value: words[value[0]], word) for word in shlex.split(line))
         ran = kschedx(*words_of, env={"KUBECONFIG": environment["KUBECONFIG"]})
         assert ran.code in (0, 1, 3), (line, ran.err)
         assert ran.out or ran.code == 3, line
@@ -291,7 +293,7 @@ def test_every_command_of_the_skill_answers(environment: dict[str, str]) -> None
 @pytest.mark.parametrize("baseline", ["", "earlier.sarif"])
 def test_the_action_fails_after_it_wrote_its_files(tmp_path: Path, baseline: str) -> None:
     steps = content("github-action")["runs"]["steps"]
-    step, upload = next(one for one in steps if one.get("id") == "check"), steps[-1]
+    step, upload = next(item for item in steps if item.get("id") == "check"), steps[-1]
     given = {
         **SHELL,
         "MANIFESTS": f"{ZONE_FULL}/pod.yaml",
@@ -330,7 +332,7 @@ def test_the_parts_of_a_job_and_of_ray_merge_to_one_answer(tmp_path: Path) -> No
     whole = kschedx(*question, "-s", snapshot, "-o", "json")
     given = {**SHELL, "PATH": f"{bin_}{os.pathsep}{SHELL['PATH']}", "QUESTION": " ".join(question), "PARTS": "2"}
     job = content("indexed-job")["spec"]["template"]["spec"]["containers"][0]["args"][0]
-    part, merge = (one["container"]["args"][0] for one in content("argo-workflow")["spec"]["templates"][1:])
+    part, merge = (template["container"]["args"][0] for template in content("argo-workflow")["spec"]["templates"][1:])
     for script, numbers in ((job, ("0", "1")), (part, ("1", "2"))):
         for number in numbers:
             ran = shell(script.replace("/data", str(data)), given | {"JOB_COMPLETION_INDEX": number, "PART": number})
@@ -343,8 +345,8 @@ def test_the_parts_of_a_job_and_of_ray_merge_to_one_answer(tmp_path: Path) -> No
         "get = list\n"
     )
     (tmp_path / "ray_shards.py").write_text(kschedx("integrations", "ray").out)
-    asked = shell(f"python ray_shards.py 2 {' '.join(question)} -s {snapshot}", given, cwd=tmp_path)
-    assert differing(asked.stdout) == differing(whole.out)
+    shellresult = shell(f"python ray_shards.py 2 {' '.join(question)} -s {snapshot}", given, cwd=tmp_path)
+    assert differing(shellresult.stdout) == differing(whole.out)
 
 
 def test_they_are_listed_and_a_typo_is_told() -> None:

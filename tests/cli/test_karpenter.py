@@ -27,20 +27,20 @@ instanceTypes:
 
 def provisioning(*options: str, cluster: str, pod: str) -> dict[str, object]:
     ran = kschedx("why", f"pod/{pod}", "-n", "shop", "-s", cluster, "-o", "json", *options)
-    found: dict[str, object] = json.loads(ran.out)["autoscaler"]
-    return found
+    result: dict[str, object] = json.loads(ran.out)["autoscaler"]
+    return result
 
 
 def test_the_document_has_what_is_added() -> None:
-    found = provisioning(cluster=GROWS, pod="search-0")
-    assert found["kind"] == "karpenter"
-    assert found["adds"] == {"pool": "general", "instanceTypes": ["c6i.2xlarge"]}
-    assert found["typesAreKnown"] is False
+    provisioned = provisioning(cluster=GROWS, pod="search-0")
+    assert provisioned["kind"] == "karpenter"
+    assert provisioned["adds"] == {"pool": "general", "instanceTypes": ["c6i.2xlarge"]}
+    assert provisioned["typesAreKnown"] is False
 
 
 def test_the_document_has_each_pools_reason_and_what_would_help() -> None:
-    found = provisioning(cluster=LIMIT, pod="checkout-7c9d")
-    assert found["pools"] == {
+    provisioned = provisioning(cluster=LIMIT, pod="checkout-7c9d")
+    assert provisioned["pools"] == {
         "system": {
             "certainty": "rejects",
             "reason": "untolerated-taint",
@@ -52,7 +52,7 @@ def test_the_document_has_each_pools_reason_and_what_would_help() -> None:
             "text": "all available instance types exceed limits for nodepool (NodePool=general)",
         },
     }
-    assert found["fixes"] == [
+    assert provisioned["fixes"] == [
         {
             "title": "raise the limit of NodePool general from 32 to 40 cpu",
             "pool": "general",
@@ -64,9 +64,9 @@ def test_the_document_has_each_pools_reason_and_what_would_help() -> None:
 def test_a_catalogue_has_all_types(tmp_path: Path) -> None:
     file = tmp_path / "types.yaml"
     file.write_text(CATALOGUE, encoding="utf-8")
-    found = provisioning("--instance-types", str(file), cluster=GROWS, pod="search-0")
-    assert found["adds"] == {"pool": "general", "instanceTypes": ["r7i.large"]}
-    assert found["typesAreKnown"] is True
+    provisioned = provisioning("--instance-types", str(file), cluster=GROWS, pod="search-0")
+    assert provisioned["adds"] == {"pool": "general", "instanceTypes": ["r7i.large"]}
+    assert provisioned["typesAreKnown"] is True
 
 
 def test_the_cheapest_type_comes_first_where_the_pod_can_be(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_cheapest_type_comes_first_where_the_pod_can_be(tmp_path: Path) -> N
     file = tmp_path / "types.json"
     file.write_text(json.dumps({"apiVersion": "kschedx/v1", "kind": "InstanceTypes", "instanceTypes": types}))
     objects = list(yaml.safe_load_all(Path(GROWS).read_text(encoding="utf-8")))
-    (pod,) = (one for one in objects if one["kind"] == "Pod" and one["metadata"]["name"] == "search-0")
+    (pod,) = (item for item in objects if item["kind"] == "Pod" and item["metadata"]["name"] == "search-0")
 
     def added() -> list[str]:
         cluster = tmp_path / "cluster.yaml"
@@ -122,20 +122,22 @@ def test_a_catalogue_is_shown_and_written(tmp_path: Path) -> None:
 
 def test_its_nodes_take_the_pods_that_wait() -> None:
     ran = kschedx("simulate", "--autoscale", "-s", GROWS, "-o", "json")
-    made = json.loads(ran.out)
+    document = json.loads(ran.out)
     assert ran.code == 0
-    assert made["autoscaler"]["nodes"] == [{"pool": "general", "instanceType": "c6i.2xlarge", "nodes": 1, "choices": 1}]
-    assert made["placed"] == {"shop/search-0": "general-new-1", "shop/search-1": "general-new-1"}
+    assert document["autoscaler"]["nodes"] == [
+        {"pool": "general", "instanceType": "c6i.2xlarge", "nodes": 1, "choices": 1}
+    ]
+    assert document["placed"] == {"shop/search-0": "general-new-1", "shop/search-1": "general-new-1"}
 
 
 def test_all_pending_pods_end_with_it() -> None:
-    told = " ".join(kschedx("why", "--all-pending", "-s", GROWS).out.split())
-    assert "Karpenter adds 1 node of NodePool general, c6i.2xlarge for 2 pods" in told
+    text = " ".join(kschedx("why", "--all-pending", "-s", GROWS).out.split())
+    assert "Karpenter adds 1 node of NodePool general, c6i.2xlarge for 2 pods" in text
 
 
 def test_where_no_pool_helps_each_says_why() -> None:
-    told = " ".join(kschedx("why", "--all-pending", "-s", LIMIT).out.split())
-    assert "no NodePool helps 1 pod. general: limit reached: 32 of 32 cpu in use; system: untolerated" in told
+    text = " ".join(kschedx("why", "--all-pending", "-s", LIMIT).out.split())
+    assert "no NodePool helps 1 pod. general: limit reached: 32 of 32 cpu in use; system: untolerated" in text
 
 
 def test_a_cluster_with_both_autoscalers_is_told_of_both(tmp_path: Path) -> None:
@@ -143,9 +145,12 @@ def test_a_cluster_with_both_autoscalers_is_told_of_both(tmp_path: Path) -> None
     both = [*objects, small.status(small.group(maximum=1)), small.node(cpu="1")]
     (tmp_path / "both.yaml").write_text(yaml.safe_dump_all(both), encoding="utf-8")
     options = ("-s", str(tmp_path / "both.yaml"), "--node-group-label", "group", "-o", "json")
-    told = json.loads(kschedx("why", "pod/checkout-7c9d", "-n", "shop", *options).out)
-    check_document(told)
-    assert (told["autoscaler"]["kind"], told["autoscaler"]["karpenter"]["kind"]) == ("cluster-autoscaler", "karpenter")
+    document = json.loads(kschedx("why", "pod/checkout-7c9d", "-n", "shop", *options).out)
+    check_document(document)
+    assert (document["autoscaler"]["kind"], document["autoscaler"]["karpenter"]["kind"]) == (
+        "cluster-autoscaler",
+        "karpenter",
+    )
     ran = json.loads(kschedx("simulate", "--autoscale", *options).out)
     check_document(ran)
     assert ran["autoscaler"]["groups"] == {}
@@ -154,8 +159,8 @@ def test_a_cluster_with_both_autoscalers_is_told_of_both(tmp_path: Path) -> None
 
 def test_a_flag_of_karpenter_changes_the_answer(tmp_path: Path) -> None:
     objects = list(yaml.safe_load_all(Path(GROWS).read_text(encoding="utf-8")))
-    (pool,) = (one for one in objects if one["kind"] == "NodePool")
-    (family,) = (one for one in pool["spec"]["template"]["spec"]["requirements"] if "family" in one["key"])
+    (pool,) = (item for item in objects if item["kind"] == "NodePool")
+    (family,) = (item for item in pool["spec"]["template"]["spec"]["requirements"] if "family" in item["key"])
     family["minValues"] = 4
     (tmp_path / "few.yaml").write_text(yaml.safe_dump_all(objects), encoding="utf-8")
     cluster = str(tmp_path / "few.yaml")
@@ -165,16 +170,16 @@ def test_a_flag_of_karpenter_changes_the_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flag", "told"),
+    ("flag", "expected"),
     [
         ("min-value-policy=BestEffort", "min-values-policy"),
         ("preference-policy=Maybe", "Respect or Ignore"),
         ("preference-policy", "is not NAME=VALUE"),
     ],
 )
-def test_a_wrong_flag_is_told(flag: str, told: str) -> None:
+def test_a_wrong_flag_is_told(flag: str, expected: str) -> None:
     ran = kschedx("why", "pod/search-0", "-n", "shop", "-s", GROWS, "--karpenter-flag", flag)
-    assert (ran.code, told in ran.err) == (2, True)
+    assert (ran.code, expected in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -190,17 +195,17 @@ def test_an_anonymized_cluster_decides_the_same(tmp_path: Path, story: str, pod:
     cluster, hidden = str(ROOT / f"fixtures/{story}/cluster.yaml"), str(tmp_path / "hidden.json")
     assert kschedx("snapshot", "--anonymize", "-s", cluster, "-o", hidden).code == 0
     items = json.loads(Path(hidden).read_text(encoding="utf-8"))["items"]
-    waiting = (one["metadata"] for one in items if one["kind"] == "Pod" and not one["spec"].get("nodeName"))
+    waiting = (item["metadata"] for item in items if item["kind"] == "Pod" and not item["spec"].get("nodeName"))
     metadata = next(waiting)
     ran = kschedx("why", metadata["name"], "-n", metadata["namespace"], "-s", hidden, "-o", "json")
     assert _nameless(json.loads(ran.out)["autoscaler"]) == _nameless(provisioning(cluster=cluster, pod=pod))
 
 
-def _nameless(found: dict[str, Any]) -> object:
+def _nameless(value: dict[str, Any]) -> object:
     """What does not depend on names."""
-    pools = [(one["certainty"], one.get("reason"), bool(one.get("text"))) for one in found["pools"].values()]
-    fixes = [one["instanceTypes"] for one in found.get("fixes", ())]
-    return found["outcome"], pools, bool(found["event"]), found.get("adds", {}).get("instanceTypes"), fixes
+    pools = [(item["certainty"], item.get("reason"), bool(item.get("text"))) for item in value["pools"].values()]
+    fixes = [item["instanceTypes"] for item in value.get("fixes", ())]
+    return value["outcome"], pools, bool(value["event"]), value.get("adds", {}).get("instanceTypes"), fixes
 
 
 def written(tmp_path: Path, *objects: Any) -> str:
@@ -209,8 +214,8 @@ def written(tmp_path: Path, *objects: Any) -> str:
     return str(file)
 
 
-def named(name: str, one: Any, **metadata: Any) -> Any:
-    return {**one, "metadata": {**one["metadata"], "name": name, **metadata}}
+def named(name: str, item: Any, **metadata: Any) -> Any:
+    return {**item, "metadata": {**item["metadata"], "name": name, **metadata}}
 
 
 def test_a_larger_limit_covers_all_identical_pods(tmp_path: Path) -> None:

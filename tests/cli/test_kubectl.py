@@ -90,8 +90,8 @@ def test_krew_can_install_what_the_build_makes(tmp_path: Path) -> None:
         (tmp_path / f"kubectl-kschedx-1.2.3-{platform}.tar.gz").write_bytes(platform.encode())
     archives = sorted(map(str, tmp_path.iterdir()))
     command = [sys.executable, ".ci/krew_manifest.py", "1.2.3", "https://example.com/v1.2.3/", *archives]
-    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    manifest = yaml.safe_load(made.stdout)
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    manifest = yaml.safe_load(result.stdout)
     assert (manifest["metadata"]["name"], manifest["spec"]["version"]) == ("kschedx", "v1.2.3")
     darwin, linux = manifest["spec"]["platforms"]
     assert linux == {

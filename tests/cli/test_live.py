@@ -40,15 +40,15 @@ OTHERS = [small_pod(f"other-{number:03}", "10m", namespace="shop") for number in
 
 @pytest.fixture
 def api() -> FakeApiServer:
-    found = FakeApiServer([NODE, POD, BIG_POD, *OTHERS])
-    found.page_size = 5
-    return found
+    result = FakeApiServer([NODE, POD, BIG_POD, *OTHERS])
+    result.page_size = 5
+    return result
 
 
 @pytest.fixture
 def url(api: FakeApiServer) -> Iterator[str]:
-    with served(api) as found:
-        yield found
+    with served(api) as result:
+        yield result
 
 
 def why(folder: Path, url: str, *arguments: str | Path, env: Mapping[str, str] | None = None) -> Ran:
@@ -91,8 +91,8 @@ def test_nothing_but_get_is_sent(api: FakeApiServer, url: str, tmp_path: Path) -
 
 def test_every_kind_is_listed_and_no_other(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     why(tmp_path, url)
-    asked = {request.path for request in api.requests}
-    assert asked == {"/version", "/apis"} | {
+    question = {request.path for request in api.requests}
+    assert question == {"/version", "/apis"} | {
         path_of(kind, kind.versions[0], only=only) for kind in LISTED.values() for only in kind.only or ("",)
     }
 
@@ -100,8 +100,8 @@ def test_every_kind_is_listed_and_no_other(api: FakeApiServer, url: str, tmp_pat
 def test_lists_are_taken_in_pages(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     ran = why(tmp_path, url)
     assert json.loads(ran.out)["source"]["kinds"]["Pod"] == 14
-    asked = [request.query for request in api.requests if request.path == "/api/v1/pods"]
-    assert asked == [{"limit": "500"}, {"limit": "500", "continue": "5"}, {"limit": "500", "continue": "10"}]
+    questions = [request.query for request in api.requests if request.path == "/api/v1/pods"]
+    assert questions == [{"limit": "500"}, {"limit": "500", "continue": "5"}, {"limit": "500", "continue": "10"}]
 
 
 def test_the_contexts_namespace_is_the_default(url: str, tmp_path: Path) -> None:
@@ -128,16 +128,16 @@ def test_the_servers_release_is_emulated(
     version: str, emulated: str, says: str | None, api: FakeApiServer, url: str, tmp_path: Path
 ) -> None:
     api.version = version
-    told = json.loads(why(tmp_path, url).out)
-    notes = [note["text"] for note in told["notes"] if note["id"] == "release"]
-    assert told["kubernetesVersion"] == emulated
+    document = json.loads(why(tmp_path, url).out)
+    notes = [note["text"] for note in document["notes"] if note["id"] == "release"]
+    assert document["kubernetesVersion"] == emulated
     assert notes == [] if says is None else says in notes[0]
 
 
 def test_a_release_that_is_named_is_emulated_without_a_note(url: str, tmp_path: Path) -> None:
-    told = json.loads(why(tmp_path, url, "pod/web-0", "-o", "json", "--kube-version", "1.34").out)
-    assert told["kubernetesVersion"] == "1.34"
-    assert "release" not in {note["id"] for note in told["notes"]}
+    document = json.loads(why(tmp_path, url, "pod/web-0", "-o", "json", "--kube-version", "1.34").out)
+    assert document["kubernetesVersion"] == "1.34"
+    assert "release" not in {note["id"] for note in document["notes"]}
 
 
 def test_a_user_is_impersonated(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -268,15 +268,15 @@ def test_a_login_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_login_plugin_learns_of_the_cluster(api: FakeApiServer, tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    user = plugin(tmp_path, f'echo "$KUBERNETES_EXEC_INFO $WHO" > {told}; {answer(json.dumps({"token": "fresh"}))}')
+    text = tmp_path / "told"
+    user = plugin(tmp_path, f'echo "$KUBERNETES_EXEC_INFO $WHO" > {text}; {answer(json.dumps({"token": "fresh"}))}')
     exec_plugin = user["exec"]
     assert isinstance(exec_plugin, dict)
     exec_plugin |= {"env": [{"name": "WHO", "value": "me"}], "provideClusterInfo": True}
     with served(api, tls=True) as url:
         config = kubeconfig(tmp_path, url, user=user, **{"insecure-skip-tls-verify": True})
         assert kschedx("why", "web-0", "--kubeconfig", config).code == 0
-    info, _, who = told.read_text().rpartition(" ")
+    info, _, who = text.read_text().rpartition(" ")
     assert who == "me\n"
     assert json.loads(info)["spec"] == {
         "interactive": False,
@@ -477,7 +477,7 @@ def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(
     monkeypatch.setattr(client, "MAX_PAGE", 100_000)
     monkeypatch.setattr(lists, "SMALL_LIMIT", 2)
     api.page_size = 500
-    api.replace([NODE, POD, *(changed(one, "metadata.annotations", {"big": "x" * 20_000}) for one in OTHERS)])
+    api.replace([NODE, POD, *(changed(other, "metadata.annotations", {"big": "x" * 20_000}) for other in OTHERS)])
     ran = why(tmp_path, url)
     assert ran.code == 0
     assert json.loads(ran.out)["source"]["kinds"]["Pod"] == 13
@@ -527,10 +527,10 @@ def test_other_kinds_are_only_missed_where_they_count(part: int, api: FakeApiSer
     ran = why(tmp_path, url)
     assert ran.code == 0, ran.err
     before, after = json.loads(whole.out), json.loads(ran.out)
-    told = [note for note in after.pop("notes") if note not in before["notes"]]
+    texts = [note for note in after.pop("notes") if note not in before["notes"]]
     assert after["source"].pop("missing") == dict.fromkeys(kinds, "forbidden")
     assert {**before, "notes": None} == {**after, "notes": None}
-    assert all(set(note["kinds"]) <= set(kinds) for note in told)
+    assert all(set(note["kinds"]) <= set(kinds) for note in texts)
 
 
 def test_all_that_does_not_count_is_one_note(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -564,20 +564,20 @@ def test_an_older_version_of_a_kind_is_asked_for(api: FakeApiServer, url: str, t
     api.fail("/policy/v1beta1/poddisruptionbudgets", Reply(body=body), forever=True)
     policy = {"name": "policy", "versions": [{"groupVersion": "policy/v1beta1", "version": "v1beta1"}]}
     older = {"kind": "APIGroupList", "apiVersion": "v1", "groups": [policy]}
-    for told in (Reply(body=json.dumps(older).encode()), failure(403, "no"), Reply(body=b"<html>")):
-        api.fail("/apis", told)
+    for text in (Reply(body=json.dumps(older).encode()), failure(403, "no"), Reply(body=b"<html>")):
+        api.fail("/apis", text)
         assert json.loads(why(tmp_path, url).out)["source"]["kinds"]["PodDisruptionBudget"] == 1
 
 
 def test_what_is_not_served_is_not_asked_for(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.discovery = discovery_of(kind for kind in LISTED.values() if not kind.is_optional)
-    told = json.loads(why(tmp_path, url).out)
+    document = json.loads(why(tmp_path, url).out)
     optional = {
         key for key, kind in LISTED.items() if kind.is_optional and kind.group
     }  # the core group is always served
-    assert told["source"]["missing"] == dict.fromkeys(optional, "absent")
-    asked = {request.path.rpartition("/")[2] for request in api.requests}
-    assert not asked & {LISTED[key].plural for key in optional}
+    assert document["source"]["missing"] == dict.fromkeys(optional, "absent")
+    question = {request.path.rpartition("/")[2] for request in api.requests}
+    assert not question & {LISTED[key].plural for key in optional}
 
 
 def test_a_workload_that_may_not_be_read_is_not_called_missing(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -729,7 +729,7 @@ def test_a_dry_run_is_the_only_post_and_stores_nothing(api: FakeApiServer, url: 
     manifest = write(tmp_path, changed(POD, "metadata.name", "new"), name="pod.yaml")
     assert why(tmp_path, url, manifest, "--dry-run=server", "-o", "json").code == 0
     sent = [request for request in api.requests if request.method != "GET"]
-    assert [(one.method, one.path, one.query) for one in sent] == [
+    assert [(item.method, item.path, item.query) for item in sent] == [
         ("POST", "/api/v1/namespaces/shop/pods", {"dryRun": "All"})
     ]
 
@@ -752,7 +752,7 @@ def test_amounts_that_a_server_prints_otherwise_are_the_same(api: FakeApiServer,
         manifest = write(tmp_path, changed(POD, "spec.containers.0.resources.requests.cpu", written), name="pod.yaml")
         ran = why(tmp_path, url, manifest, "--dry-run=server", "-o", "json")
         (note,) = [note for note in json.loads(ran.out)["notes"] if note["id"] == "dry-run"]
-        changes = [one for one in note["changes"] if "containers" in one]
+        changes = [change for change in note["changes"] if "containers" in change]
         different = 'spec.containers[0].resources.requests.cpu is "1", not "1500m"'
         assert changes == ([different] if written == "1500m" else [])
 

@@ -123,11 +123,11 @@ def test_the_first_attempt_stays_in_the_document(tmp_path: Path, of_pod: Manifes
     stateful = workload("StatefulSet", serviceName="web", volumeClaimTemplates=claims)
     volumes = [{"name": name, "ephemeral": {"volumeClaimTemplate": {"spec": spec}}} for name, spec in of_pod.items()]
     stateful = dict(changed(stateful, "spec.template.spec.volumes", volumes))
-    found = document(asked(tmp_path, CLASS, stateful, options="-o json"))
-    said = {note["firstAttempt"] for note in found["notes"] if note["id"] == "claims-from-templates"}
+    result = document(asked(tmp_path, CLASS, stateful, options="-o json"))
+    said = {note["firstAttempt"] for note in result["notes"] if note["id"] == "claims-from-templates"}
     waits = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "web-0-scratch"'
     expected = waits if of_pod else 'persistentvolumeclaim "data-web-0" not found'
-    assert found["outcome"] == "Scheduled"
+    assert result["outcome"] == "Scheduled"
     assert said == {f"0/1 nodes are available: {expected}. not found"}
 
 
@@ -198,13 +198,13 @@ def test_a_foreign_workload_is_explained_by_its_template(tmp_path: Path) -> None
 
 
 def test_each_template_of_a_foreign_workload_is_a_pod(tmp_path: Path) -> None:
-    told = asked(tmp_path, JOB, options="-o name").out.split()
+    splitresult = asked(tmp_path, JOB, options="-o name").out.split()
     placed = ["default/train-master-new", *(f"default/train-worker-new{number}" for number in (1, 2, 3))]
-    assert told == [word for pod in placed for word in (pod, "node/node-01")] + ["default/train-worker-new4"]
+    assert splitresult == [word for pod in placed for word in (pod, "node/node-01")] + ["default/train-worker-new4"]
 
 
 @pytest.mark.parametrize(
-    ("manifest", "code", "told"),
+    ("manifest", "code", "expected"),
     [
         (
             {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "r"}},
@@ -223,10 +223,10 @@ def test_each_template_of_a_foreign_workload_is_a_pod(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_makes_no_pod_is_named(manifest: Manifest, code: int, told: str, tmp_path: Path) -> None:
+def test_what_makes_no_pod_is_named(manifest: Manifest, code: int, expected: str, tmp_path: Path) -> None:
     ran = asked(tmp_path, manifest)
     assert (ran.code, ran.out) == (code, "")
-    assert told in ran.err
+    assert expected in ran.err
 
 
 TRAIN_JOB: Manifest = {
@@ -244,8 +244,8 @@ def test_a_custom_resource_that_hides_its_pods_is_undecided(command: str, tmp_pa
     ran = kschedx(command, manifest, "-s", cluster)
     headline = "? default/trainjob/t is undecided: its manifest does not say which pods it creates"
     assert (ran.code, ran.out.splitlines()[0]) == (3, headline)
-    found = document(kschedx(command, manifest, "-s", cluster, "-o", "json"))
-    assert (found["state"]["name"], found["outcome"]) == ("UnknownPods", "Undecided")
+    result = document(kschedx(command, manifest, "-s", cluster, "-o", "json"))
+    assert (result["state"]["name"], result["outcome"]) == ("UnknownPods", "Undecided")
 
 
 def test_it_is_undecided_beside_others_too(tmp_path: Path) -> None:
@@ -264,8 +264,8 @@ def test_of_several_workloads_each_is_counted(tmp_path: Path) -> None:
         "? default/trainjob/t is undecided: its manifest does not say which pods it creates",
     ]
     assert ran.code == 3
-    found = document(kschedx("fit", manifests, "-s", cluster, "-o", "json"))
-    assert (found["kind"], [one.get("fits") for one in found["items"]]) == ("FitList", [4, 0, None])
+    result = document(kschedx("fit", manifests, "-s", cluster, "-o", "json"))
+    assert (result["kind"], [item.get("fits") for item in result["items"]]) == ("FitList", [4, 0, None])
 
 
 def _job(**fields: object) -> dict[str, Any]:
@@ -277,7 +277,7 @@ SELECTING_TIER: dict[str, Any] = {"selector": {"matchLabels": {"app": "web", "ti
 
 
 @pytest.mark.parametrize(
-    ("stored", "written", "told", "deletion"),
+    ("stored", "written", "expected", "deletion"),
     [
         (
             workload("Deployment"),
@@ -300,7 +300,7 @@ SELECTING_TIER: dict[str, Any] = {"selector": {"matchLabels": {"app": "web", "ti
     ],
 )
 def test_a_refused_update_is_an_answer(
-    stored: Manifest, written: Manifest, told: str, deletion: str, tmp_path: Path
+    stored: Manifest, written: Manifest, expected: str, deletion: str, tmp_path: Path
 ) -> None:
     path, cluster = write(tmp_path, written, name="app.yaml"), write(tmp_path, NODE, stored)
     ran = kschedx("why", path, "-s", cluster, columns=300)  # the command holds a path of any length
@@ -309,19 +309,19 @@ def test_a_refused_update_is_an_answer(
     assert (ran.code, ran.out.splitlines()[0]) == (1, headline)
     assert deletion in ran.out
     for command in (("why", path), ("why", f"{named}/web", "-f", path), ("fit", path)):
-        found = document(kschedx(*command, "-s", cluster, "-o", "json"))
-        assert found["state"]["name"] == "NotChanged"
-        assert told in found["state"]["message"]
+        result = document(kschedx(*command, "-s", cluster, "-o", "json"))
+        assert result["state"]["name"] == "NotChanged"
+        assert expected in result["state"]["message"]
     simulated = kschedx("simulate", "--apply", path, "-s", cluster, "-o", "json")
-    assert (simulated.code, [one["name"] for one in document(simulated)["states"]]) == (1, ["NotChanged"])
+    assert (simulated.code, [state["name"] for state in document(simulated)["states"]]) == (1, ["NotChanged"])
 
 
 @pytest.mark.parametrize("manifest", [workload("Deployment"), workload("StatefulSet", serviceName="web"), _job()])
 def test_the_same_manifest_again_is_no_refused_update(manifest: Manifest, tmp_path: Path) -> None:
     stored = changed(manifest, "spec.template.metadata.labels.job-name", "web")
     path, cluster = write(tmp_path, manifest, name="app.yaml"), write(tmp_path, NODE, stored)
-    found = document(kschedx("why", path, "-s", cluster, "-o", "json"))
-    assert found["outcome"] == "Scheduled"
+    result = document(kschedx("why", path, "-s", cluster, "-o", "json"))
+    assert result["outcome"] == "Scheduled"
 
 
 def test_a_fault_is_told_with_its_own_line(tmp_path: Path) -> None:
@@ -341,8 +341,8 @@ def test_a_fault_is_told_with_its_own_line(tmp_path: Path) -> None:
 def test_a_selector_that_misses_its_own_pods_is_refused(tmp_path: Path) -> None:
     ran = asked(tmp_path, changed(workload("Deployment"), "spec.selector.matchLabels.app", "other"))
     assert ran.code == 2
-    told = 'spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not match template `labels`'
-    assert told in ran.err
+    text = 'spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not match template `labels`'
+    assert text in ran.err
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_a_daemon_set_finds_the_pods_beside_it(tmp_path: Path) -> None:
     term = {"labelSelector": {"matchLabels": {"app": "agent"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     proxy["spec"]["template"]["spec"] = {**at(POD, "spec"), "affinity": affinity}
-    named = [changed(one, "metadata.namespace", "infra") for one in (proxy, agent)]
+    named = [changed(item, "metadata.namespace", "infra") for item in (proxy, agent)]
     pod_of_default = changed(POD, "metadata.namespace", "default")
     cluster = tuple(node(name, labels={"kubernetes.io/hostname": name}) for name in ("a", "b"))
     together = asked(tmp_path, *named, pod_of_default, cluster=cluster)

@@ -69,9 +69,9 @@ def test_a_fix_lets_the_pods_in(tmp_path: Path) -> None:
         assert ran.code == 1
         (fixed,) = yaml.safe_load_all(ran.out)
         others = [
-            one
-            for one in CLUSTER[:4]
-            if (one["kind"], one["metadata"]["name"]) != (fixed["kind"], fixed["metadata"]["name"])
+            item
+            for item in CLUSTER[:4]
+            if (item["kind"], item["metadata"]["name"]) != (fixed["kind"], fixed["metadata"]["name"])
         ]
         after = asked(tmp_path, [*others, fixed])
         assert (after.code, after.out.splitlines()[0]) == (
@@ -93,9 +93,9 @@ def test_the_order_of_fields_does_not_matter() -> None:
     fields: Manifest = {"runAsUser": 1000, "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}}
     patches = []
     for context in (fields, {key: fields[key] for key in reversed(fields)}):
-        found = secured({"spec": {"containers": [{"name": "main", "securityContext": context}]}})
-        assert found is not None
-        patches.append(json.dumps(found.change.patch))
+        securedresult = secured({"spec": {"containers": [{"name": "main", "securityContext": context}]}})
+        assert securedresult is not None
+        patches.append(json.dumps(securedresult.change.patch))
     assert patches[0] == patches[1]
 
 
@@ -142,7 +142,7 @@ def test_what_kubectl_says_is_what_the_namespace_warns_of(tmp_path: Path, labels
     own = {f"pod-security.kubernetes.io/{key}": value for key, value in ({"enforce": "baseline"} | labels).items()}
     space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "payments", "labels": own}}
     new = changed(DEPLOYMENT, "spec.template.spec.hostPID", True)
-    write(tmp_path, space, *(one for one in CLUSTER if one["kind"] == "Node"))
+    write(tmp_path, space, *(item for item in CLUSTER if item["kind"] == "Node"))
     write(tmp_path, {**new, "metadata": {"name": "new", "namespace": "payments"}}, name="new.yaml")
     ran = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
     assert ran.code == 1
@@ -172,7 +172,7 @@ def test_an_anonymized_namespace_enforces_what_it_did(tmp_path: Path) -> None:
     write(tmp_path, *CLUSTER)
     assert kschedx("snapshot", "-s", "cluster.yaml", "--anonymize", "-o", "hidden.json", cwd=tmp_path).code == 0
     items = json.loads((tmp_path / "hidden.json").read_text(encoding="utf-8"))["items"]
-    (space,) = [one for one in items if one["kind"] == "Namespace"]
+    (space,) = [item for item in items if item["kind"] == "Namespace"]
     its = {key: value for key, value in space["metadata"]["labels"].items() if "pod-security" in key}
     assert its == {key: value for key, value in SPACE["metadata"]["labels"].items() if "pod-security" in key}
 
@@ -190,10 +190,10 @@ def test_a_pod_by_itself(tmp_path: Path) -> None:
     own: Manifest = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
     patch = {"spec": {"containers": [{"name": "main", "image": "registry.example/app:v1", "securityContext": own}]}}
     (tmp_path / "try.yaml").write_text(json.dumps(patch), encoding="utf-8")
-    asked = ("why", "pod.yaml", "-s", "cluster.yaml", "--try", "try.yaml")
-    tried = kschedx(*asked, cwd=tmp_path)
+    question = ("why", "pod.yaml", "-s", "cluster.yaml", "--try", "try.yaml")
+    tried = kschedx(*question, cwd=tmp_path)
     assert (tried.code, "runAsNonRoot" in tried.err, "seccompProfile (pod or" in tried.err) == (1, False, True)
     whole = kschedx(
-        *asked, "--try", "spec.securityContext.seccompProfile.type=RuntimeDefault", cwd=tmp_path, columns=400
+        *question, "--try", "spec.securityContext.seccompProfile.type=RuntimeDefault", cwd=tmp_path, columns=400
     )
     assert (whole.code, "without it: Unschedulable" in whole.out) == (0, True)

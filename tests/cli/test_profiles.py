@@ -110,8 +110,8 @@ profiles:
     origins = shown["origins"]
 
     def origin(plugin: str, what: str) -> str:
-        found: str = origins[f"profiles[0].plugins.score.enabled[{at.index(plugin)}].{what}"]
-        return found
+        result: str = origins[f"profiles[0].plugins.score.enabled[{at.index(plugin)}].{what}"]
+        return result
 
     assert origin("ImageLocality", "weight") == "profiles[0].plugins.multiPoint.enabled[0].weight"
     assert origin("NodeAffinity", "weight") == "profiles[0].plugins.score.enabled[0].weight"

@@ -113,8 +113,8 @@ def test_a_refusal_is_a_group_and_the_others_are_told(tmp_path: Path) -> None:
     assert "default/x → n" in fits
 
     document = json.loads(kschedx(*asking, "-o", "json", cwd=tmp_path).out)
-    assert [one["pod"]["name"] for one in document["items"]] == ["x"]
-    assert [one["pod"] for one in document["refused"]] == ["default/web-new", "tight/big"]
+    assert [item["pod"]["name"] for item in document["items"]] == ["x"]
+    assert [item["pod"] for item in document["refused"]] == ["default/web-new", "tight/big"]
     assert document["undecided"] == []
 
     alone = kschedx(*asking, "--alone", cwd=tmp_path, columns=200)
@@ -168,8 +168,8 @@ def test_replicas_above_the_quota(tmp_path: Path) -> None:
 
 def test_what_fits_a_quota_alone_and_not_together(tmp_path: Path) -> None:
     cluster(tmp_path, quota({"cpu": "0"}, cpu="5"))
-    one, other = (named(workload("Deployment", ASKED, replicas=3), name) for name in ("one", "other"))
-    written(tmp_path, one, other, bare(SMALL))
+    item, other = (named(workload("Deployment", ASKED, replicas=3), name) for name in ("one", "other"))
+    written(tmp_path, item, other, bare(SMALL))
     ran = why(tmp_path)
     assert ran.code == 1
     assert ran.out.splitlines()[0] == "✗ 7 pods: 5 can be scheduled, 2 not created"
@@ -344,14 +344,14 @@ def test_a_claim_of_an_ephemeral_volume_that_nobody_makes(tmp_path: Path, replic
     cluster(tmp_path, CLASS, quota({"persistentvolumeclaims": "0"}, persistentvolumeclaims=room))
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM["spec"]}}}
     written(tmp_path, workload("Deployment", {**SMALL, "volumes": [volume]}, replicas=replicas))
-    found = json.loads(why(tmp_path, "-o", "json").out)
+    document = json.loads(why(tmp_path, "-o", "json").out)
     name = f"web-new{replicas}" if replicas > 1 else "web-new"
-    assert found["pod"]["name"] == name
+    assert document["pod"]["name"] == name
     assert (
         f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}-scratch"'
-        in found["message"]
+        in document["message"]
     )
-    (note,) = (note for note in found["notes"] if note["id"] == "claim-not-made")
+    (note,) = (note for note in document["notes"] if note["id"] == "claim-not-made")
     said = (
         f'persistentvolumeclaims "{name}-scratch" is forbidden: exceeded quota: q, requested: persistentvolumeclaims=1'
     )

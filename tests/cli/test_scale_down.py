@@ -15,12 +15,12 @@ NODE = "ip-10-0-2-31.ec2.internal"
 
 
 def test_karpenters_nodes_are_told_in_its_words(tmp_path: Path) -> None:
-    objects = [one for one in yaml.safe_load_all(KARPENTER.read_text()) if one]
-    for one in objects:
-        if (one["kind"], one["metadata"]["name"]) == ("Node", NODE):
-            one["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
-        if one["kind"] == "NodeClaim":
-            one.setdefault("status", {}).setdefault("conditions", []).append(
+    objects = [item for item in yaml.safe_load_all(KARPENTER.read_text()) if item]
+    for item in objects:
+        if (item["kind"], item["metadata"]["name"]) == ("Node", NODE):
+            item["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
+        if item["kind"] == "NodeClaim":
+            item.setdefault("status", {}).setdefault("conditions", []).append(
                 {"type": "Consolidatable", "status": "True"}
             )
     cluster = tmp_path / "cluster.yaml"
@@ -58,10 +58,10 @@ def test_a_flag_that_cannot_be_read_is_named() -> None:
 def test_the_table_says_in_words_what_keeps_a_node_and_a_guarded_pod_has_a_fix(tmp_path: Path) -> None:
     ran = kschedx("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml", columns=200)
     assert not any(code in ran.out for code in ("NotReplicated", "LocalStorageRequested", "NotSafeToEvict"))
-    objects = [one for one in yaml.safe_load_all(KARPENTER.read_text()) if one]
-    annotated = [one for one in objects if one["kind"] == "Pod" and one["spec"].get("nodeName") == NODE][:1]
-    for one in annotated:
-        one["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
+    objects = [item for item in yaml.safe_load_all(KARPENTER.read_text()) if item]
+    annotated = [item for item in objects if item["kind"] == "Pod" and item["spec"].get("nodeName") == NODE][:1]
+    for item in annotated:
+        item["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(yaml.safe_dump_all(objects))
     ran = kschedx("scale-down", NODE, "-s", cluster, columns=300)

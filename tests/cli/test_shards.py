@@ -62,14 +62,14 @@ def test_what_does_not_belong_together_is_told(cluster: Path, tmp_path: Path) ->
     whole = part("whole.json", *WHY)
     text = tmp_path / "text.json"
     text.write_text("[")
-    for files, told in [
+    for files, textresult in [
         ((first, third), "error: parts are missing: 2/3\n"),
         ((first, other, third), f"error: {other}: is a part of another answer than {first}\n"),
         ((whole,), f"error: {whole}: not a part of an answer as --shard writes it\n"),
         ((tmp_path / "nowhere",), f"error: {tmp_path / 'nowhere'}: cannot be read: No such file or directory\n"),
     ]:
         ran = kschedx("merge", *files)
-        assert (ran.code, ran.err) == (2, told)
+        assert (ran.code, ran.err) == (2, textresult)
     assert "not valid JSON" in kschedx("merge", text).err
     second = part("2.json", *WHY, "--shard", "2/3")
     assert kschedx("merge", first, second, third, again).err.endswith(f"the same part as {first}: 1/3\n")
@@ -77,7 +77,7 @@ def test_what_does_not_belong_together_is_told(cluster: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ((*WHY, "--shard", "0/3"), '--shard: found "0/3", allowed is I/N, with I from 1 to N'),
         ((*WHY, "--shard", "4"), '--shard: found "4", allowed is I/N, with I from 1 to N'),
@@ -85,6 +85,6 @@ def test_what_does_not_belong_together_is_told(cluster: Path, tmp_path: Path) ->
         (("why", "pod/web-0", "-o", "json", "--shard", "1/2"), "--shard needs several pods: --all-pending or -l"),
     ],
 )
-def test_bad_input(cluster: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_bad_input(cluster: Path, arguments: tuple[str, ...], expected: str) -> None:
     ran = kschedx(*arguments, "-s", cluster)
-    assert (ran.code, ran.err) == (2, f"error: {told}\n")
+    assert (ran.code, ran.err) == (2, f"error: {expected}\n")

@@ -57,15 +57,15 @@ def commands(cluster: Path) -> dict[str, list[str | Path]]:
 )
 def test_a_full_disk_is_said_in_a_line(name: str, cluster: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        found = ran(*commands(cluster)[name], stdout=full.fileno())
-    assert (found.returncode, found.stderr) == (2, FULL)
+        result = ran(*commands(cluster)[name], stdout=full.fileno())
+    assert (result.returncode, result.stderr) == (2, FULL)
 
 
 @pytest.mark.parametrize("name", ["version", "screen"])
 def test_a_closed_output_is_said_in_a_line(name: str, cluster: Path) -> None:
     words = " ".join(f"'{word}'" for word in (COMMAND, *commands(cluster)[name]))
-    found = subprocess.run(["sh", "-c", f"{words} >&-"], capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stderr) == (2, "error: write: bad file descriptor\n")
+    result = subprocess.run(["sh", "-c", f"{words} >&-"], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (2, "error: write: bad file descriptor\n")
 
 
 @pytest.mark.parametrize(("target", "code"), [("pod/web-0", 0), ("pod/huge", 1)])
@@ -76,9 +76,9 @@ def test_a_reader_that_leaves_changes_no_exit_code(target: str, code: int, form:
     cluster = write(tmp_path, NODE, POD, huge)
     read, written = os.pipe()
     os.close(read)
-    found = ran("why", target, "-n", "shop", "-s", cluster, "-o", form, stdout=written)
+    result = ran("why", target, "-n", "shop", "-s", cluster, "-o", form, stdout=written)
     os.close(written)
-    assert (found.returncode, found.stderr) == (code, "")
+    assert (result.returncode, result.stderr) == (code, "")
 
 
 def test_errors_that_nobody_can_be_told_keep_their_exit_code(cluster: Path) -> None:
@@ -189,21 +189,21 @@ def test_a_file_that_is_written_over_keeps_its_mode(mode: int, cluster: Path, tm
 
 
 def test_links_that_lead_to_each_other(cluster: Path, tmp_path: Path) -> None:
-    one, other = tmp_path / "one.json", tmp_path / "other.json"
-    one.symlink_to(other)
-    other.symlink_to(one)
+    item, other = tmp_path / "one.json", tmp_path / "other.json"
+    item.symlink_to(other)
+    other.symlink_to(item)
     lines: list[list[str | Path]] = [
-        ["snapshot", "-s", cluster, "-o", one],
-        ["why", "pod/web-0", "-s", one],
-        ["why", one, "-s", cluster],
-        ["why", "pod/web-0", "-s", cluster, "--config", one],
-        ["doctor", "-s", one],
+        ["snapshot", "-s", cluster, "-o", item],
+        ["why", "pod/web-0", "-s", item],
+        ["why", item, "-s", cluster],
+        ["why", "pod/web-0", "-s", cluster, "--config", item],
+        ["doctor", "-s", item],
     ]
     for arguments in lines:
-        found = kschedx(*arguments)
-        assert (found.code, found.out) == (2, ""), arguments
-        (line,) = found.err.splitlines()
-        assert line.startswith(f"error: {one}: cannot be ")
+        result = kschedx(*arguments)
+        assert (result.code, result.out) == (2, ""), arguments
+        (line,) = result.err.splitlines()
+        assert line.startswith(f"error: {item}: cannot be ")
         assert "link" in line
 
 
@@ -252,15 +252,15 @@ def test_documents_and_snapshots_show_what_would_be_hidden(tmp_path: Path) -> No
     ],
 )
 def test_an_empty_path_is_an_error(arguments: tuple[str, ...], cluster: Path) -> None:
-    found = kschedx(*(str(cluster) if one == "CLUSTER" else one for one in arguments))
-    assert (found.code, found.out) == (2, "")
-    assert "it is empty; is a shell variable not set?" in found.err
+    result = kschedx(*(str(cluster) if argument == "CLUSTER" else argument for argument in arguments))
+    assert (result.code, result.out) == (2, "")
+    assert "it is empty; is a shell variable not set?" in result.err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "x", ""])
 def test_a_question_of_a_shell_without_its_words_is_answered_with_nothing(shell: str) -> None:
-    found = kschedx("why", env={"_KSCHEDX_COMPLETE": f"complete_{shell}"})
-    assert (found.code, found.out, found.err) == (0, "", "")
+    result = kschedx("why", env={"_KSCHEDX_COMPLETE": f"complete_{shell}"})
+    assert (result.code, result.out, result.err) == (0, "", "")
     words = {"_KSCHEDX_COMPLETE": "complete_bash", "COMP_WORDS": "kschedx w", "COMP_CWORD": "x"}
     assert kschedx(env=words).err == ""
 
@@ -280,7 +280,7 @@ def test_a_bad_configuration_is_named_whatever_is_asked(
 ) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{text}\n")
-    found = kschedx("why", *question, "-s", cluster, "--config", config)
-    assert (found.code, found.out) == (2, "")
-    assert found.err.startswith(f"error: {config}")
-    assert says in found.err
+    result = kschedx("why", *question, "-s", cluster, "--config", config)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"error: {config}")
+    assert says in result.err

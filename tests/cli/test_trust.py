@@ -173,11 +173,11 @@ def test_no_answer_about_a_configuration_shows_a_secret_of_a_url(number: int, ur
     """Every answer is checked with some of the URLs, and every URL in a third of the answers."""
     (tmp_path / "config").write_text(EXTENDERS % json.dumps(url))
     (tmp_path / "policy").write_text(PROMETHEUS % json.dumps(url))
-    for asked in ABOUT_FILES[number % 3 :: 3]:
-        ran = kschedx(*(str(ZONE_FULL) if word == "CLUSTER" else word for word in asked), cwd=tmp_path)
+    for about_file in ABOUT_FILES[number % 3 :: 3]:
+        ran = kschedx(*(str(ZONE_FULL) if word == "CLUSTER" else word for word in about_file), cwd=tmp_path)
         assert "Usage" not in ran.err
-        assert SECRET not in ran.out + ran.err, asked
-        assert "c2VzYW1l" not in ran.out, asked
+        assert SECRET not in ran.out + ran.err, about_file
+        assert "c2VzYW1l" not in ran.out, about_file
 
 
 @pytest.mark.parametrize("form", ["wide", "html", "markdown", "svg", "sarif", "junit"])
@@ -340,15 +340,15 @@ def fresh() -> str:
 
 @pytest.fixture
 def issuer(fresh: str) -> FakeApiServer:
-    found = FakeApiServer()
+    result = FakeApiServer()
 
     def answer(request: Request) -> Reply | None:
         if request.path == "/.well-known/openid-configuration":
             return Reply(body=json.dumps({"token_endpoint": f"https://{request.headers['host'][0]}/token"}).encode())
         return Reply(body=json.dumps({"id_token": fresh}).encode()) if request.path == "/token" else None
 
-    found.faults.append(answer)
-    return found
+    result.faults.append(answer)
+    return result
 
 
 def test_an_expired_token_is_renewed(api: FakeApiServer, issuer: FakeApiServer, fresh: str, tmp_path: Path) -> None:

@@ -31,9 +31,9 @@ def test_they_are_named_and_leave_the_answer_open_unless_somebody_answers_for_th
 ) -> None:
     ran, taken = kschedx(*command), kschedx(*command, TAKEN)
     assert (ran.code, taken.code) == (open_code, taken_code)
-    for told in (ran.out + ran.err, taken.out + taken.err):
-        assert "LicenseSeats" in told
-        assert "CarbonAware" in told
+    for text in (ran.out + ran.err, taken.out + taken.err):
+        assert "LicenseSeats" in text
+        assert "CarbonAware" in text
     assert "as you asked" in taken.out + taken.err
 
 
@@ -47,18 +47,18 @@ def test_what_is_rejected_without_them_stays_rejected() -> None:
 
 def test_how_many_fit_is_undecided_with_whose_word_is_missing() -> None:
     ran = kschedx("fit", POD, *CLUSTER, *CONFIG, "-o", "json")
-    found = json.loads(ran.out)
-    assert (ran.code, found["fits"]) == (3, 0)
-    assert [one["plugin"] for one in found["undecided"]] == ["LicenseSeats"]
-    assert [one["plugin"] for one in found["unknownPlugins"]] == ["LicenseSeats", "CarbonAware"]
+    document = json.loads(ran.out)
+    assert (ran.code, document["fits"]) == (3, 0)
+    assert [item["plugin"] for item in document["undecided"]] == ["LicenseSeats"]
+    assert [item["plugin"] for item in document["unknownPlugins"]] == ["LicenseSeats", "CarbonAware"]
 
 
 @pytest.mark.parametrize("taken", [(), (TAKEN,)])
 def test_documents_have_their_names(taken: tuple[str, ...]) -> None:
     simulated = json.loads(kschedx("simulate", "-f", POD, *CLUSTER, *CONFIG, "-o", "json", *taken).out)
     compared = json.loads(kschedx(*OTHER, POD, "-o", "json", *taken).out)
-    for found in (simulated["unknownPlugins"], compared["after"]["unknownPlugins"]):
-        assert [(one["plugin"], one.get("waived", False)) for one in found] == [
+    for unknownplugin in (simulated["unknownPlugins"], compared["after"]["unknownPlugins"]):
+        assert [(item["plugin"], item.get("waived", False)) for item in unknownplugin] == [
             ("LicenseSeats", bool(taken)),
             ("CarbonAware", bool(taken)),
         ]

@@ -122,7 +122,7 @@ def test_a_pod_that_cannot_be_decided_keeps_no_other_from_its_document(tmp_path:
 
     assert ran.code == 3
     assert [item["pod"]["name"] for item in document["items"]] == ["fits"]
-    assert [one["pod"] for one in document["undecided"]] == ["default/claims"]
+    assert [itemresult["pod"] for itemresult in document["undecided"]] == ["default/claims"]
 
 
 def test_a_heading_of_devices_is_true_for_every_pod_below_it(tmp_path: Path) -> None:
@@ -150,10 +150,10 @@ def test_the_order_is_that_of_the_configured_queue(cluster: str, tmp_path: Path,
     profile = {"schedulerName": "default-scheduler", "plugins": {"queueSort": queue_sort}}
     version = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     config.write_text(json.dumps(version | {"profiles": [profile]}))
-    asked = ["why", "--all-pending", "-n", "queue", "-o", "json", "-s", str(path), *more]
+    questions = ["why", "--all-pending", "-n", "queue", "-o", "json", "-s", str(path), *more]
 
     def names(*options: str) -> list[str]:
-        return [item["pod"]["name"] for item in json.loads(kschedx(*asked, *options).out)["items"]]
+        return [item["pod"]["name"] for item in json.loads(kschedx(*questions, *options).out)["items"]]
 
     assert names() == ["fourth", "third"]
     assert names("--config", str(config)) == ["third", "fourth"]

@@ -42,9 +42,9 @@ def test_what_it_offers_who_holds_it_and_whom_it_would_take(tmp_path: Path) -> N
 
 def test_the_document_and_the_names(tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
-    told = json.loads(kschedx("why", "node/n1", "-s", cluster, "-o", "json").out)
-    assert told["resources"]["cpu"]["holders"] == [{"pod": "default/runs", "priority": 7, "amount": 3000}]
-    assert [(one["pod"], one["fits"], one["rejectedBy"]) for one in told["pending"]] == [
+    document = json.loads(kschedx("why", "node/n1", "-s", cluster, "-o", "json").out)
+    assert document["resources"]["cpu"]["holders"] == [{"pod": "default/runs", "priority": 7, "amount": 3000}]
+    assert [(item["pod"], item["fits"], item["rejectedBy"]) for item in document["pending"]] == [
         ("default/big", False, ["TaintToleration", "NodeResourcesFit"]),
         ("default/fits", True, []),
         ("default/gated", False, ["SchedulingGates"]),
@@ -54,9 +54,9 @@ def test_the_document_and_the_names(tmp_path: Path) -> None:
 
 def test_the_document_has_the_trouble_of_the_node(tmp_path: Path) -> None:
     lost = node("n", taints=["node.kubernetes.io/network-unavailable:NoSchedule"], unschedulable=True)
-    found = json.loads(kschedx("why", "node/n", "-s", write(tmp_path, lost), "-o", "json").out)
-    assert (found["trouble"], found["unschedulable"]) == ("no network", True)
-    assert found["taints"] == ["node.kubernetes.io/network-unavailable:NoSchedule"]
+    document = json.loads(kschedx("why", "node/n", "-s", write(tmp_path, lost), "-o", "json").out)
+    assert (document["trouble"], document["unschedulable"]) == ("no network", True)
+    assert document["taints"] == ["node.kubernetes.io/network-unavailable:NoSchedule"]
 
 
 def test_a_node_that_is_not_there_and_what_a_node_has_not(tmp_path: Path) -> None:

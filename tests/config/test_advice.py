@@ -18,7 +18,7 @@ def found(plugins: dict[str, Any] | None = None, args: dict[str, Any] | None = N
         "kind": "KubeSchedulerConfiguration",
         "profiles": [profile],
     }
-    return [(one.id, one.path.removeprefix("profiles[0].")) for one in advice(config, resolve("1.36"))]
+    return [(item.id, item.path.removeprefix("profiles[0].")) for item in advice(config, resolve("1.36"))]
 
 
 def enabled(*entries: tuple[str, int]) -> dict[str, Any]:
@@ -76,14 +76,16 @@ def test_plugins(plugins: dict[str, Any], expected: tuple[str, str]) -> None:
 
 
 def test_the_weight_of_a_plugin_that_nobody_knows_may_be_read() -> None:
-    told = found({"multiPoint": enabled(("Network", 5))})
-    assert ("unknown-plugin", "plugins.multiPoint.enabled[0].name") in told
-    assert "idle-weight" not in {one for one, _ in told}
+    text = found({"multiPoint": enabled(("Network", 5))})
+    assert ("unknown-plugin", "plugins.multiPoint.enabled[0].name") in text
+    assert "idle-weight" not in {item for item, _ in text}
 
 
 def test_what_is_to_be_said_of_several_plugins_is_said_once() -> None:
-    told = [one for one in found({"score": disabled("TaintToleration", "NodeAffinity")}) if one[0] == "half-disabled"]
-    assert told == [("half-disabled", "plugins.score")]
+    texts = [
+        item for item in found({"score": disabled("TaintToleration", "NodeAffinity")}) if item[0] == "half-disabled"
+    ]
+    assert texts == [("half-disabled", "plugins.score")]
 
 
 @pytest.mark.parametrize(

@@ -471,8 +471,8 @@ def test_a_field_of_a_gate_that_is_off_is_refused(gates: dict[str, bool], args: 
 
 def test_arguments_of_fit_are_checked_only_where_it_is_enabled() -> None:
     without_fit = {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}
-    found = profile("NodeResourcesFit", strategy(type="Never"), plugins=without_fit)
-    assert found.args_of(NodeResourcesFitArgs).scoring_strategy.type == "Never"
+    result = profile("NodeResourcesFit", strategy(type="Never"), plugins=without_fit)
+    assert result.args_of(NodeResourcesFitArgs).scoring_strategy.type == "Never"
     without_affinity = {"multiPoint": {"disabled": [{"name": "InterPodAffinity"}]}}
     with pytest.raises(ConfigError, match="not in valid range"):
         profile("InterPodAffinity", {"hardPodAffinityWeight": 101}, plugins=without_affinity)

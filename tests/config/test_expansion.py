@@ -187,10 +187,10 @@ def test_the_weight_at_the_score_point_counts_before_that_of_multi_point(
 
 def test_plugins_of_others_expand_like_in_tree_ones() -> None:
     extra = {"Coscheduling": frozenset({"preFilter", "permit", "score"})}
-    found = profile({"multiPoint": {"enabled": names(("Coscheduling", 4))}}, extra)
-    assert [point for point in POINTS if "Coscheduling" in found.points[point]] == ["preFilter", "score", "permit"]
-    assert found.points["score"] == (*DEFAULT_SCORE, "Coscheduling")
-    assert found.weights["Coscheduling"] == 4
+    result = profile({"multiPoint": {"enabled": names(("Coscheduling", 4))}}, extra)
+    assert [point for point in POINTS if "Coscheduling" in result.points[point]] == ["preFilter", "score", "permit"]
+    assert result.points["score"] == (*DEFAULT_SCORE, "Coscheduling")
+    assert result.weights["Coscheduling"] == 4
 
 
 @pytest.mark.parametrize(
@@ -212,9 +212,9 @@ def test_plugins_of_others_expand_like_in_tree_ones() -> None:
     ],
 )
 def test_plugins_that_nobody_knows_are_left_out(plugins: Mapping[str, object], unknown: object) -> None:
-    found = profile(plugins)
-    assert found.unknown == unknown
-    assert not {name for plugins in found.points.values() for name in plugins} & found.unknown.keys()
+    result = profile(plugins)
+    assert result.unknown == unknown
+    assert not {name for plugins in result.points.values() for name in plugins} & result.unknown.keys()
 
 
 @pytest.mark.parametrize(
@@ -335,8 +335,8 @@ def implementing(point: str) -> list[str]:
     )
 )
 def test_every_point_runs_plugins_that_implement_it_once(plugins: dict[str, dict[str, list[dict[str, str]]]]) -> None:
-    found = profile(plugins)
-    for point, running in found.points.items():
+    result = profile(plugins)
+    for point, running in result.points.items():
         own = plugins.get(point, {})
         enabled = [entry["name"] for entry in own.get("enabled", [])]
         disabled = {entry["name"] for entry in own.get("disabled", [])}
@@ -345,5 +345,5 @@ def test_every_point_runs_plugins_that_implement_it_once(plugins: dict[str, dict
         assert set(enabled) <= set(running)
         assert "*" not in disabled or list(running) == enabled
         assert not (disabled - set(enabled)) & set(running)
-    assert set(found.points["score"]) <= found.weights.keys()
-    assert 0 not in found.weights.values()
+    assert set(result.points["score"]) <= result.weights.keys()
+    assert 0 not in result.weights.values()

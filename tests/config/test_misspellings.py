@@ -61,8 +61,8 @@ POINTS = ("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preSc
 
 def apart(document: Json) -> Json:
     """A copy in which nothing stands in two places."""
-    found: Json = json.loads(json.dumps(document))
-    return found
+    result: Json = json.loads(json.dumps(document))
+    return result
 
 
 def configuration(version: str) -> Json:
@@ -70,7 +70,7 @@ def configuration(version: str) -> Json:
     plugins: Json = {point: {"enabled": [], "disabled": []} for point in POINTS}
     plugins["score"] = {"enabled": [{"name": "ImageLocality", "weight": 2}], "disabled": [{"name": "ImageLocality"}]}
     profile: Json = {"schedulerName": "default-scheduler", "percentageOfNodesToScore": 10, "plugins": plugins}
-    made: Json = {
+    created: Json = {
         "apiVersion": f"kubescheduler.config.k8s.io/{version}",
         "kind": "KubeSchedulerConfiguration",
         "parallelism": 16,
@@ -89,7 +89,7 @@ def configuration(version: str) -> Json:
         "extenders": [{**EXTENDER, "enableHTTPS": True, "httpTimeout": "5s"}],
     }
     profile["pluginConfig"] = [
-        {"name": name, "args": {"apiVersion": made["apiVersion"], "kind": f"{name}Args", **args}}
+        {"name": name, "args": {"apiVersion": created["apiVersion"], "kind": f"{name}Args", **args}}
         for name, args in ARGS.items()
         if version == "v1" or name != "DynamicResources"  # in the releases that read older versions it takes none
     ]
@@ -97,7 +97,7 @@ def configuration(version: str) -> Json:
         del plugins["multiPoint"]
     if version != "v1":
         del profile["percentageOfNodesToScore"]
-    return apart(made)
+    return apart(created)
 
 
 def policy() -> Json:
@@ -113,8 +113,8 @@ def policy() -> Json:
     return apart({
         "apiVersion": "v1",
         "kind": "Policy",
-        "predicates": [{"name": name, "order": 1, "argument": {name: one}} for name, one in arguments.items()],
-        "priorities": [{"name": name, "weight": 1, "argument": {name: one}} for name, one in priorities.items()],
+        "predicates": [{"name": name, "order": 1, "argument": {name: item}} for name, item in arguments.items()],
+        "priorities": [{"name": name, "weight": 1, "argument": {name: item}} for name, item in priorities.items()],
         "extenders": [{**EXTENDER, "enableHttps": True, "httpTimeout": 5_000_000}],
         "hardPodAffinitySymmetricWeight": 10,
         "alwaysCheckAllPredicates": True,
@@ -167,8 +167,10 @@ def test_every_field_may_be_misspelled(document: Json, release: str, tmp_path: P
         around = holder(wrong, steps)
         misspelled = f"{name[:-1]}{name[-1] * 2}"
         around[misspelled] = around.pop(name)
-        told = [one for one in refusals(wrong, release, path) if misspelled in one.place.field]
-        assert [(bool(one.place.line), one.hint) for one in told] == [(True, f'did you mean "{name}"?')], steps
+        texts = [refusal for refusal in refusals(wrong, release, path) if misspelled in refusal.place.field]
+        assert [(bool(refusal.place.line), refusal.hint) for refusal in texts] == [(True, f'did you mean "{name}"?')], (
+            steps
+        )
         assert not published.is_valid(wrong), steps
 
 
@@ -209,8 +211,8 @@ def test_a_plugin_of_another_project_may_have_more_fields_than_are_known(tmp_pat
         queue = {"disabled": [{"name": "*"}], "enabled": [{"name": "Coscheduling"}]}
         profile = {"plugins": {"queueSort": queue}, "pluginConfig": [{"name": "Coscheduling", "args": args}]}
         head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-        found = refusals({**head, "profiles": [profile]}, "1.36", tmp_path / "scheduler.json")
-        return [str(one).partition("args.")[2] for one in found]
+        refusalsresult = refusals({**head, "profiles": [profile]}, "1.36", tmp_path / "scheduler.json")
+        return [str(item).partition("args.")[2] for item in refusalsresult]
 
     assert told({"kind": "CoschedulingArgs", "permitWaitingTimeSeconds": 5, "somethingNew": 1}) == []
     assert told({"permitWaitingTimeSecond": 5, "podGroupRejectPercentage": "many"}) == [

@@ -43,9 +43,9 @@ def test_v1beta3_has_the_defaults_of_v1() -> None:
 
 
 def test_v1beta2_has_its_own_order_and_weights() -> None:
-    made = profile("1.26", "v1beta2")
-    assert made.points["preScore"] == ("InterPodAffinity", "PodTopologySpread", "TaintToleration", "NodeAffinity")
-    assert [(name, made.weights[name]) for name in made.points["score"]] == [
+    result = profile("1.26", "v1beta2")
+    assert result.points["preScore"] == ("InterPodAffinity", "PodTopologySpread", "TaintToleration", "NodeAffinity")
+    assert [(name, result.weights[name]) for name in result.points["score"]] == [
         ("NodeResourcesBalancedAllocation", 1),
         ("ImageLocality", 1),
         ("InterPodAffinity", 1),
@@ -57,7 +57,7 @@ def test_v1beta2_has_its_own_order_and_weights() -> None:
 
 
 def test_v1beta2_merges_point_by_point() -> None:
-    made = profile(
+    result = profile(
         "1.27",
         "v1beta2",
         {
@@ -68,11 +68,11 @@ def test_v1beta2_merges_point_by_point() -> None:
             }
         },
     )
-    assert "ImageLocality" not in made.points["score"]
-    assert made.points["score"][3] == "NodeAffinity"  # a default keeps its place
-    assert made.weights["NodeAffinity"] == 7
-    assert made.points["postFilter"] == ()
-    assert made.points["preEnqueue"] == ("SchedulingGates",)  # read, and never merged
+    assert "ImageLocality" not in result.points["score"]
+    assert result.points["score"][3] == "NodeAffinity"  # a default keeps its place
+    assert result.weights["NodeAffinity"] == 7
+    assert result.points["postFilter"] == ()
+    assert result.points["preEnqueue"] == ("SchedulingGates",)  # read, and never merged
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_what_a_version_does_not_have_is_refused(
 
 def test_what_v1_refuses_v1beta3_may_still_name() -> None:
     enabled = [{"name": "SelectorSpread", "weight": 4}]
-    made = profile("1.28", "v1beta3", {"plugins": {"multiPoint": {"enabled": enabled}}})
-    assert made.weights["SelectorSpread"] == 4
+    result = profile("1.28", "v1beta3", {"plugins": {"multiPoint": {"enabled": enabled}}})
+    assert result.weights["SelectorSpread"] == 4
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ class Case:
 
     @cached_property
     def record(self) -> Json:
-        found: Json = json.loads(self.line)
-        return found
+        result: Json = json.loads(self.line)
+        return result
 
     @property
     def name(self) -> str:
@@ -107,12 +107,12 @@ def explained(document: Json) -> Facts:
         "preFilter": [_step(step) | {"nodes": step["nodes"]} for step in document["preFilter"]],
         "filter.skipped": sorted(filtered["skipped"]),
         "filter.verdict": {
-            node: _status(told["verdict"]) | {"plugin": told["verdict"]["plugin"]}
-            for node, told in filtered["nodes"].items()
+            node: _status(text["verdict"]) | {"plugin": text["verdict"]["plugin"]}
+            for node, text in filtered["nodes"].items()
         },
         "filter.rejectedBy": {
-            node: {plugin: _status(status) for plugin, status in told["rejectedBy"].items()}
-            for node, told in filtered["nodes"].items()
+            node: {plugin: _status(status) for plugin, status in text["rejectedBy"].items()}
+            for node, text in filtered["nodes"].items()
         },
         "score.skipped": sorted(scored["skipped"]),
         "score.plugins": {

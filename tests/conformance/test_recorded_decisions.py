@@ -16,7 +16,7 @@ def explain(case: Case) -> Json:
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_the_decision_is_kube_schedulers(case: Case) -> None:
-    found = list(differences(recorded(case.record["expect"]), explained(explain(case))))
-    if found:
-        told = "\n".join(map(str, found))
-        pytest.fail(f"{case.name}: {len(found)} differences from kube-scheduler's decision\n{told}", pytrace=False)
+    items = list(differences(recorded(case.record["expect"]), explained(explain(case))))
+    if items:
+        text = "\n".join(map(str, items))
+        pytest.fail(f"{case.name}: {len(items)} differences from kube-scheduler's decision\n{text}", pytrace=False)

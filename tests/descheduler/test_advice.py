@@ -25,19 +25,21 @@ def advised(objects: list[Manifest], goal: Goal, target: int | None = None) -> t
 
 @pytest.mark.parametrize("target", [None, 40, 60])
 def test_the_advised_policy_does_what_it_says(target: int | None) -> None:
-    found, snapshot, setup = advised([*NODES, *LOPSIDED], Goal.BALANCE, target)
-    chosen = found.chosen
+    result, snapshot, setup = advised([*NODES, *LOPSIDED], Goal.BALANCE, target)
+    chosen = result.chosen
     assert chosen is not None
-    assert found.is_reached
-    assert chosen.measure < found.before == 90
+    assert result.is_reached
+    assert chosen.measure < result.before == 90
     serving = [
-        one for one in found.tried if one.evictions and one.is_harmless and one.measure <= (target or chosen.measure)
+        item
+        for item in result.tried
+        if item.evictions and item.is_harmless and item.measure <= (target or chosen.measure)
     ]
-    assert chosen.evictions == min(one.evictions for one in serving)
+    assert chosen.evictions == min(item.evictions for item in serving)
     again = deschedule(snapshot, chosen.policy, now=NOW, setup=setup, rounds=3)
     assert sum(map(len, again.landings)) == chosen.evictions
     assert not again.repeats
-    check_document(found.to_dict())
+    check_document(result.to_dict())
 
 
 def test_a_larger_target_needs_fewer_evictions() -> None:
@@ -51,20 +53,20 @@ def test_a_larger_target_needs_fewer_evictions() -> None:
 
 def test_budgets_are_respected() -> None:
     guarded = [*NODES, *LOPSIDED, *(budget(f"app-{number}", 0) for number in range(6))]
-    found, _, _ = advised(guarded, Goal.BALANCE)
-    assert found.chosen is None
-    assert not found.to_dict().get("policy")
+    result, _, _ = advised(guarded, Goal.BALANCE)
+    assert result.chosen is None
+    assert not result.to_dict().get("policy")
 
 
 def test_a_cluster_that_meets_the_target_needs_no_policy() -> None:
-    found, _, _ = advised([*NODES, *SPARSE], Goal.BALANCE, 50)
-    assert found.is_reached
-    assert found.chosen is None
+    result, _, _ = advised([*NODES, *SPARSE], Goal.BALANCE, 50)
+    assert result.is_reached
+    assert result.chosen is None
 
 
 def test_the_default_scoring_undoes_compaction_and_is_never_advised() -> None:
     """LeastAllocated puts the evicted pods back on the nodes that are to be emptied."""
-    found, _, _ = advised([*NODES, *SPARSE], Goal.COMPACTION)
-    assert all(one.is_harmless for one in [found.chosen] if one is not None)
-    survey = {one.plugin: one for one in found.plugins}
+    result, _, _ = advised([*NODES, *SPARSE], Goal.COMPACTION)
+    assert all(item.is_harmless for item in [result.chosen] if item is not None)
+    survey = {item.plugin: item for item in result.plugins}
     assert survey["HighNodeUtilization"].evictions

@@ -40,10 +40,10 @@ pods = st.lists(
 )
 
 
-def cluster(made: Sequence[dict[str, object]], allowed: Mapping[str, int]) -> list[Manifest]:
+def cluster(items: Sequence[dict[str, object]], allowed: Mapping[str, int]) -> list[Manifest]:
     return [
         *(node(name) for name in NODES),
-        *(pod(f"p{number}", **one) for number, one in enumerate(made)),  # type: ignore[arg-type] # of any field
+        *(pod(f"p{number}", **item) for number, item in enumerate(items)),  # type: ignore[arg-type] # of any field
         *(budget(app, count) for app, count in allowed.items()),
     ]
 
@@ -59,15 +59,17 @@ def moved(objects: Sequence[Manifest], written: Manifest, rounds: int = 1) -> De
 def test_a_round_breaks_no_budget_and_loses_no_pod(
     made: list[dict[str, object]], allowed: Mapping[str, int], written: Manifest
 ) -> None:
-    found = moved(cluster(made, allowed), written)
-    evicted = Counter(one.pod.owners[0].name for one in found.loop.evicted)
+    movedresult = moved(cluster(made, allowed), written)
+    evicted = Counter(item.pod.owners[0].name for item in movedresult.loop.evicted)
     assert all(evicted[app] <= allowed[app] for app in APPS)
-    for landed in found.landings:
-        assert [one.eviction for one in landed] == list(found.loop.evicted)
-        assert all(one.node in NODES or one.is_pending for one in landed)  # a controller recreates every one
-        assert sorted(one.key for one in found.pods) == sorted(f"default/p{number}" for number in range(len(made)))
-    check_document(found.to_dict())
-    lines = descheduling_lines(found, 80)
+    for landed in movedresult.landings:
+        assert [item.eviction for item in landed] == list(movedresult.loop.evicted)
+        assert all(item.node in NODES or item.is_pending for item in landed)  # a controller recreates every one
+        assert sorted(item.key for item in movedresult.pods) == sorted(
+            f"default/p{number}" for number in range(len(made))
+        )
+    check_document(movedresult.to_dict())
+    lines = descheduling_lines(movedresult, 80)
     assert len(lines) <= 30
     assert all(cell_len(line.plain) <= 80 for line in lines)
 
@@ -83,23 +85,25 @@ def test_no_limit_is_exceeded(
         "maxNoOfPodsToEvictPerNamespace": per_namespace,
     }
     snapshot = kschedx.Snapshot.from_objects(cluster(made, {}))
-    found = kschedx.deschedule(snapshot, written | limits, evictions="dry-run", now=NOW)
-    nodes = Counter(one.pod.node for one in found.loop.evicted)
-    assert len(found.loop.evicted) == found.loop.total <= min(total, per_namespace)
+    descheduling = kschedx.deschedule(snapshot, written | limits, evictions="dry-run", now=NOW)
+    nodes = Counter(item.pod.node for item in descheduling.loop.evicted)
+    assert len(descheduling.loop.evicted) == descheduling.loop.total <= min(total, per_namespace)
     assert max(nodes.values(), default=0) <= per_node
-    assert not {one.pod.key for one in found.loop.evicted} & {one.pod.key for one in found.loop.refused}
+    assert not {item.pod.key for item in descheduling.loop.evicted} & {
+        item.pod.key for item in descheduling.loop.refused
+    }
 
 
 @given(pods, st.sampled_from(POLICIES))
 @settings(max_examples=30, deadline=None)
 def test_the_rounds_go_on_from_each_other(made: list[dict[str, object]], written: Manifest) -> None:
     """Two rounds begin with the one round; what is settled evicts nothing more."""
-    one, two = moved(cluster(made, {}), written), moved(cluster(made, {}), written, rounds=2)
+    item, two = moved(cluster(made, {}), written), moved(cluster(made, {}), written, rounds=2)
     assert (
-        [(each.fate, each.node) for each in one.landings[0]] == [(each.fate, each.node) for each in two.landings[0]]
-        if one.landings
+        [(each.fate, each.node) for each in item.landings[0]] == [(each.fate, each.node) for each in two.landings[0]]
+        if item.landings
         else not two.landings
     )
     assert two.is_settled == (not two.loops[-1].evicted)
-    if one.is_settled:
+    if item.is_settled:
         assert two.is_settled

@@ -75,8 +75,8 @@ def test_validation(plugin: str, args: Mapping[str, object], error: str) -> None
 
 
 def test_null_is_zero_among_thresholds() -> None:
-    found = descheduled([], policy("HighNodeUtilization", {"thresholds": {"cpu": None}}))
-    assert "error" not in found
+    descheduledresult = descheduled([], policy("HighNodeUtilization", {"thresholds": {"cpu": None}}))
+    assert "error" not in descheduledresult
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_null_is_zero_among_thresholds() -> None:
 )
 def test_prometheus_url(url: str, fault: str) -> None:
     prometheus = {"source": "Prometheus", "prometheus": {"url": url}}
-    found = descheduled([], {**policy("PodLifeTime", LIFETIME), "metricsProviders": [prometheus]})
+    descheduledresult = descheduled([], {**policy("PodLifeTime", LIFETIME), "metricsProviders": [prometheus]})
     shown = url.replace("us er@", "***@")  # no output has the user part of a URL
-    assert found["error"] == f'error parsing prometheus URL: parse "{shown}": {fault}'
+    assert descheduledresult["error"] == f'error parsing prometheus URL: parse "{shown}": {fault}'
 
 
 @pytest.mark.parametrize(
@@ -127,11 +127,11 @@ def test_policies_that_cannot_be_read_or_built(more: Mapping[str, object], error
 )
 def test_an_unknown_field_outside_of_args_is_ignored_and_told(field: str, hint: str) -> None:
     document = descheduled([node("a"), node("b"), pod("one", "a")], policy("PodLifeTime", LIFETIME, **{field: 0}))  # type: ignore[arg-type] # of any field
-    told = document["ignored"]
-    assert isinstance(told, list)
-    assert document["total"] == len(told) == 1
-    assert told[0].startswith(f"{field}: unknown field, ignored by the descheduler")
-    assert hint in told[0]
+    text = document["ignored"]
+    assert isinstance(text, list)
+    assert document["total"] == len(text) == 1
+    assert text[0].startswith(f"{field}: unknown field, ignored by the descheduler")
+    assert hint in text[0]
 
 
 @pytest.mark.parametrize(
@@ -205,6 +205,38 @@ def test_the_line_of_an_error(cpu: str, more: str, line: int, said: str, tmp_pat
     (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b")]))
     ran = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
     assert f": {file}:{line}: {said}" in ran.err
+
+
+EVICTOR_SECOND = """\
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: main
+  pluginConfig:
+  - name: RemoveDuplicates
+  - name: DefaultEvictor
+    args: {args}
+  plugins:
+    balance:
+      enabled: [{enabled}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("args", "enabled", "line"),
+    [
+        ("{priorityThreshold: {name: unknown}}", "RemoveDuplicates", 8),
+        ("{labelSelector: {matchExpressions: [{key: app, operator: Is}]}}", "RemoveDuplicates", 8),
+        ("{}", "HighNodeUtilization", 11),
+        ("{}", "PodLifeTime", 11),
+    ],
+)
+def test_the_line_of_an_error_in_building_a_profile(args: str, enabled: str, line: int, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(EVICTOR_SECOND.format(args=args, enabled=enabled))
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b")]))
+    ran = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
+    assert f": {file}:{line}: " in ran.err
 
 
 HELD_BY = {

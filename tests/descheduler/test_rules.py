@@ -205,7 +205,7 @@ def test_limits(limit: Mapping[str, object], expected: list[str], errors: list[s
     document = descheduled([*TWO, *web(2, "a"), *web(2, "b")], LIFETIME | dict(limit))
     refused = document.get("refused", [])
     assert isinstance(refused, list)
-    assert (evicted(document), [one["error"] for one in refused]) == (expected, errors)
+    assert (evicted(document), [item["error"] for item in refused]) == (expected, errors)
 
 
 VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."

@@ -69,9 +69,9 @@ POLICIES = {
 
 
 def evicted(objects: Sequence[Manifest], written: Manifest) -> list[str]:
-    found = kschedx.deschedule(kschedx.Snapshot.from_objects(objects), written, now=NOW)
-    assert not found.loop.errors
-    return [one.pod.key for one in found.loop.evicted]
+    descheduling = kschedx.deschedule(kschedx.Snapshot.from_objects(objects), written, now=NOW)
+    assert not descheduling.loop.errors
+    return [item.pod.key for item in descheduling.loop.evicted]
 
 
 @pytest.mark.parametrize("written", POLICIES.values(), ids=POLICIES)

@@ -26,7 +26,7 @@ class Cluster(dict[str, Manifest]):
         self[f"{kind} {key}"] = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
 
     def of(self, *kinds: str) -> list[Manifest]:
-        return [one for title, one in self.items() if title.split(" ")[0] in kinds]
+        return [item for title, item in self.items() if title.split(" ")[0] in kinds]
 
     def change(self, title: str, path: str, value: object) -> None:
         at: Any = self[title]
@@ -71,30 +71,30 @@ def add_node(cluster: Cluster, name: str, *, cloud: str = "aws", kubelet: str = 
 
 def whole(*, prefix: str = "node", cloud: str = "aws") -> Cluster:
     """Three nodes, the cluster's own pods, a Deployment's ReplicaSet and a StatefulSet with a volume."""
-    made = Cluster()
+    built = Cluster()
     nodes = [f"{prefix}-{number}" for number in (1, 2, 3)]
     for name in nodes:
-        add_node(made, name, cloud=cloud)
+        add_node(built, name, cloud=cloud)
     for name in ("default", "kube-system", "shop"):
-        made.put("v1", "Namespace", name)
-    made.put("v1", "Service", "default/kubernetes", spec={})
+        built.put("v1", "Namespace", name)
+    built.put("v1", "Service", "default/kubernetes", spec={})
     for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)):
-        made.put("scheduling.k8s.io/v1", "PriorityClass", name, value=value)
-    made.put("apps/v1", "DaemonSet", "kube-system/kube-proxy", status={"currentNumberScheduled": 3})
-    made.put("apps/v1", "ReplicaSet", "shop/web-5d7b9", spec={"replicas": 2}, status={"replicas": 2})
-    made.put("apps/v1", "StatefulSet", "shop/db", spec={"replicas": 1}, status={"replicas": 1})
-    made.put("storage.k8s.io/v1", "StorageClass", "fast", provisioner="ebs.csi.aws.com")
+        built.put("scheduling.k8s.io/v1", "PriorityClass", name, value=value)
+    built.put("apps/v1", "DaemonSet", "kube-system/kube-proxy", status={"currentNumberScheduled": 3})
+    built.put("apps/v1", "ReplicaSet", "shop/web-5d7b9", spec={"replicas": 2}, status={"replicas": 2})
+    built.put("apps/v1", "StatefulSet", "shop/db", spec={"replicas": 1}, status={"replicas": 1})
+    built.put("storage.k8s.io/v1", "StorageClass", "fast", provisioner="ebs.csi.aws.com")
     claim_reference = {"namespace": "shop", "name": "data-db-0"}
     size = {"requests": {"storage": "1Gi"}}
-    made.put("v1", "PersistentVolume", "pv-1", spec={"capacity": {"storage": "1Gi"}, "claimRef": claim_reference})
+    built.put("v1", "PersistentVolume", "pv-1", spec={"capacity": {"storage": "1Gi"}, "claimRef": claim_reference})
     bound = {"volumeName": "pv-1", "storageClassName": "fast", "resources": size}
-    made.put("v1", "PersistentVolumeClaim", "shop/data-db-0", spec=bound, status={"phase": "Bound"})
+    built.put("v1", "PersistentVolumeClaim", "shop/data-db-0", spec=bound, status={"phase": "Bound"})
     for number, name in enumerate(nodes):
-        add_pod(made, f"kube-system/kube-proxy-{number}", "DaemonSet kube-proxy", name)
+        add_pod(built, f"kube-system/kube-proxy-{number}", "DaemonSet kube-proxy", name)
     for number, name in enumerate(nodes[:2]):
-        add_pod(made, f"shop/web-5d7b9-{number}", "ReplicaSet web-5d7b9", name)
-    add_pod(made, "shop/db-0", "StatefulSet db", nodes[2], claim="data-db-0")
-    return made
+        add_pod(built, f"shop/web-5d7b9-{number}", "ReplicaSet web-5d7b9", name)
+    add_pod(built, "shop/db-0", "StatefulSet db", nodes[2], claim="data-db-0")
+    return built
 
 
 def save(path: Path, objects: Iterable[Manifest], header: SnapshotHeader | None = None) -> Path:

@@ -28,12 +28,12 @@ def diagnosed(folder: Path, *dumps: Iterable[Manifest]) -> Diagnosis:
 
 def told(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     """The findings of the document, without what is only to be known."""
-    return [found for found in _documents(diagnosis) if found["id"] not in ("perhaps-none", "secrets")]
+    return [document for document in _documents(diagnosis) if document["id"] not in ("perhaps-none", "secrets")]
 
 
 def _documents(diagnosis: Diagnosis) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(to_json(diagnosis.to_dict()))["findings"]
-    return found
+    result: list[dict[str, Any]] = json.loads(to_json(diagnosis.to_dict()))["findings"]
+    return result
 
 
 def without(*titles: str) -> Callable[[Cluster], None]:
@@ -226,22 +226,22 @@ def test_one_thing_is_found(name: str, tmp_path: Path) -> None:
     change, expected = CASES[name]
     cluster = whole()
     change(cluster)
-    found = told(diagnosed(tmp_path, cluster.values()))
+    texts = told(diagnosed(tmp_path, cluster.values()))
     if expected is None:
-        assert found == []
+        assert texts == []
     else:
-        (one,) = found
-        assert {key: one[key] for key in expected} == expected
+        (item,) = texts
+        assert {key: item[key] for key in expected} == expected
 
 
 @pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceSlice", "DeviceClass"])
 def test_pods_with_device_claims_need_three_kinds(kind: str, tmp_path: Path) -> None:
     cluster = whole()
     _devices(cluster)
-    found = told(diagnosed(tmp_path, cluster.values()))
-    assert kind in [one.get("kind") for one in found]
+    texts = told(diagnosed(tmp_path, cluster.values()))
+    assert kind in [item.get("kind") for item in texts]
     cluster.put("resource.k8s.io/v1", kind, "x", spec={})
-    assert kind not in [one.get("kind") for one in told(diagnosed(tmp_path, cluster.values()))]
+    assert kind not in [item.get("kind") for item in told(diagnosed(tmp_path, cluster.values()))]
 
 
 # --- two dumps at once
@@ -253,9 +253,14 @@ def _pods_of(cluster: Cluster) -> list[Manifest]:
 
 def test_copies_in_the_same_state(tmp_path: Path) -> None:
     cluster = whole()
-    (one,) = told(diagnosed(tmp_path, cluster.values(), _pods_of(cluster)))
-    assert (one["id"], one["difference"], one["kinds"], one["reaction"]) == ("copies", "none", {"Pod": 6}, "refuses")
-    assert (one["first"]["source"], one["second"]["source"]) == (str(tmp_path / "0.json"), str(tmp_path / "1.json"))
+    (item,) = told(diagnosed(tmp_path, cluster.values(), _pods_of(cluster)))
+    assert (item["id"], item["difference"], item["kinds"], item["reaction"]) == (
+        "copies",
+        "none",
+        {"Pod": 6},
+        "refuses",
+    )
+    assert (item["first"]["source"], item["second"]["source"]) == (str(tmp_path / "0.json"), str(tmp_path / "1.json"))
 
 
 @pytest.mark.parametrize(
@@ -269,24 +274,24 @@ def test_copies_in_the_same_state(tmp_path: Path) -> None:
 def test_copies_that_differ(field: str, value: str, difference: str, certainty: str, tmp_path: Path) -> None:
     cluster, later = whole(), whole()
     later.change("Pod shop/db-0", f"metadata.{field}", value)
-    found = told(diagnosed(tmp_path, cluster.values(), [later["Pod shop/db-0"]]))
-    (one,) = [each for each in found if each["id"] == "copies"]
-    assert (one["difference"], one["certainty"], one["example"]) == (difference, certainty, "Pod shop/db-0")
+    texts = told(diagnosed(tmp_path, cluster.values(), [later["Pod shop/db-0"]]))
+    (item,) = [each for each in texts if each["id"] == "copies"]
+    assert (item["difference"], item["certainty"], item["example"]) == (difference, certainty, "Pod shop/db-0")
 
 
 def test_copies_in_many_files_are_told_together(tmp_path: Path) -> None:
     cluster = whole()
     pods = _pods_of(cluster)
-    (one,) = told(diagnosed(tmp_path, cluster.values(), pods[:3], pods[3:5], pods[5:]))
-    assert (one["id"], one["pairs"], one["kinds"]) == ("copies", 3, {"Pod": 6})
+    (item,) = told(diagnosed(tmp_path, cluster.values(), pods[:3], pods[3:5], pods[5:]))
+    assert (item["id"], item["pairs"], item["kinds"]) == ("copies", 3, {"Pod": 6})
 
 
 def test_two_uids_of_kube_system_are_two_clusters(tmp_path: Path) -> None:
-    one, other = whole(), whole()
+    item, other = whole(), whole()
     other.change("Namespace kube-system", "metadata.uid", "other")
-    found = told(diagnosed(tmp_path, one.values(), other.of("Namespace")))
-    assert (found[0]["id"], found[0]["certainty"]) == ("two-clusters", "certain")
-    assert (found[0]["firstUid"], found[0]["secondUid"]) == ("Namespace-kube-system-uid", "other")
+    texts = told(diagnosed(tmp_path, item.values(), other.of("Namespace")))
+    assert (texts[0]["id"], texts[0]["certainty"]) == ("two-clusters", "certain")
+    assert (texts[0]["firstUid"], texts[0]["secondUid"]) == ("Namespace-kube-system-uid", "other")
 
 
 # --- snapshots, which say of themselves what they hold
@@ -323,32 +328,32 @@ def test_kinds_that_were_forbidden_are_missing_in_the_snapshot_too(tmp_path: Pat
     without_kind("Service")(cluster)
     kinds = {kind: number for kind, number in header(cluster).complete.items() if kind not in ("Service", "PodGroup")}
     said = header(cluster, complete=kinds, missing={"Service": "forbidden", "PodGroup": "absent"})
-    (one,) = told(of_snapshots(tmp_path, (cluster, said)))
-    assert (one["kind"], one["isForbidden"], one["reaction"]) == ("Service", True, "shows")
+    (item,) = told(of_snapshots(tmp_path, (cluster, said)))
+    assert (item["kind"], item["isForbidden"], item["reaction"]) == ("Service", True, "shows")
 
 
 def test_a_snapshot_of_a_namespace(tmp_path: Path) -> None:
     cluster = whole()
     _user_only(cluster)
     without_kind("Service")(cluster)
-    (one,) = told(of_snapshots(tmp_path, (cluster, header(cluster, namespaces=("shop",)))))
-    assert (one["id"], one["namespaces"], one["certainty"]) == ("namespaces-only", ["shop"], "certain")
+    (item,) = told(of_snapshots(tmp_path, (cluster, header(cluster, namespaces=("shop",)))))
+    assert (item["id"], item["namespaces"], item["certainty"]) == ("namespaces-only", ["shop"], "certain")
 
 
 def test_a_snapshot_that_was_edited(tmp_path: Path) -> None:
     cluster = whole()
     said = header(cluster)
     del cluster["Pod shop/db-0"], cluster["Pod shop/web-5d7b9-0"]
-    (one,) = told(of_snapshots(tmp_path, (cluster, said)))
-    assert (one["id"], one["kinds"], one["there"]) == ("cut", {"Pod": 6}, {"Pod": 4})
+    (item,) = told(of_snapshots(tmp_path, (cluster, said)))
+    assert (item["id"], item["kinds"], item["there"]) == ("cut", {"Pod": 6}, {"Pod": 4})
 
 
 def test_snapshots_of_two_times(tmp_path: Path) -> None:
     first, second = whole(), Cluster()
     second.put("v1", "Namespace", "late")
     said = header(first), SnapshotHeader(taken="2026-11-21T08:00:00Z", source="prod")
-    (one,) = told(of_snapshots(tmp_path, (first, said[0]), (second, said[1])))
-    assert (one["id"], one["first"], one["second"], one["secondSource"]) == (
+    (item,) = told(of_snapshots(tmp_path, (first, said[0]), (second, said[1])))
+    assert (item["id"], item["first"], item["second"], item["secondSource"]) == (
         "taken-twice",
         TAKEN,
         "2026-11-21T08:00:00Z",
@@ -358,8 +363,8 @@ def test_snapshots_of_two_times(tmp_path: Path) -> None:
 
 def test_a_server_that_is_older_than_its_kubelets(tmp_path: Path) -> None:
     cluster = whole()
-    (one,) = told(of_snapshots(tmp_path, (cluster, header(cluster, server_version="v1.35.9"))))
-    assert (one["id"], one["server"], one["newest"]) == ("skew", "v1.35.9", "v1.36.2")
+    (item,) = told(of_snapshots(tmp_path, (cluster, header(cluster, server_version="v1.35.9"))))
+    assert (item["id"], item["server"], item["newest"]) == ("skew", "v1.35.9", "v1.36.2")
 
 
 # --- the rest of the document
@@ -372,11 +377,11 @@ def test_what_is_there_is_counted(tmp_path: Path) -> None:
     cluster.put("v1", "ConfigMap", "shop/settings")
     cluster.put("example.org/v1", "Widget", "shop/one")
     cluster.put("example.org/v1", "Pod", "shop/somebody-elses")
-    found = diagnosed(tmp_path, cluster.values()).inventory
-    assert (found.running, found.pending, found.finished, found.namespaces) == (6, 1, 1, 2)
-    assert (found.kinds["Node"], found.kinds["Pod"], found.newest) == (3, 8, "2026-11-20T08:00:00Z")
-    assert found.not_read == {"ConfigMap": 1, "Widget.example.org": 1, "Pod.example.org": 1}
-    assert (found.oldest_kubelet, found.newest_kubelet) == ("v1.36.2", "v1.36.2")
+    diagnosis = diagnosed(tmp_path, cluster.values()).inventory
+    assert (diagnosis.running, diagnosis.pending, diagnosis.finished, diagnosis.namespaces) == (6, 1, 1, 2)
+    assert (diagnosis.kinds["Node"], diagnosis.kinds["Pod"], diagnosis.newest) == (3, 8, "2026-11-20T08:00:00Z")
+    assert diagnosis.not_read == {"ConfigMap": 1, "Widget.example.org": 1, "Pod.example.org": 1}
+    assert (diagnosis.oldest_kubelet, diagnosis.newest_kubelet) == ("v1.36.2", "v1.36.2")
 
 
 def test_secrets_are_named_and_nothing_of_them_is(tmp_path: Path) -> None:
@@ -384,29 +389,29 @@ def test_secrets_are_named_and_nothing_of_them_is(tmp_path: Path) -> None:
     cluster.put("v1", "Secret", "shop/token", data={"password": "aHVudGVyMg=="})
     diagnosis = diagnosed(tmp_path, cluster.values())
     assert diagnosis.weakening == ()
-    (one,) = [found for found in _documents(diagnosis) if found["id"] == "secrets"]
-    assert (one["secrets"], one["files"]) == (1, [str(tmp_path / "0.json")])
-    assert "token" not in str(one)
+    (item,) = [document for document in _documents(diagnosis) if document["id"] == "secrets"]
+    assert (item["secrets"], item["files"]) == (1, [str(tmp_path / "0.json")])
+    assert "token" not in str(item)
 
 
 def test_kinds_that_are_missing_altogether_are_added(tmp_path: Path) -> None:
     cluster = whole()
     without_kind("Service", "CSINode")(cluster)
-    found = diagnosed(tmp_path, cluster.values()).completion
-    assert found is not None
-    assert (found.way, found.snapshots) == ("add", (str(tmp_path / "0.json"), "missing.yaml"))
-    assert found.command.startswith("kubectl get services,csinodes,")
-    assert "podgroups" not in found.command
+    diagnosis = diagnosed(tmp_path, cluster.values()).completion
+    assert diagnosis is not None
+    assert (diagnosis.way, diagnosis.snapshots) == ("add", (str(tmp_path / "0.json"), "missing.yaml"))
+    assert diagnosis.command.startswith("kubectl get services,csinodes,")
+    assert "podgroups" not in diagnosis.command
 
 
 def test_what_is_there_in_part_is_taken_anew(tmp_path: Path) -> None:
     cluster = whole()
     del cluster["CSINode node-2"]
-    found = diagnosed(tmp_path, cluster.values()).completion
-    assert found is not None
-    assert (found.way, found.snapshots) == ("anew", ("cluster.yaml",))
-    assert " pods," in found.command
-    assert "configmaps" not in found.command
+    diagnosis = diagnosed(tmp_path, cluster.values()).completion
+    assert diagnosis is not None
+    assert (diagnosis.way, diagnosis.snapshots) == ("anew", ("cluster.yaml",))
+    assert " pods," in diagnosis.command
+    assert "configmaps" not in diagnosis.command
 
 
 def test_a_whole_cluster_needs_nothing(tmp_path: Path) -> None:
@@ -423,12 +428,12 @@ def test_what_a_recognized_dump_never_holds(tmp_path: Path) -> None:
     holds = ("a KubeSchedulerConfiguration",)
     contents.see(Dump(format="must-gather", place="dump/", lacks=lacks, holds=holds))
     diagnosis = diagnose(contents, ["0.json"])
-    (one,) = told(diagnosis)
-    assert (one["id"], one["what"], one["kinds"]) == ("lacking", [pods], ["LimitRange"])
-    assert "NodeResourcesFit" in one["weakens"][0]["plugins"]
+    (item,) = told(diagnosis)
+    assert (item["id"], item["what"], item["kinds"]) == ("lacking", [pods], ["LimitRange"])
+    assert "NodeResourcesFit" in item["weakens"][0]["plugins"]
     assert diagnosis.inventory.formats == ("must-gather",)
     assert diagnosis.inventory.not_applied == ("a KubeSchedulerConfiguration",)
-    (perhaps,) = [found for found in _documents(diagnosis) if found["id"] == "perhaps-none"]
+    (perhaps,) = [document for document in _documents(diagnosis) if document["id"] == "perhaps-none"]
     assert "LimitRange" not in perhaps["kinds"]
 
 
@@ -451,28 +456,28 @@ def test_what_others_keep_is_missing_where_they_hold_pods(
 ) -> None:
     cluster = whole()
     cluster.change("Pod shop/db-0", f"spec.{field}", value)
-    found = told(diagnosed(tmp_path, cluster.values()))
-    assert {str(one["kind"]).partition(".")[0] for one in found if one["id"] == "missing-kind"} == kinds
+    texts = told(diagnosed(tmp_path, cluster.values()))
+    assert {str(item["kind"]).partition(".")[0] for item in texts if item["id"] == "missing-kind"} == kinds
 
 
 def test_what_is_missing_of_the_autoscaler(tmp_path: Path) -> None:
     cluster = whole()
     add_pod(cluster, "kube-system/cluster-autoscaler-6d8f", "DaemonSet kube-proxy", "node-1")
-    found = {one["id"]: one for one in told(diagnosed(tmp_path, cluster.values()))}
-    assert found["no-autoscaler-status"]["pod"] == "kube-system/cluster-autoscaler-6d8f"
+    entries = {item["id"]: item for item in told(diagnosed(tmp_path, cluster.values()))}
+    assert entries["no-autoscaler-status"]["pod"] == "kube-system/cluster-autoscaler-6d8f"
     cluster.put("v1", "ConfigMap", "kube-system/cluster-autoscaler-status")
-    found = {one["id"]: one for one in told(diagnosed(tmp_path, cluster.values()))}
-    assert "no-autoscaler-status" not in found
-    assert "autoscaler-flags" in found
+    entries = {item["id"]: item for item in told(diagnosed(tmp_path, cluster.values()))}
+    assert "no-autoscaler-status" not in entries
+    assert "autoscaler-flags" in entries
     cluster.put("apps/v1", "Deployment", "kube-system/eks-cluster-autoscaler")
-    assert "autoscaler-flags" not in {one["id"] for one in told(diagnosed(tmp_path, cluster.values()))}
+    assert "autoscaler-flags" not in {item["id"] for item in told(diagnosed(tmp_path, cluster.values()))}
 
 
 def test_nodes_of_karpenter_without_its_pools(tmp_path: Path) -> None:
     cluster = whole()
     owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": "general-x", "uid": "u", "controller": True}
     cluster.change("Node node-1", "metadata.ownerReferences", [owner])
-    found = {one["id"]: one for one in told(diagnosed(tmp_path, cluster.values()))}
-    assert (found["no-node-pools"]["nodes"], found["no-node-pools"]["example"]) == (1, "node-1")
+    entries = {item["id"]: item for item in told(diagnosed(tmp_path, cluster.values()))}
+    assert (entries["no-node-pools"]["nodes"], entries["no-node-pools"]["example"]) == (1, "node-1")
     cluster.put("karpenter.sh/v1", "NodePool", "general")
-    assert "no-node-pools" not in {one["id"] for one in told(diagnosed(tmp_path, cluster.values()))}
+    assert "no-node-pools" not in {item["id"] for item in told(diagnosed(tmp_path, cluster.values()))}

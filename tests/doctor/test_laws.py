@@ -76,10 +76,10 @@ def test_there_is_an_answer_to_every_dump(files: list[list[Manifest]]) -> None:
         assert "internal error" not in screen.err
         return
     assert (screen.code, screen.err) in ((0, ""), (1, ""))
-    rows = sum(max(-(-cell_len(one) // 80), 1) for one in screen.out.splitlines())
+    rows = sum(max(-(-cell_len(splitline) // 80), 1) for splitline in screen.out.splitlines())
     assert rows <= 40
     findings = json.loads(document.out)["findings"]
-    assert (screen.code == 1) == any(found["id"] not in ("perhaps-none", "secrets") for found in findings)
+    assert (screen.code == 1) == any(finding["id"] not in ("perhaps-none", "secrets") for finding in findings)
 
 
 @settings(max_examples=20)
@@ -90,5 +90,5 @@ def test_a_file_given_twice_is_a_copy_of_everything(titles: set[str]) -> None:
         for name in ("a.json", "b.json"):
             save(Path(folder) / name, [cluster[title] for title in titles])
         ran = kschedx("doctor", "-s", "a.json", "-s", "b.json", "-o", "json", cwd=Path(folder))
-    (found,) = [one for one in json.loads(ran.out)["findings"] if one["id"] == "copies"]
-    assert (found["difference"], sum(found["kinds"].values())) == ("none", len(titles))
+    (result,) = [finding for finding in json.loads(ran.out)["findings"] if finding["id"] == "copies"]
+    assert (result["difference"], sum(result["kinds"].values())) == ("none", len(titles))

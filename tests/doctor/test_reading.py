@@ -19,8 +19,8 @@ def doctor(*arguments: str | Path, cwd: Path, stdin: str = "") -> Ran:
 
 def problems(ran: Ran) -> list[str]:
     """File and line, or file and object, of all that cannot be read."""
-    (found,) = [one for one in json.loads(ran.out)["findings"] if one["id"] == "unreadable"]
-    return [f"{one['place']['source']}:{one['place']['line']}" for one in found["problems"]]
+    (result,) = [finding for finding in json.loads(ran.out)["findings"] if finding["id"] == "unreadable"]
+    return [f"{finding['place']['source']}:{finding['place']['line']}" for finding in result["problems"]]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def dump(tmp_path: Path) -> Path:
     """A whole cluster in a folder with what cannot be read."""
     cluster = whole()
     save(tmp_path / "dump" / "b.json", cluster.of("Node", "CSINode", "Namespace"))
-    save(tmp_path / "dump" / "d.json", [one for one in cluster.values() if one["kind"] not in ("Node", "CSINode")])
+    save(tmp_path / "dump" / "d.json", [item for item in cluster.values() if item["kind"] not in ("Node", "CSINode")])
     return tmp_path
 
 
@@ -46,11 +46,11 @@ def test_a_broken_object_keeps_no_other_from_being_read(dump: Path) -> None:
     cluster.change("Pod shop/db-0", "spec.containers.0.resources.requests.cpu", "1 core")
     cluster.change("Pod shop/web-5d7b9-0", "spec.nodeName", 7)
     cluster.change("Node node-1", "status.allocatable.cpu", "four")
-    save(dump / "dump" / "d.json", [one for one in cluster.values() if one["kind"] not in ("Namespace", "CSINode")])
+    save(dump / "dump" / "d.json", [item for item in cluster.values() if item["kind"] not in ("Namespace", "CSINode")])
     save(dump / "dump" / "b.json", cluster.of("Namespace", "CSINode"))
     ran = doctor("-s", "dump", "-o", "json", cwd=dump)
-    (found,) = [one for one in json.loads(ran.out)["findings"] if one["id"] == "unreadable"]
-    assert [one["place"]["object"] for one in found["problems"]] == [
+    (result,) = [item for item in json.loads(ran.out)["findings"] if item["id"] == "unreadable"]
+    assert [item["place"]["object"] for item in result["problems"]] == [
         "Node node-1",
         "Pod shop/web-5d7b9-0",
         "Pod shop/db-0",
@@ -139,15 +139,15 @@ def test_names_are_shown_and_not_obeyed(tmp_path: Path) -> None:
 
 @pytest.fixture
 def api() -> FakeApiServer:
-    found = FakeApiServer(list(whole().values()))
-    found.page_size = 4
-    return found
+    result = FakeApiServer(list(whole().values()))
+    result.page_size = 4
+    return result
 
 
 @pytest.fixture
 def url(api: FakeApiServer) -> Iterator[str]:
-    with served(api) as found:
-        yield found
+    with served(api) as result:
+        yield result
 
 
 def test_a_live_cluster_is_whole(url: str, tmp_path: Path) -> None:
@@ -177,10 +177,10 @@ def test_what_comes_after_a_fault_is_read_too(tmp_path: Path) -> None:
     odd = {**cluster["Pod shop/db-0"], "metadata": {"name": "odd", "namespace": "shop"}}
     odd["spec"] = {"containers": [{"name": "c", "image": "x"}], "priorityClassName": "nobody-made-it"}
     save(tmp_path / "cluster.json", [*cluster.values(), odd])
-    told = doctor("-s", "cluster.json", "-o", "wide", cwd=tmp_path).out
+    doctorresult = doctor("-s", "cluster.json", "-o", "wide", cwd=tmp_path).out
     for said in ("1 core", "much", "spec.selector", "nobody-made-it"):
-        assert said in told
-    assert "4 objects cannot be read" in told
+        assert said in doctorresult
+    assert "4 objects cannot be read" in doctorresult
 
 
 def test_documents_after_a_broken_one_are_read(tmp_path: Path) -> None:

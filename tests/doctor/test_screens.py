@@ -63,7 +63,7 @@ def _two_times(folder: Path) -> None:
     save(folder / "nodes.json", before.of("Node", "CSINode"))
     for title in after:
         after.change(title, "metadata.resourceVersion", "2077")
-    save(folder / "cluster.json", [one for one in after.values() if one["kind"] not in ("Node", "CSINode")])
+    save(folder / "cluster.json", [item for item in after.values() if item["kind"] not in ("Node", "CSINode")])
     save(folder / "pods.json", before.of("Pod"))
 
 
@@ -126,23 +126,23 @@ def ran(name: str, folder: Path, *arguments: str, columns: int = 80) -> Ran:
 
 @pytest.mark.parametrize("name", STORIES)
 def test_screen(name: str, tmp_path: Path, golden: Golden) -> None:
-    found = ran(name, tmp_path)
-    assert (found.code, found.err) == (0 if name == "whole" else 1, "")
-    golden.check(FOLDER / f"{name}.txt", found.out)
+    result = ran(name, tmp_path)
+    assert (result.code, result.err) == (0 if name == "whole" else 1, "")
+    golden.check(FOLDER / f"{name}.txt", result.out)
 
 
 @pytest.mark.parametrize("output", ["json", "yaml", "wide"])
 def test_other_outputs(output: str, tmp_path: Path, golden: Golden) -> None:
-    found = ran("two-clusters", tmp_path, "-o", output)
-    assert (found.code, found.err) == (1, "")
-    golden.check(FOLDER / f"two-clusters-{output}.txt", found.out)
+    result = ran("two-clusters", tmp_path, "-o", output)
+    assert (result.code, result.err) == (1, "")
+    golden.check(FOLDER / f"two-clusters-{output}.txt", result.out)
 
 
 @pytest.mark.parametrize("name", STORIES)
 @pytest.mark.parametrize("columns", [60, 80, 140])
 def test_a_screen_fits(name: str, columns: int, tmp_path: Path) -> None:
     lines = ran(name, tmp_path, columns=columns).out.splitlines()
-    rows = sum(max(-(-cell_len(one) // columns), 1) for one in lines)
+    rows = sum(max(-(-cell_len(line) // columns), 1) for line in lines)
     is_command = ("  kubectl get ", "  kschedx ")
-    assert all(cell_len(one) <= columns for one in lines if not one.startswith(is_command))
+    assert all(cell_len(line) <= columns for line in lines if not line.startswith(is_command))
     assert columns < 80 or rows <= MOST_LINES

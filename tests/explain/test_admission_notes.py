@@ -68,7 +68,7 @@ def texts(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -
 
 
 @pytest.mark.parametrize(
-    ("manifest", "objects", "told"),
+    ("manifest", "objects", "expected"),
     [
         pytest.param(pod(), (), [], id="nothing"),
         pytest.param(
@@ -116,8 +116,8 @@ def texts(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -
         ),
     ],
 )
-def test_what_is_told(manifest: Manifest, objects: tuple[Manifest, ...], told: list[str]) -> None:
-    assert texts(manifest, *objects) == told
+def test_what_is_told(manifest: Manifest, objects: tuple[Manifest, ...], expected: list[str]) -> None:
+    assert texts(manifest, *objects) == expected
 
 
 def test_what_happens_to_every_pod_is_told_apart() -> None:

@@ -10,7 +10,7 @@ from tests.builders import pod
 
 
 @pytest.mark.parametrize(
-    ("resource", "amount", "told"),
+    ("resource", "amount", "expected"),
     [
         ("cpu", "500M", "500M of cpu is 500,000,000 processors: did you mean 500m?"),
         ("cpu", "100Mi", "100Mi of cpu is 104,857,600 processors: did you mean 100m?"),
@@ -25,9 +25,9 @@ from tests.builders import pod
         ("ephemeral-storage", "2000m", "2000m of ephemeral-storage is 2 bytes: did you mean 2000Mi?"),
     ],
 )
-def test_what_was_probably_meant(resource: str, amount: str, told: str | None) -> None:
+def test_what_was_probably_meant(resource: str, amount: str, expected: str | None) -> None:
     containers = [{"name": "main", "resources": {"requests": {resource: amount}, "limits": {resource: amount}}}]
     snapshot = Snapshot.from_objects([pod("web", containers=containers)])
     assert [note.text.removeprefix("container main: ") for note in amount_notes(snapshot.pods[0])] == (
-        [told] if told else []
+        [expected] if expected else []
     )

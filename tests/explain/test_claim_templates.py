@@ -58,13 +58,13 @@ def test_a_template_is_only_missed_where_all_are_known(
     assert finding.to_dict()["templateExists"] is exists
 
 
-@pytest.mark.parametrize(("labels", "told"), [({}, 1), ({"resource.kubernetes.io/admin-access": "true"}, 0)])
-def test_admin_access_is_for_namespaces_with_a_label(labels: dict[str, str], told: int) -> None:
+@pytest.mark.parametrize(("labels", "expected"), [({}, 1), ({"resource.kubernetes.io/admin-access": "true"}, 0)])
+def test_admin_access_is_for_namespaces_with_a_label(labels: dict[str, str], expected: int) -> None:
     namespace: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}
-    asked = request()
-    at(asked, "exactly")["adminAccess"] = True
-    new: Manifest = {**claim("mine", asked), "metadata": {"name": "mine", "namespace": "default"}}
+    requestresult = request()
+    at(requestresult, "exactly")["adminAccess"] = True
+    new: Manifest = {**claim("mine", requestresult), "metadata": {"name": "mine", "namespace": "default"}}
     snapshot = kschedx.Snapshot.from_objects([*CLUSTER, namespace, new])
     uses = {**at(NEW, "spec"), "resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
     notes = kschedx.explain(snapshot, NEW | {"spec": uses}, kube_version="1.36").notes
-    assert sum("adminAccess: admin access to devices" in one.text for one in notes) == told
+    assert sum("adminAccess: admin access to devices" in note.text for note in notes) == expected

@@ -18,9 +18,9 @@ SMALL = {"cpu": "4", "memory": "8Gi", "pods": "10"}
 
 
 def asking(cpu: str = "0", **spec: object) -> Manifest:
-    made = pod("new")
-    made["spec"] = {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}], **spec}
-    return made
+    result = pod("new")
+    result["spec"] = {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}], **spec}
+    return result
 
 
 def running(name: str, on: str, cpu: str, priority: int = 0) -> Manifest:
@@ -35,7 +35,7 @@ def told(cycle: Cycle) -> list[tuple[list[str], list[str]]]:
     """Names and rejecting plugins of each group."""
     assert cycle.nodes is not None
     return [
-        ([cycle.nodes.name(row) for row in group.rows], [one.plugin for one in group.exemplar.blockers])
+        ([cycle.nodes.name(row) for row in group.rows], [blocker.plugin for blocker in group.exemplar.blockers])
         for group in node_groups(cycle)
     ]
 
@@ -72,7 +72,7 @@ def test_nodes_with_the_same_blockers_are_one_group_and_the_nearest_comes_first(
 def test_the_verdict_is_the_first_plugin_and_all_others_are_kept() -> None:
     cycle = cycle_of(node("n", taints=["a=b:NoSchedule"], allocatable={"cpu": "1", "pods": "9"}), asking("4"))
     blockers = account(cycle, TableRow(0)).blockers
-    assert [(one.plugin, one.is_verdict) for one in blockers] == [
+    assert [(blocker.plugin, blocker.is_verdict) for blocker in blockers] == [
         ("TaintToleration", True),
         ("NodeResourcesFit", False),
     ]
@@ -121,7 +121,7 @@ def test_every_rejected_node_is_in_one_group(kinds: list[tuple[str, str, bool]])
     grouped = [row for group in node_groups(cycle) for row in group.rows]
     assert sorted(grouped) == np.flatnonzero(~cycle.filter.passed).tolist()
     for group in node_groups(cycle):
-        plugins = {tuple(one.plugin for one in account(cycle, row).blockers) for row in group.rows}
+        plugins = {tuple(blocker.plugin for blocker in account(cycle, row).blockers) for row in group.rows}
         assert len(plugins) == 1
 
 
@@ -137,7 +137,7 @@ def test_holders_are_the_largest_first() -> None:
         asking("4"),
     )
     held = holders(cycle, TableRow(0), "cpu")
-    assert [(one.pod, one.amount, one.priority) for one in held.pods] == [
+    assert [(item.pod, item.amount, item.priority) for item in held.pods] == [
         ("default/b", 2000, 7),
         ("default/a", 1000, 0),
     ]
@@ -184,7 +184,7 @@ def test_who_would_make_room_by_leaving() -> None:
         asking("1500m"),
     )
     enough = eviction(cycle, account(cycle, TableRow(0))).enough
-    assert [one.pod for one in enough] == ["default/c", "default/b"]
+    assert [item.pod for item in enough] == ["default/c", "default/b"]
 
 
 # --- the rest of the diagnosis
@@ -204,7 +204,7 @@ def test_nodes_that_prefilter_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "values", "nearest", "found"),
+    ("key", "values", "nearest", "value"),
     [
         ("disk", ("nmve",), "nvme", True),
         ("disk", ("ssd", "nvme"), "", False),
@@ -212,12 +212,12 @@ def test_nodes_that_prefilter_left_out() -> None:
         ("disk", ("zzzzzz",), "", True),
     ],
 )
-def test_labels_that_no_node_has(key: str, values: tuple[str, ...], nearest: str, *, found: bool) -> None:
+def test_labels_that_no_node_has(key: str, values: tuple[str, ...], nearest: str, *, value: bool) -> None:
     cluster = cycle_of(
         node("a", labels={"disk": "nvme"}), node("b", labels={"disk": "hdd"}), asking()
     ).all_nodes.cluster
     hint = label_hint(key, "In", values, cluster)
-    assert (hint is not None) is found
+    assert (hint is not None) is value
     assert (hint.nearest if hint else "") == nearest
 
 

@@ -83,9 +83,9 @@ def test_rejected_by_nominated_pods_only_is_a_group_of_its_own() -> None:
     me = pod("me", containers=[{"name": "main", **asks}])
     objects = [node("full", allocatable=room), node("taken", allocatable=room), running, comes, me]
     cycle = evaluate(objects, "default/me")
-    found = [account(cycle, group.rows[0]).blockers[0].with_nominated for group in node_groups(cycle)]
+    items = [account(cycle, group.rows[0]).blockers[0].with_nominated for group in node_groups(cycle)]
     assert groups(*objects) == [["taken"], ["full"]]
-    assert found == [True, False]
+    assert items == [True, False]
 
 
 def test_a_selector_that_hides_an_affinity_is_another_matter() -> None:

@@ -20,7 +20,7 @@ def diagnosed(*nodes: Manifest, resource: str = "nvidia.com/gpu") -> Diagnosis:
 
 
 @pytest.mark.parametrize(
-    ("labels", "told"),
+    ("labels", "expected"),
     [
         ({"nvidia.com/gpu.present": "true"}, ["nvidia.com/gpu.present=true"]),
         ({"feature.node.kubernetes.io/pci-10de.present": "true"}, ["feature.node.kubernetes.io/pci-10de.present=true"]),
@@ -29,9 +29,9 @@ def diagnosed(*nodes: Manifest, resource: str = "nvidia.com/gpu") -> Diagnosis:
         ({"disk": "ssd"}, []),
     ],
 )
-def test_labels_of_the_hardware(labels: dict[str, str], told: list[str]) -> None:
+def test_labels_of_the_hardware(labels: dict[str, str], expected: list[str]) -> None:
     diagnosis = diagnosed(node("a", labels=labels), node("b"))
-    assert [label for hint in diagnosis.hardware for _, label in hint.nodes] == told
+    assert [label for hint in diagnosis.hardware for _, label in hint.nodes] == expected
     assert headline(diagnosis.groups[0].exemplar.findings[0]) == "no node has nvidia.com/gpu"
 
 
@@ -49,7 +49,7 @@ def test_a_resource_that_another_node_offers_is_another_matter() -> None:
         node("b", taints=["gpu:NoSchedule"], allocatable={**OFFERS, "nvidia.com/gpu": "1"}),
     )
     assert not diagnosis.hardware
-    assert {headline(one) for group in diagnosis.groups for one in group.exemplar.findings} == {
+    assert {headline(finding) for group in diagnosis.groups for finding in group.exemplar.findings} == {
         "insufficient nvidia.com/gpu, short by 1, more than the node's allocatable",
         "untolerated taint gpu:NoSchedule",
     }
@@ -79,7 +79,7 @@ def plugin_pod(status: Manifest, on: str) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("taints", "plugin", "told", "fix"),
+    ("taints", "plugin", "expected", "fix"),
     [
         (
             (),
@@ -100,13 +100,13 @@ def plugin_pod(status: Manifest, on: str) -> Manifest:
     ],
 )
 def test_a_device_plugin_that_does_not_run(
-    taints: tuple[str, ...], plugin: Manifest, told: str | None, fix: str
+    taints: tuple[str, ...], plugin: Manifest, expected: str | None, fix: str
 ) -> None:
     asks = [{"name": "main", "resources": {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}}]
     hardware = node("a", labels={"nvidia.com/gpu.present": "true"}, taints=taints)
     me = pod("me", containers=asks, tolerations=[{"key": "team", "operator": "Exists"}])
-    found = kschedx.explain(kschedx.Snapshot.from_objects([hardware, node("b"), plugin, me]), "default/me")
-    texts = [one.text for one in root_causes(Diagnosis(found.cycle))]
-    assert [one for one in texts if "plugin" in one] == ([] if told is None else texts)
-    assert told is None or texts[0].startswith(told)
-    assert found.fixes[0].title.startswith(fix)
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([hardware, node("b"), plugin, me]), "default/me")
+    texts = [root_cause.text for root_cause in root_causes(Diagnosis(explanation.cycle))]
+    assert [root_cause for root_cause in texts if "plugin" in root_cause] == ([] if expected is None else texts)
+    assert expected is None or texts[0].startswith(expected)
+    assert explanation.fixes[0].title.startswith(fix)

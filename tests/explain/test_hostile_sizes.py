@@ -41,7 +41,7 @@ def test_an_object_of_many_parts(place: Manifest, spec: Manifest) -> None:
 def terms(count: int, kind: str) -> Manifest:
     """Affinity to pods with one of many labels."""
     selectors = [{"matchLabels": {f"a{number}": "b"}} for number in range(count)]
-    listed = [{"labelSelector": one, "topologyKey": "kubernetes.io/hostname"} for one in selectors]
+    listed = [{"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"} for selector in selectors]
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": listed}}}
 
 

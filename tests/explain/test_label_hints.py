@@ -32,16 +32,16 @@ CLUSTER = Snapshot.from_objects(
 def test_the_nearest_label_in_use(
     key: str, operator: str, values: tuple[str, ...], nearest: tuple[str, int] | None
 ) -> None:
-    found = label_hint(key, operator, values, CLUSTER)
-    assert (None if found is None else (found.nearest, found.nearest_count)) == nearest
+    label_hintresult = label_hint(key, operator, values, CLUSTER)
+    assert (None if label_hintresult is None else (label_hintresult.nearest, label_hintresult.nearest_count)) == nearest
 
 
 def test_a_key_in_use_tells_its_values_by_frequency() -> None:
-    found = label_hint("disktype", "In", ("tape",), CLUSTER)
-    assert found is not None
-    assert (found.values, found.in_use) == (("tape",), (("nvme", 3), ("ssd", 2)))
+    label_hintresult = label_hint("disktype", "In", ("tape",), CLUSTER)
+    assert label_hintresult is not None
+    assert (label_hintresult.values, label_hintresult.in_use) == (("tape",), (("nvme", 3), ("ssd", 2)))
 
 
 def test_only_requirements_that_no_node_satisfies_have_one() -> None:
-    asked = [("zone", "In", ("eu-1a",)), ("zone", "In", ("eu-1b",))]
-    assert [one.values for one in label_hints(asked, CLUSTER)] == [("eu-1b",)]
+    questions = [("zone", "In", ("eu-1a",)), ("zone", "In", ("eu-1b",))]
+    assert [item.values for item in label_hints(questions, CLUSTER)] == [("eu-1b",)]

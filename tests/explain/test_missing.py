@@ -26,8 +26,8 @@ def asks(cpu: str) -> list[Manifest]:
 
 
 def running(name: str, cpu: str, *, priority: int = 0, affinity: Manifest | None = None) -> Manifest:
-    found = pod(name, on="node-01", labels={"app": name}, priority=priority, affinity=affinity, containers=asks(cpu))
-    return changed(found, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
+    result = pod(name, on="node-01", labels={"app": name}, priority=priority, affinity=affinity, containers=asks(cpu))
+    return changed(result, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
 
 
 WEB = pod("web", labels={"app": "web"}, priority=100, containers=asks("500m"))
@@ -134,8 +134,8 @@ def test_a_kind_is_missed_where_the_answer_depends_on_it(
 
 def test_a_kind_that_is_not_served_is_only_mentioned_where_it_matters() -> None:
     waiting = changed(WEB, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
-    told = {note.id: note for note in explain_pod(without("Service", [*ROOMY, waiting], Missing.ABSENT), "web").notes}
-    assert told["unread-kind"].text == "the API server serves no services, so there are none"
+    texts = {note.id: note for note in explain_pod(without("Service", [*ROOMY, waiting], Missing.ABSENT), "web").notes}
+    assert texts["unread-kind"].text == "the API server serves no services, so there are none"
     quiet = explain_pod(without("PodGroup", [*ROOMY, waiting], Missing.ABSENT), "web").notes
     assert "unread-kind" not in {note.id for note in quiet}
 
@@ -191,6 +191,6 @@ def test_a_dump_of_nodes_alone_says_that_pods_are_unknown(is_dump: bool) -> None
     me = {**pod("new"), "spec": {"containers": [{"name": "main", "image": "main:1"}]}}
     snapshot = Snapshot.from_objects([node("a")])
     snapshot = replace(snapshot, source=replace(snapshot.source, is_dump=is_dump))
-    told = {note.id: note.text for note in kschedx.explain(snapshot, me).notes}
+    texts = {note.id: note.text for note in kschedx.explain(snapshot, me).notes}
     expected = "the dump does not hold any pod: nodes may be fuller than shown (details: kschedx doctor)"
-    assert told.get("dump") == (expected if is_dump else None)
+    assert texts.get("dump") == (expected if is_dump else None)

@@ -16,14 +16,14 @@ def a_node(status: str, *taints: str) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("one", "is_told"),
+    ("manifest", "is_told"),
     [(a_node("True"), False), (a_node("False"), True), (a_node("Unknown"), True), (node("a"), False)],
     ids=["ready", "not-ready", "unknown", "unsaid"],
 )
-def test_it_is_told(one: Manifest, is_told: bool) -> None:
-    notes = kschedx.explain(kschedx.Snapshot.from_objects([one, pod("p")]), "default/p").notes
-    told = [note.text for note in notes if note.id == "not-ready-node"]
-    assert told == (["a is not ready but not tainted: kube-scheduler checks only taints"] if is_told else [])
+def test_it_is_told(manifest: Manifest, is_told: bool) -> None:
+    notes = kschedx.explain(kschedx.Snapshot.from_objects([manifest, pod("p")]), "default/p").notes
+    texts = [note.text for note in notes if note.id == "not-ready-node"]
+    assert texts == (["a is not ready but not tainted: kube-scheduler checks only taints"] if is_told else [])
 
 
 def test_who_tolerates_the_taint_knows() -> None:
@@ -33,7 +33,7 @@ def test_who_tolerates_the_taint_knows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("architectures", "spec", "told"),
+    ("architectures", "spec", "expected"),
     [
         (("amd64", "amd64"), {}, []),
         (("amd64", "arm64"), {}, ["mixed-architectures"]),
@@ -42,10 +42,10 @@ def test_who_tolerates_the_taint_knows() -> None:
         (("amd64", "amd64"), {"os": {"name": "linux"}}, []),
     ],
 )
-def test_what_only_the_kubelet_checks(architectures: tuple[str, ...], spec: Manifest, told: list[str]) -> None:
+def test_what_only_the_kubelet_checks(architectures: tuple[str, ...], spec: Manifest, expected: list[str]) -> None:
     nodes = [
         node(f"n{number}", labels={"kubernetes.io/os": "linux", "kubernetes.io/arch": architecture})
         for number, architecture in enumerate(architectures)
     ]
     notes = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, pod("p", spec=spec)]), "default/p").notes
-    assert [note.id for note in notes if note.id in ("mixed-architectures", "other-operating-system")] == told
+    assert [note.id for note in notes if note.id in ("mixed-architectures", "other-operating-system")] == expected

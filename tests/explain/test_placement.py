@@ -34,7 +34,7 @@ def apart(app: str, **term: object) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("objects", "me", "told"),
+    ("objects", "me", "expected"),
     [
         (
             [node("a", allocatable=ROOM), node("b", taints=[ML], allocatable={**ROOM, "cpu": "2"})],
@@ -81,10 +81,10 @@ def apart(app: str, **term: object) -> Manifest:
         ),
     ],
 )
-def test_what_does_not_decide(objects: list[Manifest], me: Manifest, told: str | None) -> None:
+def test_what_does_not_decide(objects: list[Manifest], me: Manifest, expected: str | None) -> None:
     texts = list(indecisive(evaluate([*objects, me], "default/me")))
-    assert len(texts) == (told is not None), texts
-    assert not told or texts[0].startswith(told)
+    assert len(texts) == (expected is not None), texts
+    assert not expected or texts[0].startswith(expected)
     assert len(texts) <= MOST_ROOT_CAUSES
 
 
@@ -106,18 +106,18 @@ OWNED: Manifest = {
 }
 
 
-def at(made: Manifest, created: str, **status: object) -> Manifest:
-    metadata, own = made["metadata"], made["status"]
+def at(manifest: Manifest, created: str, **status: object) -> Manifest:
+    metadata, own = manifest["metadata"], manifest["status"]
     assert isinstance(metadata, dict)
     assert isinstance(own, dict)
-    return {**made, "metadata": {**metadata, "creationTimestamp": created}, "status": {**own, **status}}
+    return {**manifest, "metadata": {**metadata, "creationTimestamp": created}, "status": {**own, **status}}
 
 
 READY = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-03T00:00:00Z"}]
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "expected"),
     [
         (
             at(node("b"), "2026-01-03T00:00:00Z"),
@@ -130,11 +130,11 @@ READY = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-03T0
         (at(node("b"), "2026-01-01T00:00:00Z"), "a is "),
     ],
 )
-def test_why_a_running_pod_is_on_its_node(other: Manifest, told: str) -> None:
+def test_why_a_running_pod_is_on_its_node(other: Manifest, expected: str) -> None:
     full = pod("full", on="a", containers=[{"name": "main", "resources": {"requests": {"cpu": "60"}}}])
     lines = asked(node("a"), other, full, pod("me", on="a", status=RUNS, metadata=OWNED, containers=REQUESTS))
     start = lines.index("it runs on a; this shows what scheduling it now would give")
-    assert lines[start + 1].startswith(told)
+    assert lines[start + 1].startswith(expected)
     assert "to move it, delete it; ReplicaSet web creates it again:" in lines
     assert "kubectl delete pod me -n default" in lines
 
@@ -142,8 +142,8 @@ def test_why_a_running_pod_is_on_its_node(other: Manifest, told: str) -> None:
 def test_a_node_that_would_reject_the_pod_that_it_runs() -> None:
     lines = asked(node("a", taints=[ML]), node("b"), pod("me", on="a", status=RUNS))
     start = lines.index("it runs on a; this shows what scheduling it now would give")
-    told = " ".join(lines[start + 1 : start + 3])
-    assert told.startswith("a would reject it now: untolerated taint dedicated=ml:NoSchedule; the cluster has changed")
+    text = " ".join(lines[start + 1 : start + 3])
+    assert text.startswith("a would reject it now: untolerated taint dedicated=ml:NoSchedule; the cluster has changed")
     assert not any("kubectl" in line for line in lines)
 
 

@@ -29,7 +29,9 @@ def setup(
 
 
 def told(before: Setup, after: Setup) -> list[Told]:
-    return [(one.place, one.subject, one.setting, one.before, one.after) for one in changes(before, after)]
+    return [
+        (change.place, change.subject, change.setting, change.before, change.after) for change in changes(before, after)
+    ]
 
 
 def enabled(point: str, *plugins: Mapping[str, object]) -> Mapping[str, object]:
@@ -84,12 +86,12 @@ def test_what_differs_is_told_once(before: Setup, after: Setup, expected: list[T
 
 
 def test_another_release_comes_first() -> None:
-    found = told(setup(version="1.35"), setup(version="1.36"))
-    assert found[0] == ("release", "Kubernetes", "", resolve("1.35").version, resolve("1.36").version)
+    texts = told(setup(version="1.35"), setup(version="1.36"))
+    assert texts[0] == ("release", "Kubernetes", "", resolve("1.35").version, resolve("1.36").version)
 
 
 def test_what_is_swapped_is_told_the_other_way_round() -> None:
-    one, other = setup(), setup({"score": {"disabled": [{"name": "ImageLocality"}]}}, percentageOfNodesToScore=30)
+    item, other = setup(), setup({"score": {"disabled": [{"name": "ImageLocality"}]}}, percentageOfNodesToScore=30)
     assert [
-        (place, subject, setting, after, before) for place, subject, setting, before, after in told(one, other)
-    ] == told(other, one)
+        (place, subject, setting, after, before) for place, subject, setting, before, after in told(item, other)
+    ] == told(other, item)

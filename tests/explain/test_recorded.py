@@ -54,14 +54,14 @@ def event(message: str, seen: str = NOON, fields: Manifest | None = None, **more
 def note(*objects: Manifest) -> Note | None:
     result = kschedx.explain(kschedx.Snapshot.from_objects([*FULL, *objects]), "default/new", kube_version="1.36")
     assert result.message in ("", NO_ROOM)
-    return next((one for one in result.notes if one.id == "recorded-event"), None)
+    return next((item for item in result.notes if item.id == "recorded-event"), None)
 
 
 def test_nodes_that_joined_after_the_event_explain_it() -> None:
     joined = {**node("c"), "metadata": {"name": "c", "creationTimestamp": "2026-01-31T12:05:00Z"}}
-    found = note(pending(), event(NO_ROOM), joined)
-    assert found is not None
-    assert found.text.endswith("differs: kschedx finds a node: c joined after the event")
+    result = note(pending(), event(NO_ROOM), joined)
+    assert result is not None
+    assert result.text.endswith("differs: kschedx finds a node: c joined after the event")
 
 
 def differences(theirs: str, ours: str, *, nominated: bool = False) -> list[str]:
@@ -69,18 +69,18 @@ def differences(theirs: str, ours: str, *, nominated: bool = False) -> list[str]
 
 
 def message(*objects: Manifest) -> object:
-    found = note(*objects)
-    return None if found is None else found.facts["message"]
+    result = note(*objects)
+    return None if result is None else result.facts["message"]
 
 
 # --- which of them counts
 
 
 def test_the_condition_is_the_event() -> None:
-    found = note(pending(NO_ROOM))
-    assert found is not None
-    assert found.text == "the recorded event is the same"
-    assert found.facts == {"message": NO_ROOM, "differences": []}
+    result = note(pending(NO_ROOM))
+    assert result is not None
+    assert result.text == "the recorded event is the same"
+    assert result.facts == {"message": NO_ROOM, "differences": []}
 
 
 @pytest.mark.parametrize("reason", ["SchedulingGated", "SchedulerError"])
@@ -90,18 +90,18 @@ def test_another_condition_is_no_refusal(reason: str) -> None:
 
 def test_an_event_counts_where_there_is_no_condition() -> None:
     series = {"count": 12, "lastObservedTime": "2026-01-31T13:00:00.000000Z"}
-    found = note(pending(), event(NO_ROOM, series=series))
-    assert found is not None
+    result = note(pending(), event(NO_ROOM, series=series))
+    assert result is not None
     seen = "last seen 2026-01-31T13:00:00Z, 12 times"
-    assert found.text == f"the recorded event ({seen}) is the same"
-    assert (found.facts["count"], found.facts["lastSeen"]) == (12, "2026-01-31T13:00:00.000000Z")
+    assert result.text == f"the recorded event ({seen}) is the same"
+    assert (result.facts["count"], result.facts["lastSeen"]) == (12, "2026-01-31T13:00:00.000000Z")
 
 
 def test_the_condition_counts_and_the_event_says_when() -> None:
     assert message(pending(NO_ROOM), event(OLDER)) == NO_ROOM
-    found = note(pending(NO_ROOM), event(NO_ROOM, count=3, lastTimestamp="2026-01-31T12:30:00Z"))
-    assert found is not None
-    assert "last seen 2026-01-31T12:30:00Z, 3 times" in found.text
+    result = note(pending(NO_ROOM), event(NO_ROOM, count=3, lastTimestamp="2026-01-31T12:30:00Z"))
+    assert result is not None
+    assert "last seen 2026-01-31T12:30:00Z, 3 times" in result.text
 
 
 def test_the_newest_event_counts() -> None:
@@ -113,15 +113,15 @@ def test_the_newest_event_counts() -> None:
 
 
 def test_events_of_the_new_group_are_read() -> None:
-    made = event("") | {"apiVersion": "events.k8s.io/v1", "note": NO_ROOM, "reportingController": "default-scheduler"}
-    made["regarding"] = made.pop("involvedObject")
-    del made["reportingComponent"]
-    assert message(pending(), made) == NO_ROOM
+    built = event("") | {"apiVersion": "events.k8s.io/v1", "note": NO_ROOM, "reportingController": "default-scheduler"}
+    built["regarding"] = built.pop("involvedObject")
+    del built["reportingComponent"]
+    assert message(pending(), built) == NO_ROOM
 
 
 def test_an_event_of_long_ago_names_its_source() -> None:
-    made = event(NO_ROOM, source={"component": "default-scheduler"}, reportingComponent="")
-    assert message(pending(), made) == NO_ROOM
+    eventresult = event(NO_ROOM, source={"component": "default-scheduler"}, reportingComponent="")
+    assert message(pending(), eventresult) == NO_ROOM
 
 
 @pytest.mark.parametrize(
@@ -204,13 +204,13 @@ def test_a_difference_is_explained(theirs: str, expected: list[str]) -> None:
 
 def test_a_nominated_pod_was_told_of_before_its_victims_were_gone() -> None:
     assert differences(f"{HERE}.", OURS, nominated=True) == []
-    (told,) = differences(f"{HERE}.".replace("0/5", "0/4"), OURS, nominated=True)
-    assert told.startswith("it counts 4 nodes")
+    (text,) = differences(f"{HERE}.".replace("0/5", "0/4"), OURS, nominated=True)
+    assert text.startswith("it counts 4 nodes")
 
 
 def test_a_pod_that_fits_by_now() -> None:
-    (told,) = differences(OURS, "")
-    assert told == "kschedx finds a node: recorded at another time, or with another configuration"
+    (text,) = differences(OURS, "")
+    assert text == "kschedx finds a node: recorded at another time, or with another configuration"
 
 
 def test_an_event_that_was_cut_is_compared_as_far_as_it_goes() -> None:
@@ -218,15 +218,15 @@ def test_an_event_that_was_cut_is_compared_as_far_as_it_goes() -> None:
     ours = f"0/40 nodes are available: {taints}. no new claims to deallocate."
     cut = ours[: NOTE_LENGTH - len(CUT)] + CUT
     assert differences(cut, ours) == []
-    (told,) = differences("1" + cut[1:], ours.replace("0/40", "0/41", 1))
-    assert told.startswith("it counts 40 nodes, the snapshot has 41")
+    (text,) = differences("1" + cut[1:], ours.replace("0/40", "0/41", 1))
+    assert text.startswith("it counts 40 nodes, the snapshot has 41")
 
 
 def test_a_long_event_makes_no_long_note() -> None:
     taints = ", ".join(f"1 node(s) had untolerated taint {{key-{number}: value}}" for number in range(40))
-    told = "; ".join(differences(f"0/5 nodes are available: {taints}, 1 {'x' * 9999}.", OURS))
-    assert len(told) < 600
-    assert '{key-2: value}" and 37 more is the text of another Kubernetes version' in told
+    text = "; ".join(differences(f"0/5 nodes are available: {taints}, 1 {'x' * 9999}.", OURS))
+    assert len(text) < 600
+    assert '{key-2: value}" and 37 more is the text of another Kubernetes version' in text
 
 
 def test_the_first_screen_shows_it() -> None:

@@ -17,8 +17,8 @@ BAD: Manifest = {"matchExpressions": [{"key": ZONE, "operator": "Near"}]}
 
 def notes(*objects: Manifest) -> dict[str, str]:
     snapshot = Snapshot.from_objects(objects)
-    found = storage_notes(snapshot, snapshot.pods[snapshot.pods.rows["default/new"]])
-    return {note.id: note.text for note in found}
+    result = storage_notes(snapshot, snapshot.pods[snapshot.pods.rows["default/new"]])
+    return {note.id: note.text for note in result}
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def notes(*objects: Manifest) -> dict[str, str]:
 )
 def test_inconsistencies(objects: list[Manifest], expected: str, words: str) -> None:
     target = using("new", "data")
-    found = notes(target, *HERE, *objects)
-    assert list(found) == [expected]
-    assert words in found[expected]
+    notesresult = notes(target, *HERE, *objects)
+    assert list(notesresult) == [expected]
+    assert words in notesresult[expected]
     evaluate([target, *HERE, *objects], "default/new")  # decided, not refused
 
 
 @pytest.mark.parametrize(
-    ("provisioner", "mode", "told"),
+    ("provisioner", "mode", "expected"),
     [
         ("kubernetes.io/aws-ebs", "Filesystem", True),
         ("pd.csi.storage.gke.io", "Filesystem", True),
@@ -88,10 +88,12 @@ def test_inconsistencies(objects: list[Manifest], expected: str, words: str) -> 
         ("rancher.io/local-path", "Filesystem", False),
     ],
 )
-def test_only_what_is_known_to_be_refused_is_told(provisioner: str, mode: str, told: bool) -> None:
+def test_only_what_is_known_to_be_refused_is_told(provisioner: str, mode: str, expected: bool) -> None:
     shared = claim("data", modes=("ReadWriteMany",), volumeMode=mode)
     snapshot = Snapshot.from_objects([using("new", "data"), node("n"), shared, storage_class(provisioner=provisioner)])
-    assert ("access-mode-refused" in {one.id for one in storage_notes(snapshot, snapshot.pods[0])}) == told
+    assert (
+        "access-mode-refused" in {storage_note.id for storage_note in storage_notes(snapshot, snapshot.pods[0])}
+    ) == expected
 
 
 def test_a_sound_cluster_needs_no_note() -> None:
@@ -99,16 +101,16 @@ def test_a_sound_cluster_needs_no_note() -> None:
 
 
 def test_a_kind_that_is_missing_altogether() -> None:
-    found = storage_notes(snapshot := Snapshot.from_objects([using("new", "data"), node("n")]), snapshot.pods[0])
-    assert [note.id for note in found] == ["missing-kind", "missing-kind"]
+    result = storage_notes(snapshot := Snapshot.from_objects([using("new", "data"), node("n")]), snapshot.pods[0])
+    assert [note.id for note in result] == ["missing-kind", "missing-kind"]
 
 
 def test_a_cluster_that_was_read_whole_has_none_of_a_kind() -> None:
     dumped = Snapshot.from_objects([using("new", "data"), node("n")])
     whole = replace(dumped.source, complete=frozenset({"PersistentVolumeClaim", "CSINode"}))
-    found = storage_notes(replace(dumped, source=whole), dumped.pods[0])
-    assert [note.id for note in found] == ["empty-kind", "empty-kind"]
-    assert all("dump" not in text and "is known" not in text for text in (note.text for note in found))
+    result = storage_notes(replace(dumped, source=whole), dumped.pods[0])
+    assert [note.id for note in result] == ["empty-kind", "empty-kind"]
+    assert all("dump" not in text and "is known" not in text for text in (note.text for note in result))
 
 
 def test_a_pod_without_volumes_is_not_bothered() -> None:
@@ -116,7 +118,7 @@ def test_a_pod_without_volumes_is_not_bothered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "told"),
+    ("condition", "expected"),
     [
         ("Resizing", "claim default/data is being expanded to 20Gi, Resizing"),
         (
@@ -128,8 +130,8 @@ def test_a_pod_without_volumes_is_not_bothered() -> None:
         ),
     ],
 )
-def test_a_claim_that_is_being_expanded_is_noted(condition: str, told: str) -> None:
+def test_a_claim_that_is_being_expanded_is_noted(condition: str, expected: str) -> None:
     bound = claim("data", size="20Gi", volume="disk")
     bound = {**bound, "status": {"phase": "Bound", "conditions": [{"type": condition, "status": "True"}]}}
     new = pod("new", spec={"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]})
-    assert notes(*HERE, bound, volume("disk", holder="data"), new)["claim-resizing"] == told
+    assert notes(*HERE, bound, volume("disk", holder="data"), new)["claim-resizing"] == expected

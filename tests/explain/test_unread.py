@@ -66,12 +66,12 @@ def test_without_a_kind_what_would_fit_is_undecided(
     kind: str, names: list[str], me: Manifest, others: list[Manifest]
 ) -> None:
     gates = {"GangScheduling": True, "GenericWorkload": True} if kind == "PodGroup" else None
-    found = explain_pod(dump([*NODES, *others, me]), "default/me", feature_gates=gates)
-    assert found.outcome is Outcome.UNDECIDED
-    told = {one.name: one for one in found.cycle.unheard}
-    assert list(told[kind].objects) == names
-    assert found.to_dict()["bestNodes"]
-    command = told[kind].completed_by
+    explanation = explain_pod(dump([*NODES, *others, me]), "default/me", feature_gates=gates)
+    assert explanation.outcome is Outcome.UNDECIDED
+    texts = {item.name: item for item in explanation.cycle.unevaluated}
+    assert list(texts[kind].objects) == names
+    assert explanation.to_dict()["bestNodes"]
+    command = texts[kind].completed_by
     assert command.startswith("kubectl get ")
     assert command.endswith(" -A -o yaml > missing.yaml")
 
@@ -79,30 +79,32 @@ def test_without_a_kind_what_would_fit_is_undecided(
 @pytest.mark.parametrize(("attached", "stake"), [([], None), (ON_EACH[:3], Stake.NODE), (ON_EACH, Stake.FIT)])
 def test_no_limit_rejects_the_first_volume_of_a_node(attached: list[Manifest], stake: Stake | None) -> None:
     objects = [*NODES, using("me", "data"), claim("data", volume="disk"), volume("disk"), *attached]
-    found = explain_pod(dump(objects), "default/me")
-    assert [one.stake for one in found.cycle.unheard if one.name == "CSINode"] == ([] if stake is None else [stake])
-    assert (found.outcome is Outcome.UNDECIDED) == (stake is Stake.FIT)
+    explanation = explain_pod(dump(objects), "default/me")
+    assert [item.stake for item in explanation.cycle.unevaluated if item.name == "CSINode"] == (
+        [] if stake is None else [stake]
+    )
+    assert (explanation.outcome is Outcome.UNDECIDED) == (stake is Stake.FIT)
     cordoned = [node("n1", unschedulable=True), *objects[2:]]
-    (fix, *_) = (one for one in explain_pod(dump(cordoned), "default/me").fixes if "uncordon" in one.title)
+    (fix, *_) = (item for item in explain_pod(dump(cordoned), "default/me").fixes if "uncordon" in item.title)
     assert fix.certainty == ("partial" if attached else "verified")
 
 
 @pytest.mark.parametrize(("kind", "names", "me", "others"), CASES[:1] + CASES[5:7])
 def test_what_others_reject_is_decided(kind: str, names: list[str], me: Manifest, others: list[Manifest]) -> None:
     tainted = [node("n1", taints=["team=a:NoSchedule"])]
-    found = explain_pod(dump([*tainted, *others, me]), "default/me")
-    assert found.outcome is Outcome.UNSCHEDULABLE
-    assert {one.name for one in found.cycle.unheard} >= {kind}
-    assert "untolerated taint" in found.message
+    explanation = explain_pod(dump([*tainted, *others, me]), "default/me")
+    assert explanation.outcome is Outcome.UNSCHEDULABLE
+    assert {item.name for item in explanation.cycle.unevaluated} >= {kind}
+    assert "untolerated taint" in explanation.message
 
 
 @pytest.mark.parametrize(("kind", "names", "me", "others"), CASES[:1] + CASES[5:7])
 def test_what_is_no_dump_is_taken_at_its_word(
     kind: str, names: list[str], me: Manifest, others: list[Manifest]
 ) -> None:
-    found = explain_pod(dump([*NODES, *others, me], is_dump=False), "default/me")
-    assert found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED)
-    assert not found.cycle.unheard
+    explanation = explain_pod(dump([*NODES, *others, me], is_dump=False), "default/me")
+    assert explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED)
+    assert not explanation.cycle.unevaluated
 
 
 def test_a_claim_is_missing_where_the_dump_has_others() -> None:
@@ -110,8 +112,8 @@ def test_a_claim_is_missing_where_the_dump_has_others() -> None:
     assert explain_pod(dump(objects), "default/me").outcome is Outcome.UNSCHEDULABLE
     partly = explain_pod(dump(objects, PersistentVolumeClaim="claims of other namespaces"), "default/me")
     assert partly.outcome is Outcome.UNDECIDED
-    (one,) = partly.cycle.unheard
-    assert (one.lacking, one.completed_by) == ("claims of other namespaces", "kschedx snapshot -o cluster.json")
+    (item,) = partly.cycle.unevaluated
+    assert (item.lacking, item.completed_by) == ("claims of other namespaces", "kschedx snapshot -o cluster.json")
 
 
 @pytest.mark.parametrize(

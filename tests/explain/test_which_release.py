@@ -9,9 +9,9 @@ from tests.builders import Manifest, node, pod
 
 
 def with_kubelet(name: str, version: str) -> Manifest:
-    made = node(name)
-    made["status"] = {"allocatable": {"cpu": "4", "pods": "10"}, "nodeInfo": {"kubeletVersion": version}}
-    return made
+    result = node(name)
+    result["status"] = {"allocatable": {"cpu": "4", "pods": "10"}, "nodeInfo": {"kubeletVersion": version}}
+    return result
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_kubelets_tell_the_release(kubelets: list[str], emulated: str, note: str
     nodes = [with_kubelet(f"n{i}", version) for i, version in enumerate(kubelets)] or [node("n")]
     result = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, pod("new")]), "default/new")
     assert result.to_dict()["kubernetesVersion"] == emulated
-    told = [one.text.partition(" (")[0] for one in result.notes if one.id == "release"]
-    assert told == ([] if note is None else [note])
+    texts = [item.text.partition(" (")[0] for item in result.notes if item.id == "release"]
+    assert texts == ([] if note is None else [note])
 
 
 def test_a_release_that_is_named_counts_before_the_kubelets() -> None:
     snapshot = kschedx.Snapshot.from_objects([with_kubelet("n", "v1.31.0"), pod("new")])
     result = kschedx.explain(snapshot, "default/new", kube_version="1.29")
     assert result.to_dict()["kubernetesVersion"] == "1.29"
-    assert "release" not in [one.id for one in result.notes]
+    assert "release" not in [note.id for note in result.notes]

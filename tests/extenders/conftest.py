@@ -23,10 +23,10 @@ class GpuShare:
     preferred: dict[str, int] = field(default_factory=dict)
     asked: list[tuple[str, Json]] = field(default_factory=list)
 
-    def answer(self, path: str, asked: Json) -> object:
-        self.asked.append((path, asked))
+    def answer(self, path: str, question: Json) -> object:
+        self.asked.append((path, question))
         if path.endswith("/filter"):
-            names = asked["NodeNames"]
+            names = question["NodeNames"]
             failed = {name: self.refused[name] for name in names if name in self.refused}
             return {"NodeNames": [name for name in names if name not in failed], "FailedNodes": failed}
         return [{"Host": name, "Score": score} for name, score in self.preferred.items()]
@@ -41,8 +41,8 @@ def gpu_share() -> Iterator[GpuShare]:
             pass
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            body = json.dumps(extender.answer(self.path, asked)).encode()
+            document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.dumps(extender.answer(self.path, document)).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

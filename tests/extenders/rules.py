@@ -20,18 +20,18 @@ class Extenders:
 
     def __init__(self, case: Json) -> None:
         self._answers: list[Json] = case["extenderAnswers"]
-        self._nodes = {one["metadata"]["name"]: one for one in case["objects"] if one["kind"] == "Node"}
-        self._pods = {key(one): one for one in case["objects"] if one["kind"] == "Pod"}
-        self._names = {one["metadata"].get("uid"): name for name, one in self._pods.items()}
+        self._nodes = {item["metadata"]["name"]: item for item in case["objects"] if item["kind"] == "Node"}
+        self._pods = {key(item): item for item in case["objects"] if item["kind"] == "Pod"}
+        self._names = {item["metadata"].get("uid"): name for name, item in self._pods.items()}
         self.requests: list[Json] = []
 
     def __call__(self, questions: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:
         return tuple(map(self._one, questions))
 
     def _one(self, question: ExtenderRequest) -> Reply:
-        asked: Json = json.loads(question.body())
+        questions: Json = json.loads(question.body())
         rules = self._answers[question.index] if question.index < len(self._answers) else {}
-        named = self._named(question, asked)
+        named = self._named(question, questions)
         if not rules.get("down"):
             self.requests.append(named)
         else:
@@ -45,42 +45,46 @@ class Extenders:
             return ExtenderAnswer(status=rule["status"])
         if "garbage" in rule:
             return ExtenderAnswer(status=200, body=rule["garbage"].encode())
-        made = rule["body"] if "body" in rule else getattr(self, f"_{question.verb.value}")(rule, asked)
-        return ExtenderAnswer(status=200, body=json.dumps(_cased(made, rule)).encode())
+        built = rule["body"] if "body" in rule else getattr(self, f"_{question.verb.value}")(rule, questions)
+        return ExtenderAnswer(status=200, body=json.dumps(_cased(built, rule)).encode())
 
     def _failure(self, question: ExtenderRequest, words: str) -> ExtenderFailure:
         return ExtenderFailure(text=f'Post "{question.url}": {words}')
 
     # --- answers
 
-    def _filter(self, rule: Json, asked: Json) -> Json:
-        whole = asked["Nodes"] is not None
-        names = [one["metadata"]["name"] for one in asked["Nodes"]["items"]] if whole else asked["NodeNames"]
+    def _filter(self, rule: Json, question: Json) -> Json:
+        whole = question["Nodes"] is not None
+        names = [item["metadata"]["name"] for item in question["Nodes"]["items"]] if whole else question["NodeNames"]
         drop, never = rule.get("drop") or {}, rule.get("dropUnresolvable") or {}
         left = [name for name in names if name not in {*drop, *never, *(rule.get("forget") or ())}]
         left += rule.get("add") or []
-        made: Json = {}
+        created: Json = {}
         if (rule.get("field") or ("Nodes" if whole else "NodeNames")) == "NodeNames":
-            made["NodeNames"] = left
+            created["NodeNames"] = left
         else:
-            made["Nodes"] = {"metadata": {}, "items": [self._nodes[name] for name in left if name in self._nodes]}
-        made["FailedNodes"] = {name: drop[name] for name in names if name in drop} | (rule.get("failAlso") or {})
-        made["FailedAndUnresolvableNodes"] = {name: never[name] for name in names if name in never}
-        return made | ({"Error": rule["error"]} if rule.get("error") else {})
+            created["Nodes"] = {"metadata": {}, "items": [self._nodes[name] for name in left if name in self._nodes]}
+        created["FailedNodes"] = {name: drop[name] for name in names if name in drop} | (rule.get("failAlso") or {})
+        created["FailedAndUnresolvableNodes"] = {name: never[name] for name in names if name in never}
+        return created | ({"Error": rule["error"]} if rule.get("error") else {})
 
     def _prioritize(self, rule: Json, _: Json) -> list[Json]:
         return [{"Host": host, "Score": score} for host, score in sorted((rule.get("scores") or {}).items())]
 
-    def _preempt(self, rule: Json, asked: Json) -> Json:
-        sent = asked["NodeNameToVictims"] if asked["NodeNameToVictims"] is not None else asked["NodeNameToMetaVictims"]
-        changed, made = rule.get("victims") or {}, {}
+    def _preempt(self, rule: Json, question: Json) -> Json:
+        sent = (
+            question["NodeNameToVictims"]
+            if question["NodeNameToVictims"] is not None
+            else question["NodeNameToMetaVictims"]
+        )
+        changed, built = rule.get("victims") or {}, {}
 
         def put(node: str, pods: list[str], violations: int) -> None:
             uids = [
                 self._pods[pod]["metadata"].get("uid") if pod in self._pods else f"uid-unknown-{pod}" for pod in pods
             ]
             number = (rule.get("pdb") or {}).get(node, violations)
-            made[node] = {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": number}
+            built[node] = {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": number}
 
         for node in sorted(sent)[: rule.get("first") or None]:
             if rule.get("keep") is None or node in rule["keep"]:
@@ -89,30 +93,30 @@ class Extenders:
         for node, pods in (rule.get("also") or {}).items():
             if node not in sent:
                 put(node, pods, 0)
-        return {"NodeNameToMetaVictims": made}
+        return {"NodeNameToMetaVictims": built}
 
     # --- what was asked
 
     def _victims(self, victims: Json) -> list[str]:
-        return [key(one) if "metadata" in one else self._names[one["UID"]] for one in victims["Pods"]]
+        return [key(pod) if "metadata" in pod else self._names[pod["UID"]] for pod in victims["Pods"]]
 
-    def _named(self, question: ExtenderRequest, asked: Json) -> Json:
+    def _named(self, question: ExtenderRequest, questionresult: Json) -> Json:
         """A request with names in place of objects, which must be whole."""
-        made: Json = {"extender": question.index, "verb": question.verb.value, "pod": key(asked["Pod"])}
-        self._check(self._pods[made["pod"]], asked["Pod"])
-        if asked.get("NodeNames") is not None:
-            made["nodeNames"] = sorted(asked["NodeNames"])
-        if asked.get("Nodes") is not None:
-            for node in asked["Nodes"]["items"]:
+        created: Json = {"extender": question.index, "verb": question.verb.value, "pod": key(questionresult["Pod"])}
+        self._check(self._pods[created["pod"]], questionresult["Pod"])
+        if questionresult.get("NodeNames") is not None:
+            created["nodeNames"] = sorted(questionresult["NodeNames"])
+        if questionresult.get("Nodes") is not None:
+            for node in questionresult["Nodes"]["items"]:
                 self._check(self._nodes[node["metadata"]["name"]], node)
-            made["nodes"] = sorted(node["metadata"]["name"] for node in asked["Nodes"]["items"])
-        for field, told in (("NodeNameToVictims", "victims"), ("NodeNameToMetaVictims", "metaVictims")):
-            if asked.get(field) is not None:
-                made[told] = {
+            created["nodes"] = sorted(node["metadata"]["name"] for node in questionresult["Nodes"]["items"])
+        for field, text in (("NodeNameToVictims", "victims"), ("NodeNameToMetaVictims", "metaVictims")):
+            if questionresult.get(field) is not None:
+                created[text] = {
                     node: {"pods": sorted(self._victims(victims)), "numPDBViolations": victims["NumPDBViolations"]}
-                    for node, victims in asked[field].items()
+                    for node, victims in questionresult[field].items()
                 }
-        return made
+        return created
 
     def _check(self, manifest: Json, sent: Json) -> None:
         for part in ("labels", "annotations"):
@@ -131,10 +135,10 @@ def _cased(value: Any, rule: Mapping[str, Any]) -> Any:
     if rule.get("keys") != "lower" or "body" in rule:
         return value
     if isinstance(value, list):
-        return [_cased(one, rule) for one in value]
+        return [_cased(item, rule) for item in value]
     if isinstance(value, dict):
         lower = {"UID": "uid"} | {name: name[0].lower() + name[1:] for name in _FIELDS}
-        return {lower.get(name, name): one if name == "Nodes" else _cased(one, rule) for name, one in value.items()}
+        return {lower.get(name, name): item if name == "Nodes" else _cased(item, rule) for name, item in value.items()}
     return value
 
 

@@ -37,8 +37,8 @@ def answer(text: str | bytes, ended: str = "EOF") -> ExtenderAnswer:
     ],
 )
 def test_survivors(text: str, names: tuple[str, ...] | None, failed: dict[str, str]) -> None:
-    found = filter_answer(REQUEST, answer(text))
-    assert (found.names, dict(found.failed)) == (names, failed)
+    filter_answerresult = filter_answer(REQUEST, answer(text))
+    assert (filter_answerresult.names, dict(filter_answerresult.failed)) == (names, failed)
 
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
@@ -48,8 +48,8 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
 def test_a_whole_node_has_neither_nulls_nor_images() -> None:
     text = """{"Nodes": {"items": [{"metadata": {"name": "a", "labels": null},
         "status": {"allocatable": {"cpu": 0.5}, "images": [{"names": ["x"]}]}}]}}"""
-    (found,) = filter_answer(REQUEST, answer(text)).nodes or ()
-    assert (found.node.name, found.node.status.images) == ("a", ())
+    (result,) = filter_answer(REQUEST, answer(text)).nodes or ()
+    assert (result.node.name, result.node.status.images) == ("a", ())
 
 
 REFUSED = [
@@ -105,8 +105,8 @@ def test_scores_are_whole_numbers_of_64_bits(number: str) -> None:
 
 def test_victims_by_uid() -> None:
     text = '{"NodeNameToMetaVictims": {"a": {"Pods": [{"uid": "1"}, {}], "NumPDBViolations": 2}}}'
-    (found,) = preemption_answer(REQUEST, answer(text)).values()
-    assert (found.uids, found.pdb_violations) == (("1", ""), 2)
+    (result,) = preemption_answer(REQUEST, answer(text)).values()
+    assert (result.uids, result.pdb_violations) == (("1", ""), 2)
 
 
 def test_a_body_that_was_cut_off_says_what_cut_it() -> None:

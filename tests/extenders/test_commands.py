@@ -49,12 +49,12 @@ def files(tmp_path: Path, gpu_share: GpuShare) -> tuple[str, str]:
         "nodeCacheCapable": True,
         "managedResources": [{"name": "gpu/mem", "ignoredByScheduler": True}],
     }
-    made = {
+    manifest = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "extenders": [extender],
     }
-    config.write_text(json.dumps(made))
+    config.write_text(json.dumps(manifest))
     return str(cluster), str(config)
 
 
@@ -89,10 +89,10 @@ def test_called(files: tuple[str, str], gpu_share: GpuShare) -> None:
     ran = why(files, "--extenders", "call")
     assert ran.code == 0, ran.err
     assert f'refused by the extender {gpu_share.url}: "no card"' in " ".join(ran.out.split())
-    ((path, asked),) = gpu_share.asked
+    ((path, question),) = gpu_share.asked
     assert path == "/gpu/filter"
-    assert asked["NodeNames"] == ["node-a", "node-b"]
-    sent = asked["Pod"]
+    assert question["NodeNames"] == ["node-a", "node-b"]
+    sent = question["Pod"]
     assert sent["metadata"]["annotations"] == {"acme.example/why": "x"}
     assert sent["spec"]["containers"][0]["command"] == ["serve"]
 
@@ -102,12 +102,12 @@ def test_recorded_and_read_again(files: tuple[str, str], gpu_share: GpuShare, tm
     recording = str(tmp_path / "answers.json")
     first = why(files, "--extenders", f"record={recording}", "-o", "json")
     assert first.code == 0, first.err
-    asked = list(gpu_share.asked)
-    assert {path for path, _ in asked} == {"/gpu/filter", "/gpu/prioritize"}, "bound is nothing"
-    assert [path for path, _ in asked] == ["/gpu/filter", "/gpu/prioritize"]
+    items = list(gpu_share.asked)
+    assert {path for path, _ in items} == {"/gpu/filter", "/gpu/prioritize"}, "bound is nothing"
+    assert [path for path, _ in items] == ["/gpu/filter", "/gpu/prioritize"]
     again = why(files, "--extenders", recording, "-o", "json")
     assert again.out == first.out
-    assert gpu_share.asked == asked
+    assert gpu_share.asked == items
     assert json.loads(again.out)["bestNodes"] == ["node-b"]
 
 
@@ -144,11 +144,11 @@ def test_answers_in_a_snapshot(files: tuple[str, str], gpu_share: GpuShare, tmp_
     kept = str(tmp_path / "kept.json.gz")
     ran = kschedx("snapshot", "-s", files[0], "-o", kept, "--config", files[1], "--extenders", "record")
     assert ran.code == 0, ran.err
-    asked = len(gpu_share.asked)
+    count = len(gpu_share.asked)
     ran = why((kept, files[1]), "--extenders", kept)
     assert ran.code == 1
     assert "2 no card" in ran.out
-    assert len(gpu_share.asked) == asked
+    assert len(gpu_share.asked) == count
 
 
 @pytest.mark.parametrize(

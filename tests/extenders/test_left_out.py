@@ -22,13 +22,13 @@ def nobody(questions: tuple[ExtenderRequest, ...]) -> tuple[ExtenderAnswer, ...]
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "expected"),
     [
         ("1.29", 'preemption: expected at least one victim pod on node "a"'),
         ("1.36", "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."),
     ],
 )
-def test_preemption_where_nothing_was_said(version: str, told: str) -> None:
+def test_preemption_where_nothing_was_said(version: str, expected: str) -> None:
     snapshot = kschedx.Snapshot.from_objects([node("a"), pod("low", on="a", priority=0), pod("me", priority=5)])
-    found = explain_pod(snapshot, "default/me", config=CONFIG, kube_version=version, ask=nobody)
-    assert found.message.endswith(told)
+    explanation = explain_pod(snapshot, "default/me", config=CONFIG, kube_version=version, ask=nobody)
+    assert explanation.message.endswith(expected)

@@ -29,12 +29,12 @@ def cases() -> Iterator[Any]:
 @pytest.mark.parametrize("case", list(cases()))
 def test_the_decision_is_kube_schedulers(case: Json) -> None:
     extenders, expect = Extenders(case), case["expect"]
-    found = explain_pod(
+    to_dictresult = explain_pod(
         kschedx.Snapshot.from_objects(case["objects"]), case["pod"], config=case["config"], ask=extenders
     ).to_dict()
     assert asked(extenders.requests) == asked(expect["extenders"]["requests"])
-    assert told(found["extenders"]) == told(expect["extenders"])
-    assert decided(found) == expected(expect)
+    assert told(to_dictresult["extenders"]) == told(expect["extenders"])
+    assert decided(to_dictresult) == expected(expect)
 
 
 def asked(requests: list[Json]) -> list[Json]:
@@ -48,7 +48,7 @@ def asked(requests: list[Json]) -> list[Json]:
         for victims in ("victims", "metaVictims"):
             for node in request.get(victims) or {}:
                 request[victims][node]["pods"] = sorted(request[victims][node]["pods"])
-    return sorted(kept, key=lambda one: one["extender"] if one["verb"] == "prioritize" else -1)
+    return sorted(kept, key=lambda item: item["extender"] if item["verb"] == "prioritize" else -1)
 
 
 SAME = ("order", "interested", "filter", "statuses", "silent", "scores", "preempt", "candidates", "candidatesStatus")
@@ -56,28 +56,28 @@ SAME = ("order", "interested", "filter", "statuses", "silent", "scores", "preemp
 
 def told(extenders: Any) -> Json:
     """What both sides tell, without what is empty, and sorted where kube-scheduler's order is random."""
-    made = {part: _sorted(extenders.get(part)) for part in SAME if extenders.get(part)}
-    for call in made.get("preempt", ()):
+    manifest = {part: _sorted(extenders.get(part)) for part in SAME if extenders.get(part)}
+    for call in manifest.get("preempt", ()):
         call.setdefault("out", None)
-    return made
+    return manifest
 
 
 def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {name: one for name, one in value.items() if one not in (None, {}, [], False)}
-        return {name: sorted(one) if name in _RANDOM else _sorted(one) for name, one in kept.items()}
-    return [_sorted(one) for one in value] if isinstance(value, list) else value
+        kept = {name: item for name, item in value.items() if item not in (None, {}, [], False)}
+        return {name: sorted(item) if name in _RANDOM else _sorted(item) for name, item in kept.items()}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 _RANDOM = ("in", "out", "pods", "victims")
 
 
-def decided(found: Any) -> Json:
-    post_filter = found["postFilter"] or {}
+def decided(value: Any) -> Json:
+    post_filter = value["postFilter"] or {}
     return {
-        "best": set(found["bestNodes"]),
-        "message": _texts_in_order(found["message"]),
-        "totals": {node: one["total"] for node, one in found["score"]["nodes"].items()} if found["score"] else {},
+        "best": set(value["bestNodes"]),
+        "message": _texts_in_order(value["message"]),
+        "totals": {node: item["total"] for node, item in value["score"]["nodes"].items()} if value["score"] else {},
         "nominatedNode": post_filter.get("nominatedNode"),
         "bestCandidates": sorted(post_filter.get("bestCandidates") or ()),
     }
@@ -97,4 +97,4 @@ def expected(expect: Json) -> Json:
 def _texts_in_order(message: str) -> str:
     """The errors of several nodes come in any order."""
     several = r'\[(?:expected at least one victim pod on node "[^"]*"(?:, )?)+\]'
-    return re.sub(several, lambda found: f"[{', '.join(sorted(found[0][1:-1].split(', ')))}]", message)
+    return re.sub(several, lambda value: f"[{', '.join(sorted(value[0][1:-1].split(', ')))}]", message)

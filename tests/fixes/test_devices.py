@@ -71,7 +71,7 @@ def test_a_node_with_as_few_devices_as_do() -> None:
         kschedx.Snapshot.from_objects([node("a"), device_class(), GPUS, claiming("mine"), wanted, *busy]), "default/me"
     ).fixes
     created = [change.create for change in fix.changes if change.create and change.create["kind"] == "ResourceSlice"]
-    assert [len(at(one, "spec.devices")) for one in created] == [3]
+    assert [len(at(item, "spec.devices")) for item in created] == [3]
 
 
 def test_devices_that_kube_scheduler_takes_back_need_no_other_fix() -> None:
@@ -98,9 +98,9 @@ def test_an_error_on_one_node_ends_the_attempt_on_all() -> None:
     mine = claim("mine", request(select=[f'device.attributes["{DRIVER}"].root == 1']))
     wanting = claiming("mine", nodeSelector={"team": "a"})
     snapshot = kschedx.Snapshot.from_objects([*nodes, device_class(), *slices, mine, wanting])
-    told = {fix.title: fix.certainty for fix in kschedx.explain(snapshot, "default/me").fixes}
-    assert told["label a team=a"] is FixCertainty.VERIFIED
-    assert told.get("stop requiring team=a") is not FixCertainty.VERIFIED
+    texts = {fix.title: fix.certainty for fix in kschedx.explain(snapshot, "default/me").fixes}
+    assert texts["label a team=a"] is FixCertainty.VERIFIED
+    assert texts.get("stop requiring team=a") is not FixCertainty.VERIFIED
 
 
 def test_a_template_that_is_missing_is_created_and_not_its_claim() -> None:
@@ -133,9 +133,9 @@ def test_the_template_changes_and_not_the_claim_that_came_from_it() -> None:
     mine = claim("me-gpu", wanted, ownerReferences=[owner])
     snapshot = kschedx.Snapshot.from_objects([node("a"), device_class(), GPUS, template, mine, me])
     title = "remove the selectors of request r from ResourceClaimTemplate default/gpus"
-    [fix] = [one for one in kschedx.explain(snapshot, "default/me").fixes if one.title == title]
+    [fix] = [item for item in kschedx.explain(snapshot, "default/me").fixes if item.title == title]
     assert fix.certainty is FixCertainty.VERIFIED
-    did = [(one.target.kind, "delete" if one.delete else "create", one.by) for one in fix.changes]
+    did = [(item.target.kind, "delete" if item.delete else "create", item.by) for item in fix.changes]
     assert did == [
         ("ResourceClaimTemplate", "delete", ""),
         ("ResourceClaimTemplate", "create", ""),
@@ -149,7 +149,7 @@ def test_a_class_whose_selectors_match_no_device() -> None:
     snapshot = kschedx.Snapshot.from_objects([node("a"), large, GPUS, claiming("mine"), claim("mine", request())])
     fixes = kschedx.explain(snapshot, "default/me").fixes
     title = f"remove the selectors of device class gpu but driver {DRIVER}: no device matches them"
-    [fix] = [one for one in fixes if one.title == title]
+    [fix] = [item for item in fixes if item.title == title]
     [change] = fix.changes
     assert change.patch[0]["path"] == "/spec/selectors"
 
@@ -172,15 +172,15 @@ def test_one_remedy_of_two_causes_is_told_once() -> None:
 
 def test_a_new_node_has_the_device_that_a_claim_selects() -> None:
     chosen = request(select=[f"device.attributes['{DRIVER}'].root == 'other'"])
-    [told] = titles(claim("mine", chosen), of="add a node")
-    assert told.endswith(f"1 device of {DRIVER} (root=other)")
+    [text] = titles(claim("mine", chosen), of="add a node")
+    assert text.endswith(f"1 device of {DRIVER} (root=other)")
 
 
 def test_a_claim_that_does_not_exist_is_like_one_that_does() -> None:
     """Of a near name, or of the same name in another namespace; else with a device of a class."""
     elsewhere = claim("mine", request(count=2))
     at(elsewhere, "metadata")["namespace"] = "ml"
-    made = "create resource claim default/mine"
+    built = "create resource claim default/mine"
     assert titles(claim("mines", request()), of="use") == ["use resource claim mines instead of mine"]
-    assert titles(elsewhere, of="create") == [f"{made}, like ml/mine"]
-    assert titles(of="create") == [f"{made} with 1 device of class {at(device_class(), 'metadata')['name']}"]
+    assert titles(elsewhere, of="create") == [f"{built}, like ml/mine"]
+    assert titles(of="create") == [f"{built} with 1 device of class {at(device_class(), 'metadata')['name']}"]

@@ -36,7 +36,7 @@ def test_a_larger_machine_where_the_volume_is() -> None:
     assert told(*objects, busy, wanted) == ["enlarge a to 2 pods instead of 1 and 2 CPU instead of 1"]
     (change,) = followers(*objects, busy, wanted)
     assert change.by == "kubelet"
-    assert {one["path"]: one["value"] for one in change.patch} == {
+    assert {item["path"]: item["value"] for item in change.patch} == {
         "/status/allocatable/cpu": "2",
         "/status/allocatable/pods": "2",
     }
@@ -44,8 +44,8 @@ def test_a_larger_machine_where_the_volume_is() -> None:
 
 def test_volumes_that_are_apart() -> None:
     waits = storage_class(provisioner="csi.example.com")
-    volumes = [volume(f"pv-{one}", holder=one, reach=in_term(ZONE, one)) for one in ("a", "b")]
-    claims = [volume_claim(one, volume=f"pv-{one}") for one in ("a", "b")]
+    volumes = [volume(f"pv-{item}", holder=item, reach=in_term(ZONE, item)) for item in ("a", "b")]
+    claims = [volume_claim(item, volume=f"pv-{item}") for item in ("a", "b")]
     objects = [node("n", labels={ZONE: "a"}, allocatable=LARGE), waits, *volumes, *claims, using("me", "a", "b")]
     assert told(*objects) == ["delete and recreate claim default/b; the data on volume pv-b is lost"]
     assert not told(*objects, using("other", "b", on="n")), "nobody takes another pod's data"
@@ -73,7 +73,7 @@ def test_a_claim_that_the_driver_gives_up() -> None:
     objects = [node("a", allocatable=LARGE), device_class(), gpus, *theirs, claim("mine"), claiming("mine")]
     (change,) = followers(*objects)
     assert (change.by, change.target.name) == ("kube-controller-manager", "theirs")
-    assert [one["path"] for one in change.patch] == ["/status/allocation", "/status/devices", "/status/reservedFor"]
+    assert [item["path"] for item in change.patch] == ["/status/allocation", "/status/devices", "/status/reservedFor"]
 
 
 def test_a_value_that_no_label_can_have() -> None:

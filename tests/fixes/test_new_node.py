@@ -36,13 +36,13 @@ def test_what_the_pod_asks_of_a_node(spec: Manifest, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operator", "values", "told"), [("DoesNotExist", [], "gpu"), ("NotIn", ["no", "yes"], "gpu=no")]
+    ("operator", "values", "expected"), [("DoesNotExist", [], "gpu"), ("NotIn", ["no", "yes"], "gpu=no")]
 )
-def test_labels_that_the_node_may_not_have(operator: str, values: list[str], told: str) -> None:
+def test_labels_that_the_node_may_not_have(operator: str, values: list[str], expected: str) -> None:
     terms = [{"matchExpressions": [{"key": "gpu", "operator": operator, "values": values}]}]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     me = pod("me", affinity=affinity, containers=asking(cpu="500m"))
-    added = f"add a node without label {told} with at least 500m CPU free"
+    added = f"add a node without label {expected} with at least 500m CPU free"
     assert added in titles(node("a", labels={"gpu": "no"}, allocatable=SMALL), me)
 
 
@@ -81,8 +81,8 @@ def daemon(name: str, on: str = "", **spec: object) -> Manifest:
     template = {"containers": asking(cpu="150m", memory="200Mi"), **spec}
     if not on:
         selector = {"matchLabels": {"app": name}}
-        made = {"selector": selector, "template": {"metadata": {"labels": {"app": name}}, "spec": template}}
-        return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": made}
+        manifest = {"selector": selector, "template": {"metadata": {"labels": {"app": name}}, "spec": template}}
+        return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": manifest}
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": name, "controller": True}
     field = {"key": "metadata.name", "operator": "In", "values": [on]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}

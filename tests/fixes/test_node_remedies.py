@@ -33,25 +33,25 @@ def test_a_remedy_names_the_node_that_it_was_tried_on(
 ) -> None:
     snapshot = kschedx.Snapshot.from_objects([*OTHERS, *nodes, wanted])
     fixes = kschedx.explain(snapshot, "default/me").fixes
-    found = next(fix for fix in fixes if isinstance(fix.steps[0], step))
-    assert (found.title, found.certainty) == (title, FixCertainty.VERIFIED)
-    assert [change.target.name for change in found.changes] == ["m"]
-    assert found.feasible_nodes == ("m",)
-    assert [snapshot.cluster.names[one.row] for one in found.steps if isinstance(one, step)] == ["m"]
-    assert all("m" in command.split() or "node/m" in command.split() for command in found.commands)
+    first = next(fix for fix in fixes if isinstance(fix.steps[0], step))
+    assert (first.title, first.certainty) == (title, FixCertainty.VERIFIED)
+    assert [change.target.name for change in first.changes] == ["m"]
+    assert first.feasible_nodes == ("m",)
+    assert [snapshot.cluster.names[item.row] for item in first.steps if isinstance(item, step)] == ["m"]
+    assert all("m" in command.split() or "node/m" in command.split() for command in first.commands)
 
 
 def test_of_several_nodes_each_remedy_names_its_own() -> None:
     nodes = [node(name, unschedulable=True, labels={"zone": name}) for name in "abc"]
     snapshot = kschedx.Snapshot.from_objects([*nodes, pod("me", nodeSelector={"zone": "b"})])
-    found = [
+    items = [
         fix for fix in kschedx.explain(snapshot, "default/me").fixes if any(isinstance(s, Uncordon) for s in fix.steps)
     ]
-    for fix in found:
-        [named] = {one.node for one in fix.steps if isinstance(one, Uncordon)}
+    for fix in items:
+        [named] = {step.node for step in fix.steps if isinstance(step, Uncordon)}
         assert fix.feasible_nodes == (named,)
         assert named in {change.target.name for change in fix.changes}
-    assert [fix.title for fix in found][:1] == ["uncordon b"]
+    assert [fix.title for fix in items][:1] == ["uncordon b"]
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_what_a_node_pool_creates_is_not_labelled_by_hand() -> None:
     labels = {"karpenter.sh/nodepool": "general"}
     snapshot = kschedx.Snapshot.from_objects([node("n", labels=labels), pod("me", nodeSelector={"team": "a"})])
     fixes = kschedx.explain(snapshot, "default/me").fixes
-    assert not any(isinstance(one, LabelNode) for fix in fixes for one in fix.steps)
+    assert not any(isinstance(step, LabelNode) for fix in fixes for step in fix.steps)

@@ -34,8 +34,8 @@ def test_all_that_remains_is_named() -> None:
 def test_what_only_nominated_pods_reject_remains_too() -> None:
     comes = pod("comes", status={"nominatedNodeName": "a"}, priority=9, containers=ASKS, tolerations=[TOLERATION])
     me = pod("me", spec=DATA, containers=ASKS)
-    found = titles(node("a", taints=["team=a:NoSchedule"], allocatable=ROOM), comes, me)
-    assert "tolerate team=a:NoSchedule (then still NodeResourcesFit on 1 node, VolumeRestrictions on 2 nodes)" in found
+    result = titles(node("a", taints=["team=a:NoSchedule"], allocatable=ROOM), comes, me)
+    assert "tolerate team=a:NoSchedule (then still NodeResourcesFit on 1 node, VolumeRestrictions on 2 nodes)" in result
 
 
 def test_what_changes_nothing_is_not_told() -> None:

@@ -56,11 +56,11 @@ def fixes(strategy: Manifest) -> list[tuple[str, tuple[Change, ...]]]:
 
 
 def test_an_old_pod_goes_before_a_new_one_comes() -> None:
-    told = fixes(SURGING)
+    fixesresult = fixes(SURGING)
     title = "set maxSurge: 0 on Deployment web, so that an old pod such as default/old-a goes first"
-    assert told[0][0] == title
-    assert not [other for other, _ in told[1:] if other.startswith("set ")]
-    assert kubectl_commands(told[0][1]).startswith("kubectl patch deployment.apps web -n default --type=json")
+    assert fixesresult[0][0] == title
+    assert not [other for other, _ in fixesresult[1:] if other.startswith("set ")]
+    assert kubectl_commands(fixesresult[0][1]).startswith("kubectl patch deployment.apps web -n default --type=json")
 
 
 @pytest.mark.parametrize(

@@ -141,23 +141,27 @@ def test_a_default_class_is_one_command() -> None:
     """The volume controller does the rest: no claim is deleted, or touched by hand."""
     objects = [claim("data", storage_class=None), storage_class("now", waits=False, provisioner=DRIVER)]
     fixes = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), ME, *objects]), "default/me").fixes
-    fix = next(one for one in fixes if one.title == "make storage class now the default")
-    sent = [(one.target.kind, one.patch) for one in fix.changes if not one.by]
+    fix = next(item for item in fixes if item.title == "make storage class now the default")
+    sent = [(item.target.kind, item.patch) for item in fix.changes if not item.by]
     assert sent == [("StorageClass", ({"op": "add", "path": "/metadata/annotations", "value": IS_DEFAULT},))]
-    assert {one.by for one in fix.changes if one.by} == {"kube-controller-manager", DRIVER}
-    assert not any(one.delete for one in fix.changes)
+    assert {item.by for item in fix.changes if item.by} == {"kube-controller-manager", DRIVER}
+    assert not any(item.delete for item in fix.changes)
 
 
 def test_the_claim_of_an_ephemeral_volume_is_as_its_template_says() -> None:
-    asked = {"accessModes": ["ReadWriteMany"], "storageClassName": "now", "resources": {"requests": {"storage": "7Gi"}}}
-    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": asked}}}
+    questions = {
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": "now",
+        "resources": {"requests": {"storage": "7Gi"}},
+    }
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": questions}}}
     classes = [storage_class("now", provisioner=DRIVER), storage_class("waits", provisioner=DRIVER)]
     me = pod("me", metadata={"uid": "u"}, spec={"volumes": [scratch]})
     fix, *_ = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), me, *classes]), "default/me").fixes
     assert fix.title == "create claim default/me-scratch of class now (kube-controller-manager does this)"
     (change,) = fix.changes
     assert change.create is not None
-    assert change.create["spec"] == asked
+    assert change.create["spec"] == questions
 
 
 def test_a_claim_that_is_nearly_called_the_same() -> None:
@@ -185,32 +189,34 @@ def test_the_claim_of_a_template_is_changed_there() -> None:
     }
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}]
     first = pod("db-0", labels={"app": "db"}, metadata={"ownerReferences": [owner]}, spec={"volumes": volumes})
-    made = storage_class(provisioner=DRIVER)
-    stored = kschedx.Snapshot.from_objects([node("a"), stateful, first, claim("data-db-0", storage_class="fast"), made])
+    storage_classresult = storage_class(provisioner=DRIVER)
+    stored = kschedx.Snapshot.from_objects(
+        [node("a"), stateful, first, claim("data-db-0", storage_class="fast"), storage_classresult]
+    )
     fix, *_ = kschedx.explain(stored, "default/db-0").fixes
     assert fix.title == (
         "use class waits instead of fast in volumeClaimTemplate data of StatefulSet db, and recreate claim "
         "default/data-db-0"
     )
-    told = [(one.target.kind, one.delete, one.orphan, one.by) for one in fix.changes]
-    assert told == [
+    texts = [(change.target.kind, change.delete, change.orphan, change.by) for change in fix.changes]
+    assert texts == [
         ("StatefulSet", True, True, ""),
         ("StatefulSet", False, False, ""),
         ("PersistentVolumeClaim", True, False, ""),
         ("PersistentVolumeClaim", False, False, "kube-controller-manager"),
     ]
     assert at(fix.changes[1].create or {}, "spec.volumeClaimTemplates")[0]["spec"]["storageClassName"] == "waits"
-    written = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), made]), stateful).fixes[0]
+    written = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), storage_classresult]), stateful).fixes[0]
     assert written.title == "use class waits instead of fast in volumeClaimTemplate data of StatefulSet db"
 
 
 def test_the_claim_of_a_manifest_is_changed_there() -> None:
     manifests = kschedx.Snapshot.from_objects([node("a"), ME, claim("data", storage_class="fast")])
     before = kschedx.Snapshot.from_objects([node("a"), storage_class(provisioner=DRIVER)])
-    asked = manifests.with_storage(replace(manifests.storage, classes=before.storage.classes))
-    found = replace(kschedx.explain(asked, "default/me"), before=before)
-    assert found.fixes[0].title == "use class waits instead of fast in the manifest of claim default/data"
-    assert [(one.delete, one.create is not None) for one in found.fixes[0].apply] == [(False, True)]
+    with_storageresult = manifests.with_storage(replace(manifests.storage, classes=before.storage.classes))
+    replaceresult = replace(kschedx.explain(with_storageresult, "default/me"), before=before)
+    assert replaceresult.fixes[0].title == "use class waits instead of fast in the manifest of claim default/data"
+    assert [(item.delete, item.create is not None) for item in replaceresult.fixes[0].apply] == [(False, True)]
 
 
 MANUAL = "manual"

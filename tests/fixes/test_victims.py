@@ -16,13 +16,13 @@ def wanting(name: str, cpu: str, *, on: str | None = None) -> Manifest:
     return pod(name, on=on, containers=[{"name": "main", "resources": {"requests": {"cpu": cpu}}}])
 
 
-def owned(one: Manifest, kind: str, name: str, api_version: str = "apps/v1") -> Manifest:
+def owned(manifest: Manifest, kind: str, name: str, api_version: str = "apps/v1") -> Manifest:
     owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": f"u-{name}", "controller": True}
-    return {**one, "metadata": {**at(one, "metadata"), "ownerReferences": [owner]}}
+    return {**manifest, "metadata": {**at(manifest, "metadata"), "ownerReferences": [owner]}}
 
 
-def going(one: Manifest) -> Manifest:
-    return {**one, "metadata": {**at(one, "metadata"), "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+def going(manifest: Manifest) -> Manifest:
+    return {**manifest, "metadata": {**at(manifest, "metadata"), "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
 
 def explained(*objects: Manifest) -> Explanation:
@@ -136,7 +136,7 @@ def test_a_twin_comes_back_and_wants_the_same() -> None:
     rule = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
     ours = [pod(name, on=where, labels={"app": "web"}, affinity=apart) for name, where in (("twin", "n"), ("me", None))]
-    replicas = [owned(one, "StatefulSet", "web") for one in ours]
+    replicas = [owned(our, "StatefulSet", "web") for our in ours]
     there = node("n", labels={"kubernetes.io/hostname": "n", "zone": "a"})
     assert told(there, *replicas) == ["add a node like n"]
 
@@ -145,7 +145,7 @@ def test_pods_that_keep_away_over_zones_take_a_zone_of_its_own() -> None:
     rule = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
     ours = [pod(name, on=where, labels={"app": "web"}, affinity=apart) for name, where in (("twin", "n"), ("me", None))]
-    replicas = [owned(one, "StatefulSet", "web") for one in ours]
+    replicas = [owned(our, "StatefulSet", "web") for our in ours]
     assert told(node("n", labels={"zone": "a"}), *replicas) == ["add a node with a new value of label zone"]
 
 
@@ -154,8 +154,8 @@ def test_one_more_of_a_node_that_is_cordoned_or_about_to_go() -> None:
     assert told(gone, wanting("me", "1")) == ["add a node like n"]
 
 
-def of_priority(one: Manifest, priority: int, policy: str = "PreemptLowerPriority") -> Manifest:
-    return {**one, "spec": {**at(one, "spec"), "priority": priority, "preemptionPolicy": policy}}
+def of_priority(manifest: Manifest, priority: int, policy: str = "PreemptLowerPriority") -> Manifest:
+    return {**manifest, "spec": {**at(manifest, "spec"), "priority": priority, "preemptionPolicy": policy}}
 
 
 def test_the_pod_of_the_lowest_priority_goes_not_the_one_that_fits_best() -> None:
@@ -191,6 +191,6 @@ def test_a_deletion_says_where_the_pod_lands_and_which_budget_it_uses() -> None:
         "spec": {"minAvailable": 1, **rule},
     }
     nodes = [node("a", allocatable=SMALL), node("b", allocatable={**SMALL, "cpu": "1"})]
-    found = explained(*nodes, replicas, budget, web, wanting("me", "2")).fixes
-    [fix] = [one for one in found if one.title.startswith("delete default/web-1")]
+    explanation = explained(*nodes, replicas, budget, web, wanting("me", "2")).fixes
+    [fix] = [item for item in explanation if item.title.startswith("delete default/web-1")]
     assert fix.costs == ("ReplicaSet web recreates its pod on b", "PodDisruptionBudget web allows no disruption")

@@ -59,11 +59,11 @@ def test_a_second_run_asks_only_those_without_an_answer(fleet: Path, tmp_path: P
 def test_a_time_limit_ends_one_cluster_alone(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kschedx.cli.worker import Worker
 
-    asked = Worker.ask
+    question = Worker.ask
     monkeypatch.setattr(
         Worker,
         "ask",
-        lambda self, words, limit, see: asked(self, words, 0.001 if "a.yaml" in str(words) else limit, see),
+        lambda self, words, limit, see: question(self, words, 0.001 if "a.yaml" in str(words) else limit, see),
     )
     ran = kschedx("fleet", "--snapshots", fleet, "-j", "1", "-o", "json", "why", "--all-pending")
     rows = json.loads(ran.out)["clusters"]
@@ -99,7 +99,7 @@ def untimed(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("why",), "name the clusters: --snapshot, --snapshots, --context or --all-contexts"),
         (("-s", "nowhere.yaml", "why"), "nowhere.yaml: no such file or folder"),
@@ -108,8 +108,8 @@ def untimed(page: str) -> list[str]:
         (("-s", "README.md", "--out", "README.md", "doctor"), "not a row of kschedx fleet"),
     ],
 )
-def test_what_is_wrong_is_told_in_a_line(arguments: tuple[str, ...], told: str) -> None:
+def test_what_is_wrong_is_told_in_a_line(arguments: tuple[str, ...], expected: str) -> None:
     ran = kschedx("fleet", *arguments)
     assert ran.code == 2
-    assert told in ran.err
+    assert expected in ran.err
     assert ran.err.count("\n") == 1

@@ -78,8 +78,8 @@ def could_join(cluster: Cluster, row: int, place: str) -> bool:
     kube-scheduler keeps ports as a set, so that of two pods with the same port the first one to go frees it.
     """
     joining = cluster.pods[row]
-    there = [one for one in cluster.pods if place_of(one) == place]
-    return joining not in there and not any(ports_of(one) & ports_of(joining) for one in there)
+    there = [pod for pod in cluster.pods if place_of(pod) == place]
+    return joining not in there and not any(ports_of(pod) & ports_of(joining) for pod in there)
 
 
 @given(clusters(), st.data())

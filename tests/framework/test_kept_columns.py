@@ -34,6 +34,25 @@ def test_a_changed_node_has_another_normalized_score() -> None:
     assert run.decide(row).best.tolist() == [1]
 
 
+def test_as_many_other_feasible_nodes_have_other_normalized_scores() -> None:
+    """The preferred node is b. Its normalized score does not stay at the place that it had among a and b."""
+    small = {"cpu": "1", "memory": "4Gi", "pods": "110"}
+    requests = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
+    preferred = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    affinity = {
+        "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": preferred}]}
+    }
+    disks = {"a": "hdd", "b": "ssd", "c": "hdd"}
+    nodes = [node(name, labels={"disk": disk}, allocatable=small) for name, disk in disks.items()]
+    pods = [pod("web", affinity=affinity, containers=requests), pod("old", on="c", containers=requests)]
+    run = Run(scheduler_of(None, resolve(), Snapshot.from_objects([*nodes, *pods])))
+    web, old = run.cluster.pods.rows["default/web"], run.cluster.pods.rows["default/old"]
+    assert run.decide(web).best.tolist() == [1]
+    run.cluster.remove(old, waits=True)
+    run.cluster.place(old, ClusterRow(0))
+    assert run.decide(web).best.tolist() == [1]
+
+
 def same(scores: IntArray) -> IntArray:
     return scores
 

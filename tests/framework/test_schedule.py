@@ -39,7 +39,7 @@ def test_an_internal_error_comes_before_a_gate(spec: Manifest, outcome: Outcome)
 
 
 @pytest.mark.parametrize(
-    ("nominated", "told"),
+    ("nominated", "expected"),
     [
         ("", "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."),
         ("full", "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity NodeResourcesFit]."),
@@ -54,7 +54,7 @@ def test_an_internal_error_comes_before_a_gate(spec: Manifest, outcome: Outcome)
     ],
     ids=["none", "left in by PreFilter", "no such node", "left out by PreFilter"],
 )
-def test_the_nominated_node_has_a_status_of_its_own(nominated: str, told: str) -> None:
+def test_the_nominated_node_has_a_status_of_its_own(nominated: str, expected: str) -> None:
     spec = {**only_on("full"), "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}
     objects = [
         node("full", allocatable={"cpu": "1", "memory": "1Gi", "pods": "10"}),
@@ -62,7 +62,7 @@ def test_the_nominated_node_has_a_status_of_its_own(nominated: str, told: str) -
         node("third"),
         pod("p", spec=spec, status={"nominatedNodeName": nominated}),
     ]
-    assert evaluate(objects, "default/p").message.startswith(f"0/3 nodes are available: {told} ")
+    assert evaluate(objects, "default/p").message.startswith(f"0/3 nodes are available: {expected} ")
 
 
 @pytest.mark.parametrize(

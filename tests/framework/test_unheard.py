@@ -43,12 +43,12 @@ def test_a_rejection_stands_and_a_fit_is_open(
     config = naming(**points)
     for nodes, expected in (([SMALL, ROOMY], fits[0]), ([SMALL], does_not)):
         snapshot = kschedx.Snapshot.from_objects([*nodes, pod("web", spec=WANTS)])
-        found = kschedx.explain(snapshot, "default/web", config=config)
-        assert (found.outcome, open_stake(found.cycle.unheard)) == (expected, fits[1])
-        assert [note.id for note in found.notes if note.id == "unknown-plugin"] == ["unknown-plugin"]
+        explanation = kschedx.explain(snapshot, "default/web", config=config)
+        assert (explanation.outcome, open_stake(explanation.cycle.unevaluated)) == (expected, fits[1])
+        assert [note.id for note in explanation.notes if note.id == "unknown-plugin"] == ["unknown-plugin"]
         waived = kschedx.explain(snapshot, "default/web", config=config, without_unknown_plugins=True)
         decided = {Outcome.UNDECIDED: Outcome.SCHEDULED}.get(expected, expected)
-        assert (waived.outcome, open_stake(waived.cycle.unheard)) == (decided, Stake.NOTHING)
+        assert (waived.outcome, open_stake(waived.cycle.unevaluated)) == (decided, Stake.NOTHING)
 
 
 def test_a_fix_is_verified_only_where_everybody_was_asked() -> None:

@@ -94,17 +94,17 @@ def _mutator(name: str) -> Callable[[bytes, int, int], bytes]:
     def mutated(data: bytes, max_size: int, seed: int) -> bytes:
         """Half of the time libFuzzer's mutation of bytes, otherwise another value or word somewhere in the text."""
         random = Random(seed)
-        found = None
+        result = None
         if random.random() < 0.5 and len(data) > head:
             target = family[data[0] % len(family)].run.__name__ if family else name
             if target in OF_NAMES:
-                found = _with_another_name(data[head:], random)
+                result = _with_another_name(data[head:], random)
             elif target in OF_WORDS:
-                found = _with_another_word(data[head:], random)
+                result = _with_another_word(data[head:], random)
             else:
-                found = _with_another_value(data[head:], random)
-        if found is not None and len(found) + head <= max_size:
-            return data[:head] + found
+                result = _with_another_value(data[head:], random)
+        if result is not None and len(result) + head <= max_size:
+            return data[:head] + result
         return bytes(atheris.Mutate(data, max_size))
 
     return mutated
@@ -139,7 +139,7 @@ def _with_another_word(data: bytes, random: Random) -> bytes:
     """Between two of the characters that end a word."""
     ends = [0, *(index for index, byte in enumerate(data) if byte in b" .,()[]{}'\""), len(data)]
     start = random.choice(ends)
-    end = start if random.random() < 0.4 else min((one for one in ends if one > start), default=start)
+    end = start if random.random() < 0.4 else min((item for item in ends if item > start), default=start)
     words = [str(random.choice(expressions.TOKENS)) for _ in range(random.choice((0, 1, 1, 1, 2, 3)))]
     return data[:start] + "".join(words).encode(errors="replace") + data[end:]
 

@@ -56,7 +56,7 @@ def answers(data: bytes) -> None:
         for row in range(min(len(snapshot.pods), 3)):
             with contextlib.suppress(KschedxError):
                 msgspec.json.encode(explain_pod(snapshot, snapshot.pods.key(row)).to_dict())
-        pods = [found for found, _ in _documents(data) if found.get("kind") == "Pod"]
+        pods = [result for result, _ in _documents(data) if result.get("kind") == "Pod"]
         for pod in pods[:3]:
             with contextlib.suppress(KschedxError):
                 explain_pod(snapshot, pod)
@@ -88,10 +88,10 @@ def yaml_readers(data: bytes) -> None:
     # of two things that are wrong, any may be told
     assert fast == exact or (isinstance(fast, str) and isinstance(exact, str)), (fast, exact)
     if isinstance(exact, list):
-        objects = [found for found, _ in exact]
+        objects = [result for result, _ in exact]
         text = msgspec.json.encode(objects)
         again = _yaml(text)
-        assert not isinstance(again, list) or [found for found, _ in again] == objects, (again, objects)
+        assert not isinstance(again, list) or [result for result, _ in again] == objects, (again, objects)
 
 
 def texts() -> Iterator[bytes]:
@@ -157,7 +157,7 @@ def archives(data: bytes) -> None:
             for batch in files.read(str(path)):
                 with contextlib.suppress(msgspec.ValidationError):
                     batch.decode(OBJECTS)
-        assert [one.name for one in folder.iterdir()] == ["dump"]
+        assert [item.name for item in folder.iterdir()] == ["dump"]
 
 
 def archive_seeds() -> Iterator[bytes]:
@@ -208,30 +208,30 @@ def document_seeds() -> Iterator[bytes]:
 def anonymizing(data: bytes) -> None:
     """A cluster and its configuration, anonymized: it can be read again, and has the same pods in the same states."""
     with contextlib.suppress(KschedxError):
-        objects = [found for found, _ in _documents(data)]
+        objects = [result for result, _ in _documents(data)]
         before = Snapshot.from_objects(objects)
         after = Snapshot.from_objects(anonymize(objects, keep_selectors=True))
         assert (len(before.pods), len(before.cluster.nodes)) == (len(after.pods), len(after.cluster.nodes))
         for row in range(min(len(before.pods), 3)):
-            found, again = (_outcome(one, row) for one in (before, after))
-            is_unread = found == InputError.__name__  # a time that is none is left out
-            assert is_unread or _has_odd_deletion(objects) or found == again, (found, again)
+            result, again = (_outcome(item, row) for item in (before, after))
+            is_unread = result == InputError.__name__  # a time that is none is left out
+            assert is_unread or _has_odd_deletion(objects) or result == again, (result, again)
 
 
 def _has_odd_deletion(objects: list[Any]) -> bool:
     """A deletion time that is none is left out of the copy, which then has a pod that is not being deleted."""
     times = [
-        one.get("metadata", {}).get("deletionTimestamp") for one in objects if isinstance(one.get("metadata"), dict)
+        item.get("metadata", {}).get("deletionTimestamp") for item in objects if isinstance(item.get("metadata"), dict)
     ]
     return any(time is not None and not re.match(r"\d{4}-\d\d-\d\dT", str(time)) for time in times)
 
 
 def _outcome(snapshot: Snapshot, row: int) -> object:
     try:
-        found = explain_pod(snapshot, snapshot.pods.key(row))
+        explanation = explain_pod(snapshot, snapshot.pods.key(row))
     except KschedxError as error:
         return type(error).__name__
-    return found.outcome, len(found.best_nodes)
+    return explanation.outcome, len(explanation.best_nodes)
 
 
 QUESTIONS: tuple[tuple[str, ...], ...] = (
@@ -278,26 +278,26 @@ _FORM = {"json": json.loads, "sarif": json.loads}
 
 def commands(data: bytes) -> None:
     """A command about a file: an answer or a line, an exit code that is one, and nothing that a terminal obeys."""
-    asked, content = QUESTIONS[data[0] % len(QUESTIONS)] if data else QUESTIONS[0], data[1:]
+    question, content = QUESTIONS[data[0] % len(QUESTIONS)] if data else QUESTIONS[0], data[1:]
     with _folder() as folder:
         paths = {"FILE": folder / "file.yaml", "CLUSTER": folder / "cluster.json"}
         paths["FILE"].write_bytes(content)
         paths["CLUSTER"].write_bytes(CLUSTER)
-        ran = command(*(str(paths.get(word, word)) for word in asked), cwd=folder)
-    told = (asked, ran.code, ran.err)
-    assert ran.code in (0, 1, 2, 3), told
-    assert "Traceback" not in ran.err, told
-    assert not any(map(is_hidden, (ran.out + ran.err).replace("\n", ""))), told
-    if asked[-1] in _FORM and ran.out:
-        _FORM[asked[-1]](ran.out)
+        ran = command(*(str(paths.get(word, word)) for word in question), cwd=folder)
+    text = (question, ran.code, ran.err)
+    assert ran.code in (0, 1, 2, 3), text
+    assert "Traceback" not in ran.err, text
+    assert not any(map(is_hidden, (ran.out + ran.err).replace("\n", ""))), text
+    if question[-1] in _FORM and ran.out:
+        _FORM[question[-1]](ran.out)
 
 
 def command_seeds() -> Iterator[bytes]:
     random = Random(1)
     stories = [text for text in hostile.texts() if len(text) < 3000]
-    for number, asked in enumerate(QUESTIONS):
+    for number, question in enumerate(QUESTIONS):
         yield bytes([number]) + CLUSTER
-        if "--config" not in asked:
+        if "--config" not in question:
             yield bytes([number]) + random.choice(stories)
         else:
             yield from (bytes([number]) + text for text in configuration_seeds() if len(text) < 1500)
@@ -332,9 +332,9 @@ def library(data: bytes) -> None:
         if not isinstance(given, str | Path):
             with contextlib.suppress(KschedxError):
                 kschedx.load(given)
-        for one in ask:
+        for item in ask:
             try:
-                one(given)
+                item(given)
             except KschedxError as error:
                 assert len(str(error).splitlines()) <= 1, error  # noqa: PT017 - not what is raised, but how it is said
                 str(error).encode()
@@ -385,7 +385,7 @@ _LEAVES: tuple[Callable[[], Any], ...] = (
     lambda: range(3),
     lambda: Ellipsis,
     lambda: type,
-    lambda: (one for one in (1, 2)),
+    lambda: (item for item in (1, 2)),
     lambda: "1.36",
     lambda: "DRAAdminAccess",
     list,
@@ -459,14 +459,14 @@ def _streamed(data: bytes, size: int) -> list[dict[str, Any]] | None:
     """The objects, None where they are not JSON objects."""
     try:
         stream = JsonStream(io.BytesIO(data), source="-", chunk=size, small=size)
-        return [found for batch in stream.batches() for found in batch.decode(OBJECTS)]
+        return [match for batch in stream.batches() for match in batch.decode(OBJECTS)]
     except (InputError, msgspec.ValidationError):
         return None
 
 
-def _same(one: object, other: object) -> bool:
+def _same(item: object, other: object) -> bool:
     # the text, as no number that is not a number is equal to itself
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return json.dumps(item, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _yaml(data: bytes) -> Found | str:
@@ -476,4 +476,4 @@ def _yaml(data: bytes) -> Found | str:
         return str(error)
     except msgspec.ValidationError:
         return "no objects"
-    return [(found, origin.place(index)) for origin, objects in batches for index, found in enumerate(objects)]
+    return [(result, origin.place(index)) for origin, objects in batches for index, result in enumerate(objects)]

@@ -57,10 +57,10 @@ def cluster(random: Random) -> list[Json]:
 
 def object_of(kind: str, name: str, random: Random) -> Json:
     version, made_of = KINDS[kind].api_version, RECORDS[kind]
-    made = _value(_info(made_of), random, depth=0, name="")
-    metadata = made.get("metadata")
-    made["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "name": name}
-    return {"apiVersion": version, "kind": kind, **made}
+    value = _value(_info(made_of), random, depth=0, name="")
+    metadata = value.get("metadata")
+    value["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "name": name}
+    return {"apiVersion": version, "kind": kind, **value}
 
 
 @cache
@@ -74,7 +74,7 @@ def _value(info: inspect.Type, random: Random, *, depth: int, name: str) -> Json
         return copy.deepcopy(random.choice(LEAVES))
     match info:
         case inspect.UnionType():
-            kinds = {type(one) for one in info.types}
+            kinds = {type(item) for item in info.types}
             if {inspect.StrType, inspect.FloatType} <= kinds:
                 return random.choice(AMOUNTS) if random.random() < 0.99 else random.choice(LEAVES)
             return _value(random.choice(info.types), random, depth=depth, name=name)
@@ -119,15 +119,15 @@ def _known(name: str, kind: type, random: Random) -> Json:
 @cache
 def _vocabulary() -> dict[str, tuple[Json, ...]]:
     """The scalars that the fixtures have in fields of a name; and, under the name with a #, the keys of its maps."""
-    found: dict[str, set[Json]] = {}
+    result: dict[str, set[Json]] = {}
     for story in stories():
         for holder, key in places(story):
             value = holder[key]
             if isinstance(key, str) and isinstance(value, str | int):
-                found.setdefault(key, set()).add(value)
+                result.setdefault(key, set()).add(value)
             elif isinstance(key, str) and isinstance(value, dict):
-                found.setdefault(f"{key}#", set()).update(value)
-    return {name: tuple(sorted(values, key=repr)) for name, values in found.items()}
+                result.setdefault(f"{key}#", set()).update(value)
+    return {name: tuple(sorted(values, key=repr)) for name, values in result.items()}
 
 
 def damaged(value: Json, random: Random) -> Json:
@@ -137,19 +137,19 @@ def damaged(value: Json, random: Random) -> Json:
     if not found_places:
         return value
     holder, key = random.choice(found_places)
-    found = holder[key]
+    result = holder[key]
     match random.randrange(8):
         case 0:
             del holder[key]
         case 1:
-            holder[key] = [found, copy.deepcopy(found)] if not isinstance(found, list) else [*found, *found]
+            holder[key] = [result, copy.deepcopy(result)] if not isinstance(result, list) else [*result, *result]
         case 2:
             other, name = random.choice(found_places)
             holder[key] = copy.deepcopy(other[name])
         case 3:
             holder[key] = copy.deepcopy(random.choice(LEAVES))
         case _:
-            alike = [one for one in (*LEAVES, *WORDS) if type(one) is type(found)]
+            alike = [leave for leave in (*LEAVES, *WORDS) if type(leave) is type(result)]
             holder[key] = copy.deepcopy(random.choice(alike or LEAVES))
     return value
 
@@ -175,7 +175,7 @@ def texts() -> tuple[bytes, ...]:
 @cache
 def stories() -> tuple[list[Json], ...]:
     """The objects of each fixture."""
-    found: dict[Path, list[Json]] = {}
+    result: dict[Path, list[Json]] = {}
     for path in sorted(FIXTURES.rglob("*")):
         if path.suffix in (".json", ".yaml") and path.stem != "scheduler":
             story = FIXTURES / path.relative_to(FIXTURES).parts[0]
@@ -186,6 +186,6 @@ def stories() -> tuple[list[Json], ...]:
                 documents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
             for document in documents:
                 if document is not None:
-                    found.setdefault(story, []).extend(document.get("items", [document]))
+                    result.setdefault(story, []).extend(document.get("items", [document]))
     # json: a date in YAML is none here
-    return tuple(json.loads(json.dumps(objects, default=str)) for objects in found.values())
+    return tuple(json.loads(json.dumps(objects, default=str)) for objects in result.values())

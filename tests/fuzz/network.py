@@ -84,8 +84,8 @@ def kubeconfigs(data: bytes) -> None:
             choice = kubeconfig.load(file.name, {}).choose()
             return credentials.access(choice, {"HTTPS_PROXY": text[:40]}).authorization()
 
-        _, told = _said(log_in)
-        assert SECRET not in told or _tells_secrets(data), told
+        _, textresult = _said(log_in)
+        assert SECRET not in textresult or _tells_secrets(data), textresult
 
 
 def _said(log_in: Callable[[], str]) -> tuple[str, str]:
@@ -93,33 +93,33 @@ def _said(log_in: Callable[[], str]) -> tuple[str, str]:
     try:
         header = log_in()
     except InputError as error:
-        told = str(error)
+        text = str(error)
     else:
         assert header.isascii()
         assert not header or header.isprintable()
         return header, ""
-    assert len(told.splitlines()) <= 1, told
-    return "", told
+    assert len(text.splitlines()) <= 1, text
+    return "", text
 
 
 def _tells_secrets(data: bytes) -> bool:
     """The secret stands in a field that is none."""
     try:
-        found = list(yaml.safe_load_all(data))
+        items = list(yaml.safe_load_all(data))
     except (yaml.YAMLError, ValueError, RecursionError):
         return True
 
     def tells(value: object, *, is_secret: bool) -> bool:
         if isinstance(value, dict):
             return any(
-                SECRET in str(key) or tells(one, is_secret=is_secret or key in _SECRET_KEYS)
-                for key, one in value.items()
+                SECRET in str(key) or tells(item, is_secret=is_secret or key in _SECRET_KEYS)
+                for key, item in value.items()
             )
         if isinstance(value, list):
-            return any(tells(one, is_secret=is_secret) for one in value)
+            return any(tells(item, is_secret=is_secret) for item in value)
         return SECRET in str(value) and not is_secret
 
-    return tells(found, is_secret=False)
+    return tells(items, is_secret=False)
 
 
 def kubeconfig_seeds() -> Iterator[bytes]:
@@ -138,8 +138,8 @@ def plugin_answers(data: bytes) -> None:
     """What a login plugin prints."""
     choice = _choice(kubeconfig.KubeconfigUser(exec=PLUGIN))
     with patch.object(exec_plugins, "_printed", return_value=data), _answering(lambda _: b""):
-        _, told = _said(lambda: credentials.access(choice, {}).authorization())
-    assert SECRET not in told, told
+        _, text = _said(lambda: credentials.access(choice, {}).authorization())
+    assert SECRET not in text, text
 
 
 def _choice(user: kubeconfig.KubeconfigUser | None, server: str = "https://h") -> kubeconfig.ContextChoice:
@@ -176,17 +176,17 @@ def provider_answers(data: bytes) -> None:
     provider = kubeconfig.AuthProvider(name="oidc", config=config)
     left = [_response(answer) for answer in answers]
     with _answering(lambda _: left.pop(0) if left else b""):
-        _, told = _said(
+        _, text = _said(
             lambda: credentials.access(_choice(kubeconfig.KubeconfigUser(auth_provider=provider)), {}).authorization()
         )
-    assert SECRET not in told, told
+    assert SECRET not in text, text
 
 
 def provider_seeds() -> Iterator[bytes]:
-    found = json.dumps({"issuer": "https://issuer", "token_endpoint": "https://issuer/token"}).encode()
+    encoderesult = json.dumps({"issuer": "https://issuer", "token_endpoint": "https://issuer/token"}).encode()
     tokens = json.dumps({"id_token": "a.b.c", "refresh_token": "x", "expires_in": 5}).encode()
     for known in (b"", b"e30.eyJleHAiOiAxfQ.c2ln", b"e30.eyJleHAiOiA5OTk5OTk5OTk5fQ.c2ln"):
-        yield BETWEEN.join((known, found, tokens))
+        yield BETWEEN.join((known, encoderesult, tokens))
     yield BETWEEN.join((b"", b"HTTP/1.1 302 Found\r\nLocation: https://x\r\n\r\n"))
 
 
@@ -230,8 +230,8 @@ def _page(token: str) -> bytes:
 def whole_clusters(data: bytes) -> None:
     """A live cluster that answers some lists oddly: `path` in a line, then what it says, for each."""
     odd = {}
-    for one in data.split(BETWEEN):
-        path, _, body = one.partition(b"\n")
+    for item in data.split(BETWEEN):
+        path, _, body = item.partition(b"\n")
         odd[path.decode(errors="replace").strip()] = body
     api = FakeApiServer([node("n"), pod("a")])
 
@@ -329,6 +329,6 @@ def _refused() -> Iterator[None]:
     try:
         yield
     except KschedxError as error:
-        told = str(error)
-        assert len(told.splitlines()) <= 1, told
+        text = str(error)
+        assert len(text.splitlines()) <= 1, text
     assert time.monotonic() - begun < 10, "it does not end"

@@ -68,8 +68,8 @@ class Story:
 
 
 def _yaml(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+    return result
 
 
 STORIES = tuple(Story(path.parent.name) for path in sorted(FIXTURES.glob("*/pod.yaml")))

@@ -7,8 +7,8 @@ import pytest
 from tests.holding.objects import Json, node, pod, told
 
 
-def request(name: str, made: str, *pools: Json) -> Json:
-    meta = {"name": name, "creationTimestamp": made}
+def request(name: str, built: str, *pools: Json) -> Json:
+    meta = {"name": name, "creationTimestamp": built}
     kind = {"apiVersion": "resource.k8s.io/v1alpha3", "kind": "ResourcePoolStatusRequest"}
     return {**kind, "metadata": meta, "spec": {"driver": "gpu.acme.io"}, "status": {"pools": list(pools)}}
 
@@ -26,8 +26,8 @@ OLD = request("old", "2026-06-01T00:00:00Z", pool("a", 5), {"driver": "d", "pool
 def test_the_newest_report_of_a_pool_counts(order: tuple[Json, Json]) -> None:
     about = pod(gates=(), labels={})
     about["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "gpu"}]
-    found = told(node("n"), *order, about=about)["pools"]
-    assert [(one["request"], one["pool"], one.get("available"), one.get("error")) for one in found] == [
+    texts = told(node("n"), *order, about=about)["pools"]
+    assert [(item["request"], item["pool"], item.get("available"), item.get("error")) for item in texts] == [
         ("new", "a", 0, None),
         ("old", "b", None, "v"),
     ]

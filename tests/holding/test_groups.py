@@ -36,13 +36,13 @@ def member(name: str, *, gates: tuple[str, ...] = (), **fields: Any) -> Json:
 def test_a_group_is_placed_as_a_whole(objects: tuple[Json, ...], together: int, lacking: Json) -> None:
     about, *others = (member(f"m-{number}") for number in range(3))
     snapshot = kschedx.Snapshot.from_objects([*objects, *others, pod_group(3)])
-    found = kschedx.explain(snapshot, about, feature_gates=GANGS)
-    group = found.holding.group
+    explanation = kschedx.explain(snapshot, about, feature_gates=GANGS)
+    group = explanation.holding.group
     assert group is not None
     assert (group.pods, group.together, group.lacks_room) == (3, together, bool(lacking))
-    assert {one.pod: list(one.reasons) for one in group.waiting if not one.node} == lacking
-    assert found.outcome == "Scheduled"
-    assert found.overall == ("Unschedulable" if lacking else "Scheduled")
+    assert {item.pod: list(item.reasons) for item in group.waiting if not item.node} == lacking
+    assert explanation.outcome == "Scheduled"
+    assert explanation.overall == ("Unschedulable" if lacking else "Scheduled")
     words = (
         "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or more plugins asked "
     )
@@ -57,7 +57,7 @@ def test_a_group_is_placed_as_a_whole(objects: tuple[Json, ...], together: int, 
 def test_what_helps_a_group(cpus: str, pods: int, fixes: list[str]) -> None:
     about, *others = (member(f"m-{number}") for number in range(pods))
     snapshot = kschedx.Snapshot.from_objects([node("a", cpu=cpus), *others, pod_group(3)])
-    assert [one.title for one in kschedx.explain(snapshot, about, feature_gates=GANGS).fixes] == fixes
+    assert [fix.title for fix in kschedx.explain(snapshot, about, feature_gates=GANGS).fixes] == fixes
 
 
 WHOLE = {**GANGS, "WorkloadAwarePreemption": True}
@@ -103,7 +103,7 @@ def test_all_pods_of_a_group_go_to_one_domain(
     group = kschedx.explain(snapshot, member("m-0"), feature_gates=PLACED).holding.group
     assert group is not None
     assert (group.topology_key, group.domain, group.fitting_domains) == ("zone", domain, fitting)
-    assert sorted(one.node for one in group.waiting) == nodes
+    assert sorted(item.node for item in group.waiting) == nodes
     assert group.lacks_room is not bool(fitting)
 
 
@@ -119,11 +119,11 @@ def test_room_that_depends_on_the_draw_among_nodes_that_tie() -> None:
     nodes = node("a", cpu="4", zone="z"), node("b", cpu="4", zone="y")
     about, other = member("m-0"), member("m-1", nodeSelector={"zone": "z"})
     snapshot = kschedx.Snapshot.from_objects([*nodes, other, pod_group(2)])
-    found = kschedx.explain(snapshot, about, feature_gates=GANGS)
-    group = found.holding.group
+    explanation = kschedx.explain(snapshot, about, feature_gates=GANGS)
+    group = explanation.holding.group
     assert group is not None
     assert (group.together, group.is_by_draw, group.lacks_room) == (2, True, False)
-    assert found.overall == "Scheduled"
+    assert explanation.overall == "Scheduled"
 
 
 @pytest.mark.parametrize(("taken", "evicts"), [("4", [0, 1]), ("6", [1, 0])])
@@ -133,7 +133,7 @@ def test_a_group_that_needs_preemption_has_room(taken: str, evicts: list[int]) -
     snapshot = kschedx.Snapshot.from_objects([node("a"), victim, *members, pod_group(2)])
     group = kschedx.explain(snapshot, "ml/m-0", feature_gates=GANGS).holding.group
     assert group is not None
-    assert ([one.evicts for one in group.waiting], group.lacks_room) == (evicts, False)
+    assert ([item.evicts for item in group.waiting], group.lacks_room) == (evicts, False)
 
 
 def test_who_is_gated_or_missing_is_told_before_room() -> None:
@@ -145,12 +145,12 @@ def test_who_is_gated_or_missing_is_told_before_room() -> None:
 
 def test_a_group_that_is_not_known_as_a_whole() -> None:
     snapshot = kschedx.Snapshot.from_objects([node("a"), member("m-1"), member("m-2"), pod_group(3)])
-    found = kschedx.explain(snapshot, member("m-0"))
-    group = found.holding.group
+    explanation = kschedx.explain(snapshot, member("m-0"))
+    group = explanation.holding.group
     assert group is not None
     assert (group.is_heeded, group.together) == (False, None)
-    assert found.overall == "Scheduled"
-    assert [one.feasible for one in group.waiting] == [1, 1, 1]
+    assert explanation.overall == "Scheduled"
+    assert [item.feasible for item in group.waiting] == [1, 1, 1]
 
 
 EXTENDER = {"urlPrefix": "http://gpu.example", "filterVerb": "filter", "nodeCacheCapable": True}
@@ -170,10 +170,10 @@ def test_an_extender_is_asked_about_each_member() -> None:
     recording = {"apiVersion": "kschedx/v1", "kind": "ExtenderAnswers", "answers": answers}
     snapshot = kschedx.Snapshot.from_objects([node("a"), node("b"), *others, pod_group(3)])
     config = {**CONFIGURATION, "extenders": [EXTENDER]}
-    found = kschedx.explain(snapshot, about, config=config, feature_gates=GANGS, extenders=recording)
-    group = found.holding.group
+    explanation = kschedx.explain(snapshot, about, config=config, feature_gates=GANGS, extenders=recording)
+    group = explanation.holding.group
     assert group is not None
-    assert (group.together, group.lacks_room, found.overall) == (2, True, "Unschedulable")
+    assert (group.together, group.lacks_room, explanation.overall) == (2, True, "Unschedulable")
 
 
 @pytest.mark.parametrize(
@@ -202,9 +202,14 @@ def test_each_member_of_coscheduling_is_named_in_its_reason() -> None:
     enabled = {"enabled": [{"name": "Coscheduling"}]}
     plugins = {"multiPoint": enabled, "queueSort": {**enabled, "disabled": [{"name": "*"}]}}
     snapshot = kschedx.Snapshot.from_objects([node("a"), other, group | {"spec": {"minMember": 3}}])
-    found = kschedx.explain(snapshot, about, config={**CONFIGURATION, "profiles": [{"plugins": plugins}]}).holding.group
-    assert found is not None
-    assert [one.reasons[0].split(" cannot")[0] for one in found.waiting] == ["pre-filter pod m-0", "pre-filter pod m-1"]
+    explanation = kschedx.explain(
+        snapshot, about, config={**CONFIGURATION, "profiles": [{"plugins": plugins}]}
+    ).holding.group
+    assert explanation is not None
+    assert [item.reasons[0].split(" cannot")[0] for item in explanation.waiting] == [
+        "pre-filter pod m-0",
+        "pre-filter pod m-1",
+    ]
 
 
 def workload(min_count: int) -> Json:
@@ -232,8 +237,8 @@ def test_a_gang_of_a_workload() -> None:
         for key in ("0", "1")
     )
     snapshot = kschedx.Snapshot.from_objects([node("a", cpu="4"), *first[1:], *second, workload(2)])
-    found = kschedx.explain(snapshot, first[0], feature_gates=GANGS, kube_version="1.35")
-    group = found.holding.group
+    explanation = kschedx.explain(snapshot, first[0], feature_gates=GANGS, kube_version="1.35")
+    group = explanation.holding.group
     assert group is not None
     assert (group.name, group.pods, group.together, group.lacks_room) == ("ml/train/workers/0", 2, 1, True)
-    assert found.overall == "Unschedulable"
+    assert explanation.overall == "Unschedulable"

@@ -92,10 +92,10 @@ def test_a_pod_that_nobody_holds() -> None:
     ],
 )
 def test_how_it_stands(objects: tuple[Json, ...], state: str) -> None:
-    found = told(node("n", pool="f"), FLAVOR, *objects)
-    assert found["kueue"]["state"] == state
-    assert found["outcome"] == "Gated"
-    assert not [fix for fix in found["fixes"] if "gate" in fix["title"]]
+    texts = told(node("n", pool="f"), FLAVOR, *objects)
+    assert texts["kueue"]["state"] == state
+    assert texts["outcome"] == "Gated"
+    assert not [fix for fix in texts["fixes"] if "gate" in fix["title"]]
 
 
 def test_the_quota_and_who_uses_it() -> None:
@@ -104,11 +104,11 @@ def test_the_quota_and_who_uses_it() -> None:
         workload("b", "b", cpu="4", **reserved("4")),
         workload("elsewhere", "e", **reserved("2", queue="other")),
     )
-    found = told(
+    texts = told(
         node("n", pool="f"), FLAVOR, LOCAL, workload("w", "p", cpu="6"), *holders,
         cluster_queue(cohort="all", borrowingLimit="4"), cluster_queue("other", "4", cohort="all"),
     )  # fmt: skip
-    (quota,) = found["kueue"]["quotas"]
+    (quota,) = texts["kueue"]["quotas"]
     assert quota == {
         "resource": "cpu", "flavor": "f", "asked": 6000, "nominal": 8000, "used": 7000, "borrowingLimit": 4000,
         "cohortNominal": 12000, "cohortUsed": 9000, "available": 3000,
@@ -168,11 +168,11 @@ def test_cohorts_pool_what_they_have(
     objects: tuple[Json, ...], used: dict[str, int], available: int | None, cohorts: list[str]
 ) -> None:
     holders = [workload(f"on-{queue}", queue, **reserved(str(cpu), queue=queue)) for queue, cpu in used.items()]
-    found = told(node("n", pool="f"), FLAVOR, LOCAL, workload("w", "p"), *objects, *holders)["kueue"]
-    assert found.get("cohorts", []) == cohorts
-    assert found.get("circle", []) == (cohorts if available is None else [])
+    texts = told(node("n", pool="f"), FLAVOR, LOCAL, workload("w", "p"), *objects, *holders)["kueue"]
+    assert texts.get("cohorts", []) == cohorts
+    assert texts.get("circle", []) == (cohorts if available is None else [])
     if available is not None:
-        (quota,) = found["quotas"]
+        (quota,) = texts["quotas"]
         assert quota["available"] == available * 1000
 
 
@@ -183,8 +183,8 @@ def test_the_place_in_the_queue_is_by_priority_and_age() -> None:
         workload("higher", "z", priority=5, made="2027-01-01T00:00:00Z"),
         workload("admitted", "q", **reserved("1")),
     )
-    found = told(node("n", pool="f"), FLAVOR, LOCAL, cluster_queue(), workload("w", "p"), *others)["kueue"]
-    assert (found["position"], found["waiting"], found["ahead"]) == (3, 4, ["ml/higher", "ml/older"])
+    texts = told(node("n", pool="f"), FLAVOR, LOCAL, cluster_queue(), workload("w", "p"), *others)["kueue"]
+    assert (texts["position"], texts["waiting"], texts["ahead"]) == (3, 4, ["ml/higher", "ml/older"])
 
 
 def test_the_pod_as_if_it_were_admitted() -> None:
@@ -285,17 +285,17 @@ def test_fair_sharing_and_preemption() -> None:
         "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
     }
     queue["status"] = {"fairSharing": {"weightedShare": 125}}
-    found = told(node("n", pool="f"), queue, LOCAL, FLAVOR, workload("w", "p"))["kueue"]
-    assert (found["weightedShare"], found["fairWeight"]) == (125, "2")
-    assert (found["withinQueue"], found["withinCohort"]) == ("LowerPriority", "Any")
-    assert found["position"] == 1
+    texts = told(node("n", pool="f"), queue, LOCAL, FLAVOR, workload("w", "p"))["kueue"]
+    assert (texts["weightedShare"], texts["fairWeight"]) == (125, "2")
+    assert (texts["withinQueue"], texts["withinCohort"]) == ("LowerPriority", "Any")
+    assert texts["position"] == 1
 
 
 def test_where_use_decides_no_place_in_the_queue_is_told() -> None:
     queue = cluster_queue()
     queue["spec"]["admissionScope"] = {"admissionMode": "UsageBasedAdmissionFairSharing"}
-    found = told(node("n", pool="f"), queue, LOCAL, FLAVOR, workload("w", "p"), workload("v", "q"))["kueue"]
-    assert (found["isByUsage"], found["waiting"], found.get("position"), found.get("ahead")) == (True, 2, None, None)
+    texts = told(node("n", pool="f"), queue, LOCAL, FLAVOR, workload("w", "p"), workload("v", "q"))["kueue"]
+    assert (texts["isByUsage"], texts["waiting"], texts.get("position"), texts.get("ahead")) == (True, 2, None, None)
 
 
 @pytest.mark.parametrize(("reason", "position"), [("PodsReadyTimeout", 2), ("AdmissionCheck", 2), ("Preempted", 1)])
@@ -303,8 +303,8 @@ def test_who_was_put_back_waits_since_then(reason: str, position: int) -> None:
     put_back = {"type": "Evicted", "status": "True", "reason": reason, "lastTransitionTime": "2026-01-03T00:00:00Z"}
     mine = workload("w", "p", conditions=[put_back], requeueState={"count": 1, "requeueAt": "2026-01-03T01:00:00Z"})
     other = workload("v", "q", made="2026-01-02T00:00:00Z")
-    found = told(node("n", pool="f"), cluster_queue(), LOCAL, FLAVOR, mine, other)["kueue"]
-    assert (found["position"], found["requeueAt"]) == (position, "2026-01-03T01:00:00Z")
+    texts = told(node("n", pool="f"), cluster_queue(), LOCAL, FLAVOR, mine, other)["kueue"]
+    assert (texts["position"], texts["requeueAt"]) == (position, "2026-01-03T01:00:00Z")
 
 
 @pytest.mark.parametrize(

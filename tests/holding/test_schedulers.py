@@ -12,8 +12,8 @@ from tests.holding.objects import Json, node, pod, told
 
 
 def test_whose_a_gate_is() -> None:
-    found = told(node("n"), about=pod(gates=("scheduling.volcano.sh/queue", "acme.io/license"), labels={}))
-    assert [(gate["name"], gate.get("owner")) for gate in found["gates"]] == [
+    texts = told(node("n"), about=pod(gates=("scheduling.volcano.sh/queue", "acme.io/license"), labels={}))
+    assert [(gate["name"], gate.get("owner")) for gate in texts["gates"]] == [
         ("scheduling.volcano.sh/queue", "Volcano"),
         ("acme.io/license", None),
     ]
@@ -30,8 +30,8 @@ def test_whose_a_gate_is() -> None:
     ],
 )
 def test_what_a_pods_labels_say_to_its_scheduler(name: str, labels: Json, queue: str, application: str) -> None:
-    found = told(node("n"), about=pod(gates=(), labels=labels, schedulerName=name))["scheduler"]
-    assert (found.get("queue", ""), found.get("application", "")) == (queue, application)
+    texts = told(node("n"), about=pod(gates=(), labels=labels, schedulerName=name))["scheduler"]
+    assert (texts.get("queue", ""), texts.get("application", "")) == (queue, application)
 
 
 def volcano_group(**status: Any) -> Json:
@@ -47,10 +47,10 @@ def volcano_group(**status: Any) -> Json:
 def test_a_pod_of_volcano() -> None:
     about = pod(gates=(), labels={}, schedulerName="volcano")
     about["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
-    found = told(node("n"), volcano_group(phase="Inqueue"), about=about)
-    assert found["outcome"] == "Undecided"
-    assert found["scheduler"]["group"] == "ml/g"
-    assert (found["scheduler"]["phase"], found["scheduler"]["minMember"]) == ("Inqueue", 3)
+    texts = told(node("n"), volcano_group(phase="Inqueue"), about=about)
+    assert texts["outcome"] == "Undecided"
+    assert texts["scheduler"]["group"] == "ml/g"
+    assert (texts["scheduler"]["phase"], texts["scheduler"]["minMember"]) == ("Inqueue", 3)
 
 
 KAI = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}
@@ -65,15 +65,15 @@ def kai_queue(name: str, parent: str = "", **resources: Json) -> Json:
 def test_kais_queues_up_to_the_root() -> None:
     child = kai_queue("q", "top", cpu={"quota": 2500, "limit": -1}, gpu={"quota": 0.5, "limit": 2})
     about = pod(gates=(), labels={"kai.scheduler/queue": "q"}, schedulerName="kai-scheduler")
-    found = told(node("n"), child, kai_queue("top", "q", memory={"quota": 1, "limit": 2}), about=about)["scheduler"]
-    assert found["queueShares"] == [
+    texts = told(node("n"), child, kai_queue("top", "q", memory={"quota": 1, "limit": 2}), about=about)["scheduler"]
+    assert texts["queueShares"] == [
         {"resource": "cpu", "allocated": 3500, "requested": 4000, "deserved": 2500, "isInThousandths": False},
         {
             "resource": "nvidia.com/gpu", "allocated": 1500, "requested": 0, "capability": 2000, "deserved": 500,
             "isInThousandths": True,
         },
     ]  # fmt: skip
-    above = found["queuesAbove"]
+    above = texts["queuesAbove"]
     assert [queue["name"] for queue in above[:2]] == ["top", "q"], "a circle ends"
     assert above[0]["shares"][0]["capability"] == 2_000_000
     assert len(above) < 20
@@ -94,8 +94,8 @@ def test_why_kai_finds_no_place() -> None:
     )
     about = pod(gates=(), labels={}, schedulerName="kai-scheduler")
     about["metadata"]["annotations"] = {"pod-group-name": "g"}
-    found = told(node("n"), {**group, "apiVersion": "scheduling.run.ai/v2alpha2"}, about=about)["scheduler"]
-    assert [(said["type"], said.get("reason"), said.get("message")) for said in found["said"]] == [
+    texts = told(node("n"), {**group, "apiVersion": "scheduling.run.ai/v2alpha2"}, about=about)["scheduler"]
+    assert [(said["type"], said.get("reason"), said.get("message")) for said in texts["said"]] == [
         ("UnschedulableOnNodePool a", "OverLimit", None),
         ("UnschedulableOnNodePool", None, "no room"),
     ]
@@ -130,9 +130,9 @@ def quota(name: str, *, namespace: str = "kube-system", parent: str = "", **anno
 )
 def test_whose_quota_of_koordinator_a_pod_is(labels: Json, quotas: list[Json], chain: list[str]) -> None:
     about = pod(gates=(), labels=labels, schedulerName="koord-scheduler")
-    found = told(node("n"), *quotas, about=about)["scheduler"]
-    above = [queue["name"] for queue in found.get("queuesAbove", [])]
-    assert [name for name in (found.get("queue") if found.get("queueShares") else None, *above) if name] == chain
+    texts = told(node("n"), *quotas, about=about)["scheduler"]
+    above = [queue["name"] for queue in texts.get("queuesAbove", [])]
+    assert [name for name in (texts.get("queue") if texts.get("queueShares") else None, *above) if name] == chain
 
 
 def test_what_a_quota_of_koordinator_has_for_now() -> None:
@@ -157,7 +157,7 @@ def test_rooms_and_moves_of_koordinator() -> None:
         "spec": {"podRef": {"namespace": "ml", "name": "w"}},
         "status": {"phase": "Running", "reason": "Evicting", "message": "soon"},
     }  # fmt: skip
-    found = told(
+    texts = told(
         node("n"),
         reservation("by-label", {"labelSelector": {"matchLabels": {"app": "w"}}}),
         reservation("by-name", {"object": {"namespace": "ml", "name": "w"}}),
@@ -167,8 +167,8 @@ def test_rooms_and_moves_of_koordinator() -> None:
         move,
         about=about,
     )["scheduler"]
-    assert [room["name"] for room in found["rooms"]] == ["by-controller", "by-label", "by-name"]
-    assert found["said"] == [
+    assert [room["name"] for room in texts["rooms"]] == ["by-controller", "by-label", "by-name"]
+    assert texts["said"] == [
         {"type": "PodMigrationJob m", "status": "Running", "reason": "Evicting", "message": "soon"}
     ]
 
@@ -182,8 +182,8 @@ def test_queues_of_yunikorn_that_cannot_be_read(written: str) -> None:
         "data": {"queues.yaml": written},
     }  # fmt: skip
     about = pod(gates=(), labels={"queue": "root.a"}, schedulerName="yunikorn")
-    found = told(node("n"), config, about=about)["scheduler"]
-    assert "queueShares" not in found
+    texts = told(node("n"), config, about=about)["scheduler"]
+    assert "queueShares" not in texts
 
 
 def test_kube_schedulers_view_is_told_where_somebody_asks_for_it() -> None:
@@ -191,15 +191,15 @@ def test_kube_schedulers_view_is_told_where_somebody_asks_for_it() -> None:
     about = pod(gates=(), labels={}, schedulerName="volcano")
     from kschedx.inquiry.pod import explain_pod
 
-    found = explain_pod(snapshot, about, profile="default-scheduler")
-    assert found.outcome == "Scheduled"
-    assert found.holding.scheduler is not None
+    explanation = explain_pod(snapshot, about, profile="default-scheduler")
+    assert explanation.outcome == "Scheduled"
+    assert explanation.holding.scheduler is not None
 
 
 def test_a_scheduler_that_nobody_knows() -> None:
     about = pod(gates=(), labels={}, schedulerName="defualt-scheduler")
-    found = kschedx.explain(kschedx.Snapshot.from_objects([node("n")]), about)
-    assert (found.state.name, found.exit_code, found.fixes[0].title) == (
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("n")]), about)
+    assert (explanation.state.name, explanation.exit_code, explanation.fixes[0].title) == (
         "NoScheduler",
         3,
         "set schedulerName to default-scheduler",
@@ -219,11 +219,11 @@ def test_a_pod_of_hami(register: str) -> None:
     about["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "30000"}}
     host = node("n")
     host["metadata"]["annotations"] = {"hami.io/node-nvidia-register": register, "hami.io/node-mlu-register": "broken"}
-    found = told(host, about=about)["scheduler"]
-    assert found["title"] == "HAMi"
-    assert ("hami.io/bind-phase", "failed") in [(one["type"], one["status"]) for one in found["said"]]
+    texts = told(host, about=about)["scheduler"]
+    assert texts["title"] == "HAMi"
+    assert ("hami.io/bind-phase", "failed") in [(item["type"], item["status"]) for item in texts["said"]]
     memory = {"memory": 24576, "requested": 30000, "fitting": 0}
-    assert found["shared"] == [{"node": "n", "kind": "nvidia", "devices": 2, "healthy": 1, **memory}]
+    assert texts["shared"] == [{"node": "n", "kind": "nvidia", "devices": 2, "healthy": 1, **memory}]
 
 
 @pytest.mark.parametrize(("limits", "fitting"), [({"gpumem": "8192"}, 2), ({"gpumem": "8193"}, 1), ({}, 1)])
@@ -231,18 +231,20 @@ def test_memory_that_hami_gave_to_other_pods_is_not_free(limits: Json, fitting: 
     """A pod without `gpumem` takes all memory of its devices."""
     about = pod(gates=(), labels={}, schedulerName="hami-scheduler")
     amounts = {"gpu": "2", **limits}
-    about["spec"]["containers"][0]["resources"] = {"limits": {f"nvidia.com/{key}": one for key, one in amounts.items()}}
+    about["spec"]["containers"][0]["resources"] = {
+        "limits": {f"nvidia.com/{key}": item for key, item in amounts.items()}
+    }
     host = node("n")
     register = "GPU-1,10,16384,100,T4,0,true:GPU-2,10,16384,100,T4,0,true:"
     host["metadata"]["annotations"] = {"hami.io/node-nvidia-register": register}
     running = [pod(f"old-{phase}", gates=(), labels={}, nodeName="n") for phase in ("Running", "Succeeded")]
-    for one, phase in zip(running, ("Running", "Succeeded"), strict=True):
-        one["metadata"]["annotations"] = {
+    for item, phase in zip(running, ("Running", "Succeeded"), strict=True):
+        item["metadata"]["annotations"] = {
             "hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,4096,30:;GPU-1,NVIDIA,4096,30:;"
         }
-        one["status"] = {"phase": phase}
-    (found,) = told(host, *running, about=about)["scheduler"]["shared"]
-    assert found["fitting"] == fitting
+        item["status"] = {"phase": phase}
+    (result,) = told(host, *running, about=about)["scheduler"]["shared"]
+    assert result["fitting"] == fitting
 
 
 def test_the_status_of_a_volcano_group_is_quoted_for_all_pending_pods() -> None:

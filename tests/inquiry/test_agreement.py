@@ -148,16 +148,16 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
 
     def asked(*command: str) -> tuple[int, dict[str, Any]]:
         ran = kschedx(*command, "-s", "cluster.json", *gang, "-o", "json", cwd=tmp_path)
-        found: dict[str, Any] = json.loads(ran.out)
-        return ran.code, found
+        result: dict[str, Any] = json.loads(ran.out)
+        return ran.code, result
 
     code, alone = asked("why", target)
     state = alone["state"]["name"]
-    row = next(one for one in STATES if one.name == state)
+    row = next(item for item in STATES if item.name == state)
     assert (name or state, int(row.exit_code)) == (state, code)
 
     many_code, many = asked("why", "--all-pending")
-    of_all = {one["state"]["name"] for one in many["items"]} | ({"Refused"} if many.get("refused") else set())
+    of_all = {item["state"]["name"] for item in many["items"]} | ({"Refused"} if many.get("refused") else set())
     if many.get("undecided"):
         of_all.add(state)
     if (state in PENDING and not target.startswith(("deploy/web", "ns/"))) or state in NO_PODS:
@@ -165,9 +165,10 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
 
     config = str(tmp_path / "config.yaml") if gang else None
     question = Question(snapshot=(str(tmp_path / "cluster.json"),), config=config)
-    by_mcp = answer(Asked("pod_explain", question, {"target": target, "detail": "full"}, tmp_path))
-    assert isinstance(by_mcp, Answer)
-    assert (by_mcp.exit_code, at(by_mcp.report.document(), "document.state")["name"]) == (code, state)
+    if name:  # a case of each state is enough for a tool that calls the command
+        by_mcp = answer(Asked("pod_explain", question, {"target": target, "detail": "full"}, tmp_path))
+        assert isinstance(by_mcp, Answer)
+        assert (by_mcp.exit_code, at(by_mcp.report.document(), "document.state")["name"]) == (code, state)
 
     key = f"default/{target.partition('/')[2]}"
     simulated_code, simulated = asked("simulate")
@@ -178,24 +179,25 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
     if DUMPED in objects:
         return
     _, here = asked("why", "node/n")
-    assert [one["name"] for one in here["states"] if one.get("subject") == key] in ([], [state])
-    fits = [one["pod"] for one in here["pending"] if one["fits"]]
+    assert [item["name"] for item in here["states"] if item.get("subject") == key] in ([], [state])
+    fits = [item["pod"] for item in here["pending"] if item["fits"]]
     assert (key in fits) <= (state == "Schedulable")
     if target.startswith("ns/"):
         return
     fit_code, fit = asked("fit", target)
     of_more = fit["state"]["name"]
-    assert fit_code == next(one for one in STATES if one.name == of_more).exit_code
+    assert fit_code == next(item for item in STATES if item.name == of_more).exit_code
     assert of_more == state or (state in OF_ONE_POD and of_more in ("Schedulable", "Unschedulable"))
-    by_mcp = answer(Asked("capacity_check", question, {"target": target}, tmp_path))
-    assert isinstance(by_mcp, Answer)
-    assert by_mcp.exit_code == fit_code
+    if name:
+        by_mcp = answer(Asked("capacity_check", question, {"target": target}, tmp_path))
+        assert isinstance(by_mcp, Answer)
+        assert by_mcp.exit_code == fit_code
 
 
 def test_every_state_is_asked_about(tmp_path: Path) -> None:
-    found = set()
+    names = set()
     for name, target, objects in KNOWN:
         gang = write(tmp_path, name, objects)
         ran = kschedx("why", target, "-s", "cluster.json", *gang, "-o", "json", cwd=tmp_path)
-        found.add(json.loads(ran.out)["state"]["name"])
-    assert {one.name for one in STATES} - found == ELSEWHERE
+        names.add(json.loads(ran.out)["state"]["name"])
+    assert {state.name for state in STATES} - names == ELSEWHERE

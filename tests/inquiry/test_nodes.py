@@ -24,13 +24,13 @@ def rows_of(snapshot: Snapshot) -> tuple[NodeRow, ...]:
 
 
 def node(name: str, **changes: object) -> dict[str, object]:
-    made: dict[str, object] = {
+    created: dict[str, object] = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": "a"}},
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
     }
-    return made | changes
+    return created | changes
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ def test_the_column_of_the_order_stays_and_no_row_is_cut(sort: str, label: str) 
 
 def test_the_document_adds_up() -> None:
     ran = command("nodes", "-s", CLUSTER, "-o", "json")
-    found = json.loads(ran.out)
-    check_document(found)
-    assert found["total"]["nvidia.com/gpu"] == {"requested": "3", "free": "3", "allocatable": "6"}
-    assert [row["largestPod"].get("nvidia.com/gpu", "0") for row in found["nodes"]] == ["0", "3", "0", "0", "0"]
+    document = json.loads(ran.out)
+    check_document(document)
+    assert document["total"]["nvidia.com/gpu"] == {"requested": "3", "free": "3", "allocatable": "6"}
+    assert [row["largestPod"].get("nvidia.com/gpu", "0") for row in document["nodes"]] == ["0", "3", "0", "0", "0"]
 
 
 def test_prices_are_added_up(tmp_path: Path) -> None:

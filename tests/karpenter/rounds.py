@@ -54,8 +54,13 @@ def decided(case: Json) -> Json:
     result = karpenter.own if is_run else RoundResult()
     return {
         "new": sorted(
-            [one.template.name, sorted(one.pods), sorted(kind.name for kind in one.types), plain(str(one.requirements))]
-            for one in result.new
+            [
+                item.template.name,
+                sorted(item.pods),
+                sorted(kind.name for kind in item.types),
+                plain(str(item.requirements)),
+            ]
+            for item in result.new
         ),
         "existing": {name: sorted(pods) for name, pods in result.existing.items()},
         "errors": {key: plain(failure.text) for key, failure in result.failures.items()},
@@ -68,11 +73,11 @@ def plain(text: str) -> str:
     return re.sub(r'typo of "[^"]*"', "typo", re.sub(r"hostname-placeholder-\d+", "host", text))
 
 
-def in_any_order(made: Json) -> Json:
+def in_any_order(built: Json) -> Json:
     """Upstream walks Go maps: parts of a text come in any order."""
     return {
         key: {pod: sorted(re.split(r"; |, ", text)) for pod, text in part.items()}
         if key in ("errors", "refused")
         else part
-        for key, part in made.items()
+        for key, part in built.items()
     }

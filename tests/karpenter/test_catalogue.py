@@ -30,18 +30,18 @@ EC2: dict[str, Any] = {
 
 
 def test_what_ec2_publishes_becomes_what_a_node_has() -> None:
-    (one,) = any_catalogue({"InstanceTypes": [EC2]}).instance_types
-    assert one.capacity == {
+    (item,) = any_catalogue({"InstanceTypes": [EC2]}).instance_types
+    assert item.capacity == {
         "cpu": "4",
         "memory": "15155Mi",
         "ephemeral-storage": "20Gi",
         "pods": "58",
         "nvidia.com/gpu": "1",
     }
-    assert one.overhead == {"cpu": "80m", "memory": "993Mi", "ephemeral-storage": "3Gi"}
-    assert one.labels["karpenter.k8s.aws/instance-family"] == "g5"
-    assert one.labels["karpenter.k8s.aws/instance-gpu-name"] == "a10g"
-    assert one.labels["karpenter.k8s.aws/instance-local-nvme"] == "250"
+    assert item.overhead == {"cpu": "80m", "memory": "993Mi", "ephemeral-storage": "3Gi"}
+    assert item.labels["karpenter.k8s.aws/instance-family"] == "g5"
+    assert item.labels["karpenter.k8s.aws/instance-gpu-name"] == "a10g"
+    assert item.labels["karpenter.k8s.aws/instance-local-nvme"] == "250"
 
 
 def test_what_kwok_publishes_keeps_its_offerings() -> None:
@@ -60,22 +60,22 @@ def test_what_kwok_publishes_keeps_its_offerings() -> None:
         "resources": {"cpu": "1", "memory": "2Gi", "pods": "16"},
         "offerings": [offering],
     }
-    (one,) = any_catalogue([kwok]).instance_types
-    assert [(at.zone, at.capacity_type, at.price) for at in one.offerings] == [("test-zone-a", "spot", 0.02)]
+    (item,) = any_catalogue([kwok]).instance_types
+    assert [(at.zone, at.capacity_type, at.price) for at in item.offerings] == [("test-zone-a", "spot", 0.02)]
 
 
 def test_a_type_without_offerings_is_wherever_the_pool_can_be() -> None:
-    (one,) = read_instance_types(
+    (item,) = read_instance_types(
         read_catalogue({**HEAD, "instanceTypes": [M6I]}), "any", ("a", "b"), frozenset({"x/gpu"}), {}
     )
-    assert {(at.zone, at.capacity_type) for at in one.offerings} == {
+    assert {(at.zone, at.capacity_type) for at in item.offerings} == {
         (zone, kind) for zone in "ab" for kind in ("spot", "on-demand")
     }
-    assert one.requirements["x/gpu"].operator == "DoesNotExist"
+    assert item.requirements["x/gpu"].operator == "DoesNotExist"
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "expected"),
     [
         ({"kind": "Pod"}, "these are not instance types"),
         ([], "these are not instance types"),
@@ -96,14 +96,14 @@ def test_a_type_without_offerings_is_wherever_the_pool_can_be() -> None:
         ({"InstanceTypes": [{"InstanceType": "x"}]}, "InstanceTypes[0]: object missing required field `VCpuInfo`"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(document: object, told: str) -> None:
+def test_what_is_wrong_is_told_with_its_place(document: object, expected: str) -> None:
     with pytest.raises(InputError) as error:
         any_catalogue(document)
-    assert told in str(error.value)
+    assert expected in str(error.value)
 
 
 @pytest.mark.parametrize(("name", "flex"), [("m7i-flex.large", "true"), ("m7i.large", "false")])
 def test_a_type_says_by_its_name_whether_it_is_flexible(name: str, flex: str) -> None:
     catalogue = read_catalogue({**HEAD, "instanceTypes": [{**M6I, "name": name}]})
-    (one,) = read_instance_types(catalogue, "general", ("eu-1a",), frozenset({FLEX}), {})
-    assert one.requirements.about(FLEX).values == {flex}
+    (item,) = read_instance_types(catalogue, "general", ("eu-1a",), frozenset({FLEX}), {})
+    assert item.requirements.about(FLEX).values == {flex}

@@ -75,16 +75,16 @@ def node_class(*zones: str) -> Json:
 
 
 def karpenter(*objects: Json) -> Karpenter:
-    made = Karpenter.of(Snapshot.from_objects(deepcopy(objects)), KarpenterOptions())
-    assert made is not None
-    return made
+    built = Karpenter.of(Snapshot.from_objects(deepcopy(objects)), KarpenterOptions())
+    assert built is not None
+    return built
 
 
 def about(*objects: Json) -> tuple[PodEligibility, str, tuple[LaunchCertainty, ...]]:
-    made = karpenter(*objects)
-    found = made.about(made.snapshot.pods[made.snapshot.pods.rows["default/web"]])
-    assert found is not None
-    return found.looked.outcome, found.pool, tuple(one.certainty for one in found.pools)
+    provisioner = karpenter(*objects)
+    answer = provisioner.about(provisioner.snapshot.pods[provisioner.snapshot.pods.rows["default/web"]])
+    assert answer is not None
+    return answer.looked.outcome, answer.pool, tuple(item.certainty for item in answer.pools)
 
 
 def test_a_type_that_was_seen_can_be_added() -> None:
@@ -114,13 +114,13 @@ TYPE = "node.kubernetes.io/instance-type"
 
 def reservation(zone: str = "eu-1a", instance_type: str = "m6i.xlarge", **more: str) -> Json:
     """A node class with subnets in eu-1a and one reservation."""
-    made = {"id": "cr-1", "instanceType": instance_type, "availabilityZone": zone, "state": "active", **more}
+    manifest = {"id": "cr-1", "instanceType": instance_type, "availabilityZone": zone, "state": "active", **more}
     base = node_class("eu-1a")
-    return {**base, "status": {**base["status"], "capacityReservations": [made]}}
+    return {**base, "status": {**base["status"], "capacityReservations": [manifest]}}
 
 
 @pytest.mark.parametrize(
-    ("selector", "of_class", "told"),
+    ("selector", "of_class", "expected"),
     [
         ({CAPACITY_TYPE: "reserved"}, node_class("eu-1a"), (LaunchCertainty.REJECTS,)),
         ({CAPACITY_TYPE: "reserved"}, {}, (LaunchCertainty.UNKNOWN,)),
@@ -137,10 +137,10 @@ def reservation(zone: str = "eu-1a", instance_type: str = "m6i.xlarge", **more: 
     ],
 )
 def test_reserved_capacity_is_where_the_node_class_has_a_reservation(
-    selector: Json, of_class: Json, told: tuple[LaunchCertainty, ...]
+    selector: Json, of_class: Json, expected: tuple[LaunchCertainty, ...]
 ) -> None:
-    objects = [one for one in (pool(), node(), of_class, pod(nodeSelector=selector)) if one]
-    assert about(*objects)[2] == told
+    objects = [item for item in (pool(), node(), of_class, pod(nodeSelector=selector)) if item]
+    assert about(*objects)[2] == expected
 
 
 def overlay(name: str = "gpu", ready: str = "True", requirements: tuple[Json, ...] = (), **spec: Any) -> Json:
@@ -186,8 +186,8 @@ def test_an_overlay_that_karpenter_found_valid_adds_to_the_types_it_is_for(
 ) -> None:
     wanting = pod()
     wanting["spec"]["containers"][0]["resources"]["requests"]["example.com/fpga"] = "2"
-    told = () if has else (LaunchCertainty.UNKNOWN,)
-    assert about(pool(), node(), node_class("eu-1a"), *overlays, wanting)[2] == told
+    text = () if has else (LaunchCertainty.UNKNOWN,)
+    assert about(pool(), node(), node_class("eu-1a"), *overlays, wanting)[2] == text
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,10 @@ def test_an_overlay_changes_prices(spec: Json, prices: Json) -> None:
         ),
     )
     options = KarpenterOptions(catalogue=InstanceTypes(instance_types=(written,)))
-    made = Karpenter.of(Snapshot.from_objects([pool(), node_class("eu-1a"), overlay(**spec)]), options)
-    assert made is not None
-    (found,) = made.known["general"].types.types
-    assert {one.capacity_type: one.price for one in found.offerings} == prices
+    built = Karpenter.of(Snapshot.from_objects([pool(), node_class("eu-1a"), overlay(**spec)]), options)
+    assert built is not None
+    (result,) = built.known["general"].types.types
+    assert {offering.capacity_type: offering.price for offering in result.offerings} == prices
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_why_a_pod_is_passed_over(objects: tuple[Json, ...], outcome: PodEligibi
 
 
 @pytest.mark.parametrize(
-    ("garbled", "told"),
+    ("garbled", "expected"),
     [
         (pool("x", limits={"cpu": "lots"}), "NodePool x: spec.limits[cpu]"),
         (pool("x", {"key": "a", "operator": "Is", "values": ["b"]}), 'requirements[0]: "Is" is not an operator'),
@@ -285,10 +285,10 @@ def test_why_a_pod_is_passed_over(objects: tuple[Json, ...], outcome: PodEligibi
         (pool("x", {"operator": "Exists"}), "a requirement has a key"),
     ],
 )
-def test_a_garbled_pool_is_named_and_the_pod_answered_all_the_same(garbled: Json, told: str) -> None:
+def test_a_garbled_pool_is_named_and_the_pod_answered_all_the_same(garbled: Json, expected: str) -> None:
     with pytest.raises(InputError) as error:
         karpenter(garbled)
-    assert told in str(error.value)
+    assert expected in str(error.value)
     answer = kschedx.explain(Snapshot.from_objects([garbled, node(), pod()]), "default/web")
     assert answer.autoscalers == ()
     assert "karpenter-unreadable" in {note.id for note in answer.notes}

@@ -45,7 +45,7 @@ def node(name: str, size: str, *conditions: str, bought: str = "on-demand") -> l
         "karpenter.sh/initialized": "true", "karpenter.sh/registered": "true", "karpenter.sh/capacity-type": bought,
         "topology.kubernetes.io/zone": ZONE, "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
     }  # fmt: skip
-    told = [{"type": one, "status": "True"} for one in conditions or ("Consolidatable",)]
+    texts = [{"type": item, "status": "True"} for item in conditions or ("Consolidatable",)]
     return [
         {
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
@@ -54,7 +54,7 @@ def node(name: str, size: str, *conditions: str, bought: str = "on-demand") -> l
         {
             "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
             "metadata": {"name": f"claim-{name}", "labels": {"karpenter.sh/nodepool": "general"}},
-            "status": {"providerID": f"aws:///{name}", "conditions": told},
+            "status": {"providerID": f"aws:///{name}", "conditions": texts},
         },
     ]  # fmt: skip
 
@@ -85,7 +85,7 @@ def pod(name: str, on: str, cpu: str, **metadata: Any) -> Json:
 def found(
     *objects: Json | list[Json], types: Json | None = None, prices: bool = True, flags: tuple[str, ...] = ()
 ) -> Consolidation:
-    flat = [one for some in objects for one in (some if isinstance(some, list) else [some])]
+    flat = [item for some in objects for item in (some if isinstance(some, list) else [some])]
     known = decode(json.dumps(types or catalogue()).encode(), InstanceTypes) if prices else None
     options = KarpenterOptions(catalogue=known, settings=Settings.read(["version=1.13", *flags]))
     karpenter = Karpenter.of(Snapshot.from_objects(flat), options)
@@ -94,7 +94,7 @@ def found(
 
 
 def of(consolidation: Consolidation, method: Method) -> list[Command]:
-    return [one for one in consolidation.commands if one.method is method]
+    return [command for command in consolidation.commands if command.method is method]
 
 
 def test_empty_nodes_go_together() -> None:
@@ -104,14 +104,14 @@ def test_empty_nodes_go_together() -> None:
 
 
 def test_a_budget_limits_how_many_go() -> None:
-    nodes = [one for name in "abcdefghij" for one in node(name, "small")]
+    nodes = [item for name in "abcdefghij" for item in node(name, "small")]
     (empty,) = of(found(pool(budgets=[{"nodes": "20%"}]), nodes), Method.EMPTINESS)
     assert len(empty.nodes) == 2
 
 
 def test_a_node_whose_pods_fit_the_others_is_deleted() -> None:
     done = found(pool(), node("a", "medium"), node("b", "medium"), pod("x", "a", "1"), pod("y", "b", "2"))
-    assert [one.nodes for one in of(done, Method.SINGLE_NODE)] == [("a",), ("b",)]
+    assert [item.nodes for item in of(done, Method.SINGLE_NODE)] == [("a",), ("b",)]
     assert of(done, Method.SINGLE_NODE)[0].savings == 0.2
 
 
@@ -153,7 +153,11 @@ def many_types(number: int) -> Json:
     written = catalogue()
     like = written["instanceTypes"][0]
     more = [
-        {**like, "name": f"tiny-{at}", "offerings": [{**one, "price": at / 1000} for one in like["offerings"]]}
+        {
+            **like,
+            "name": f"tiny-{at}",
+            "offerings": [{**offering, "price": at / 1000} for offering in like["offerings"]],
+        }
         for at in range(1, number + 1)
     ]
     return {**written, "instanceTypes": [*written["instanceTypes"], *more]}
@@ -192,7 +196,7 @@ def test_balanced_weighs_savings_against_disruption() -> None:
     nodes = (node("a", "medium"), node("b", "large"), pod("big", "b", "7"))
     greedy = found(pool(), *nodes, *many)
     balanced = found(pool(consolidationPolicy="Balanced"), *nodes, *many, flags=("version=1.14",))
-    assert [one.nodes for one in of(greedy, Method.SINGLE_NODE)] == [("a",)]
+    assert [item.nodes for item in of(greedy, Method.SINGLE_NODE)] == [("a",)]
     # saves half of the node, 0.1 of 0.6 an hour, and disrupts 16 of 18
     assert (of(balanced, Method.SINGLE_NODE), balanced.follows) == ([], "1.14")
     assert balanced.kept["a"] == "score 0.19 is below 0.50 (Balanced)"
@@ -205,7 +209,7 @@ def test_balanced_is_not_decided_without_prices() -> None:
         found(pool(consolidationPolicy="Balanced"), node("a", size), *fits, prices=False, flags=("version=1.14",))
         for size in ("medium", "large")
     )
-    assert [one.nodes for one in of(same, Method.SINGLE_NODE)] == [("a",), ("b",)]
+    assert [item.nodes for item in of(same, Method.SINGLE_NODE)] == [("a",), ("b",)]
     assert of(same, Method.SINGLE_NODE)[0].scores[0].savings == 0.5
     assert of(apart, Method.SINGLE_NODE) == []
     assert {*apart.kept.values()} == {PRICES_UNKNOWN}
@@ -228,8 +232,8 @@ def test_capacity_that_a_buffer_keeps_free_is_not_removed(is_on: bool) -> None:
     flags = ("version=1.14", f"feature-gates=CapacityBuffer={str(is_on).lower()}")
     nodes = (node("a", "medium"), node("b", "small"), pod("x", "b", "1500m"))
     done = found(pool(), *nodes, spare, chunk, flags=flags)
-    assert [one.nodes for one in of(done, Method.EMPTINESS)] == ([] if is_on else [("a",)])
-    assert [one.nodes for one in of(done, Method.SINGLE_NODE)] == ([] if is_on else [("b",)])
+    assert [item.nodes for item in of(done, Method.EMPTINESS)] == ([] if is_on else [("a",)])
+    assert [item.nodes for item in of(done, Method.SINGLE_NODE)] == ([] if is_on else [("b",)])
     assert done.kept.get("a") == ('Node "a" has buffer pods' if is_on else None)
 
 

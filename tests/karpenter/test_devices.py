@@ -46,9 +46,9 @@ def claim(name: str, requests: list[Json] | None = None, **spec: Any) -> Json:
 
 
 def user(name: str, claimed: str, **spec: Any) -> Json:
-    made = pod("1", resourceClaims=[{"name": "gpu", "resourceClaimName": claimed}], **spec)
-    made["metadata"] |= {"name": name, "uid": name}
-    return made
+    result = pod("1", resourceClaims=[{"name": "gpu", "resourceClaimName": claimed}], **spec)
+    result["metadata"] |= {"name": name, "uid": name}
+    return result
 
 
 def network(count: int, zone: str) -> Json:
@@ -68,30 +68,33 @@ def network(count: int, zone: str) -> Json:
 
 def types(**devices_of_type: int) -> InstanceTypes:
     offerings = tuple(WrittenOffering(zone=zone) for zone in ("eu-1a", "eu-1b"))
-    made = []
+    items = []
     for name, count in devices_of_type.items():
         written = {"driver": DRIVER, "pool": {"name": "gpus"}, "devices": devices(count)}
         slices = (msgspec.convert(written, ResourceSliceSpec),) if count else ()
         capacity: ResourceList = {"cpu": "8", "memory": "16Gi", "pods": "50"}
-        made.append(WrittenType(name=name, capacity=capacity, offerings=offerings, resource_slices=slices))
-    return InstanceTypes(instance_types=tuple(made))
+        items.append(WrittenType(name=name, capacity=capacity, offerings=offerings, resource_slices=slices))
+    return InstanceTypes(instance_types=tuple(items))
 
 
 def karpenter(*objects: Json, catalogue: InstanceTypes) -> Karpenter:
     settings = Settings(version="1.14", ignores_devices=False)
     options = KarpenterOptions(catalogue=catalogue, settings=settings)
-    made = Karpenter.of(Snapshot.from_objects([pool(), *objects]), options)
-    assert made is not None
-    return made
+    built = Karpenter.of(Snapshot.from_objects([pool(), *objects]), options)
+    assert built is not None
+    return built
 
 
 def test_new_nodes_have_the_devices_of_their_instance_types() -> None:
     """Three pods with a device each: two share a node of the type with two devices, which alone has any."""
     objects = [device_class(), *(claim(f"c{n}") for n in range(3)), *(user(f"p{n}", f"c{n}") for n in range(3))]
-    made = karpenter(*objects, catalogue=types(plain=0, gpus=2))
-    assert [([one.name for one in new.types], len(new.pods)) for new in made.own.new] == [(["gpus"], 2), (["gpus"], 1)]
-    grown = grow_by_karpenter(made).snapshot
-    assert [len(one.spec.devices) for one in grown.devices.slices] == [2, 2]
+    provisioner = karpenter(*objects, catalogue=types(plain=0, gpus=2))
+    assert [([item.name for item in new.types], len(new.pods)) for new in provisioner.own.new] == [
+        (["gpus"], 2),
+        (["gpus"], 1),
+    ]
+    grown = grow_by_karpenter(provisioner).snapshot
+    assert [len(item.spec.devices) for item in grown.devices.slices] == [2, 2]
 
 
 def test_a_node_has_what_it_publishes() -> None:
@@ -110,15 +113,15 @@ def test_a_node_has_what_it_publishes() -> None:
     result = {"request": "one", "driver": DRIVER, "pool": "shared-eu-1a", "device": "gpu-0"}
     taken["status"] = {"allocation": {"devices": {"results": [result]}}}
     objects = [device_class(), node, own, taken, claim("c0"), claim("c1"), user("p0", "c0"), user("p1", "c1")]
-    found = karpenter(*objects, catalogue=types(gpus=1)).own
-    assert found.existing == {"one": ("default/p0",)}
-    assert [one.pods for one in found.new] == [["default/p1"]]
+    provisioner = karpenter(*objects, catalogue=types(gpus=1)).own
+    assert provisioner.existing == {"one": ("default/p0",)}
+    assert [item.pods for item in provisioner.new] == [["default/p1"]]
 
 
 def test_pods_that_share_a_claim_share_its_node() -> None:
     objects = [device_class(), claim("c"), user("p0", "c"), user("p1", "c")]
     new = karpenter(*objects, catalogue=types(gpus=1)).own.new
-    assert [sorted(one.pods) for one in new] == [["default/p0", "default/p1"]]
+    assert [sorted(item.pods) for item in new] == [["default/p0", "default/p1"]]
 
 
 def test_a_claim_of_another_new_node_is_out_of_reach() -> None:
@@ -127,7 +130,7 @@ def test_a_claim_of_another_new_node_is_out_of_reach() -> None:
     ]}}  # fmt: skip
     objects = [device_class(), claim("c"), user("p0", "c", affinity=apart), user("p1", "c", affinity=apart)]
     result = karpenter(*objects, catalogue=types(gpus=1)).own
-    assert [one.text for one in result.failures.values()] == [
+    assert [failure.text for failure in result.failures.values()] == [
         "allocating dynamic resources, claim is bound to a different in-flight NodeClaim (ResourceClaim=default/c)"
     ]
 
@@ -136,16 +139,16 @@ def test_network_attached_devices_choose_the_zone() -> None:
     """One device in each zone: the second pod gets a node in the other one."""
     objects = [device_class(), claim("c0"), claim("c1"), user("p0", "c0"), user("p1", "c1")]
     new = karpenter(*objects, network(1, "eu-1a"), network(1, "eu-1b"), catalogue=types(plain=0)).own.new
-    assert sorted(tuple(one.requirements.about(ZONE).values) for one in new) == [("eu-1a",), ("eu-1b",)]
+    assert sorted(tuple(item.requirements.about(ZONE).values) for item in new) == [("eu-1a",), ("eu-1b",)]
 
 
 def test_devices_that_nothing_is_known_about() -> None:
     """No instance type says which devices it has, so that a new node may help."""
-    made = karpenter(device_class(), claim("c"), user("p", "c"), catalogue=types(plain=0))
-    found = made.about(made.snapshot.pods[0])
-    assert found is not None
-    assert found.open_pools == ("general",)
-    assert found.event == ""
+    provisioner = karpenter(device_class(), claim("c"), user("p", "c"), catalogue=types(plain=0))
+    answer = provisioner.about(provisioner.snapshot.pods[0])
+    assert answer is not None
+    assert answer.open_pools == ("general",)
+    assert answer.event == ""
 
 
 NO_CLASS = (
@@ -170,11 +173,11 @@ NO_CLASS = (
     ids=["no class", "no device", "selector fails", "alternatives", "distinct", "too many"],
 )  # fmt: skip
 def test_texts(objects: list[Json], text: str) -> None:
-    claims = [] if any(one["kind"] == "ResourceClaim" for one in objects) else [claim("c")]
-    made = karpenter(*objects, *claims, user("p", "c"), catalogue=types(gpus=2))
-    found = made.about(made.snapshot.pods[0])
-    assert found is not None
-    assert found.event == f"Failed to schedule pod, allocating dynamic resources, {text}"
+    claims = [] if any(item["kind"] == "ResourceClaim" for item in objects) else [claim("c")]
+    provisioner = karpenter(*objects, *claims, user("p", "c"), catalogue=types(gpus=2))
+    answer = provisioner.about(provisioner.snapshot.pods[0])
+    assert answer is not None
+    assert answer.event == f"Failed to schedule pod, allocating dynamic resources, {text}"
 
 
 def test_all_devices_of_a_node() -> None:
@@ -182,7 +185,7 @@ def test_all_devices_of_a_node() -> None:
     every = {"name": "one", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}
     objects = [device_class(), claim("c0", [every]), claim("c1"), user("p0", "c0"), user("p1", "c1")]
     new = karpenter(*objects, catalogue=types(gpus=2)).own.new
-    assert [one.pods for one in new] == [["default/p0"], ["default/p1"]]
+    assert [item.pods for item in new] == [["default/p0"], ["default/p1"]]
     assert len(karpenter(*objects[:2], objects[3], catalogue=types(plain=0, gpus=1)).own.new[0].types) == 2
 
 
@@ -191,11 +194,11 @@ def test_a_type_with_too_many_devices_for_a_claim() -> None:
     every = {"name": "one", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}
     objects = [device_class(), claim("c", [every]), user("p", "c")]
     assert len(karpenter(*objects, catalogue=types(gpus=2, many=33)).own.new[0].types) == 2
-    made = karpenter(*objects, catalogue=types(many=33, more=40))
-    found = made.about(made.snapshot.pods[0])
-    assert found is not None
-    told = (
+    provisioner = karpenter(*objects, catalogue=types(many=33, more=40))
+    answer = provisioner.about(provisioner.snapshot.pods[0])
+    assert answer is not None
+    text = (
         "all instance types pruned, no instance type can satisfy this claim without exceeding the maximum of 32 devices"
     )
     name = 'claim "c"'
-    assert found.event == f"Failed to schedule pod, allocating dynamic resources, validating {name}: {name}: {told}"
+    assert answer.event == f"Failed to schedule pod, allocating dynamic resources, validating {name}: {name}: {text}"

@@ -11,5 +11,5 @@ from tests.karpenter.rounds import Json, decided, in_any_order, recorded
 
 @pytest.mark.parametrize("case", recorded(), ids=lambda case: case["name"])
 def test_the_round_is_karpenters(case: Json) -> None:
-    made = json.loads(json.dumps(decided(case)))
-    assert in_any_order(made) == in_any_order(case["expect"])
+    document = json.loads(json.dumps(decided(case)))
+    assert in_any_order(document) == in_any_order(case["expect"])

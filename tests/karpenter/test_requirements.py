@@ -13,7 +13,7 @@ OVER_3, UNDER_8 = LabelRequirement.of("k", "Gt", ("3",)), LabelRequirement.of("k
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "left"),
+    ("label_requirement", "other", "left"),
     [
         (AB, A, "k In [a]"),
         (AB, NOT_A, "k In [b]"),
@@ -29,9 +29,9 @@ OVER_3, UNDER_8 = LabelRequirement.of("k", "Gt", ("3",)), LabelRequirement.of("k
         (LabelRequirement.of("k", "In", tuple("gfedcba")), ANY, "k In [a b c d e and 2 others]"),
     ],
 )
-def test_what_two_leave(one: LabelRequirement, other: LabelRequirement, left: str) -> None:
-    assert str(one.intersection(other)) == str(other.intersection(one)) == left
-    assert one.intersects(other) is (one.intersection(other).operator != "DoesNotExist")
+def test_what_two_leave(label_requirement: LabelRequirement, other: LabelRequirement, left: str) -> None:
+    assert str(label_requirement.intersection(other)) == str(other.intersection(label_requirement)) == left
+    assert label_requirement.intersects(other) is (label_requirement.intersection(other).operator != "DoesNotExist")
 
 
 def test_an_old_name_of_a_label_is_its_new_one() -> None:
@@ -39,7 +39,7 @@ def test_an_old_name_of_a_label_is_its_new_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("has", "asks", "allowed", "told"),
+    ("has", "asks", "allowed", "expected"),
     [
         (A, AB, "", ""),
         (A, NOT_A, "", "key k, k NotIn [a] not in k In [a]"),
@@ -55,7 +55,7 @@ def test_an_old_name_of_a_label_is_its_new_one() -> None:
         ),
     ],
 )
-def test_what_cannot_be_met_too(has: LabelRequirement, asks: LabelRequirement, allowed: str, told: str) -> None:
+def test_what_cannot_be_met_too(has: LabelRequirement, asks: LabelRequirement, allowed: str, expected: str) -> None:
     own, incoming, known = Requirements((has,)), Requirements((asks,)), frozenset(filter(None, (allowed,)))
-    assert "; ".join(map(str, own.conflicts(incoming, known))) == told
-    assert own.is_compatible(incoming, known) is not bool(told)
+    assert "; ".join(map(str, own.conflicts(incoming, known))) == expected
+    assert own.is_compatible(incoming, known) is not bool(expected)

@@ -57,9 +57,9 @@ def decided(*objects: Json, version: str, types: InstanceTypes | None = None, ig
     settings = Settings(version=version, ignores_devices=ignores)
     snapshot = Snapshot.from_objects(deepcopy(objects))
     options = KarpenterOptions(catalogue=types or catalogue(small="4", large="8"), settings=settings)
-    made = Karpenter.of(snapshot, options)
-    assert made is not None
-    return made.own
+    built = Karpenter.of(snapshot, options)
+    assert built is not None
+    return built.own
 
 
 @pytest.mark.parametrize(
@@ -92,17 +92,17 @@ def test_a_version_can_be_named() -> None:
 )
 def test_a_claim_that_no_container_uses(version: str, ignores: bool, reason: str) -> None:
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
-    found = decided(pool(), pod(resourceClaims=claims), version=version, ignores=ignores)
-    assert [one.text for one in found.failures.values()] == ([reason] if reason else [])
-    assert len(found.new) == (0 if reason else 1)
+    decision = decided(pool(), pod(resourceClaims=claims), version=version, ignores=ignores)
+    assert [failure.text for failure in decision.failures.values()] == ([reason] if reason else [])
+    assert len(decision.new) == (0 if reason else 1)
 
 
 @BOTH
 def test_a_daemon_set_of_one_type_takes_nothing_of_others(version: str) -> None:
     """3 cpu fit the small type of 4 where the DaemonSet with 2 cpu runs on the large type alone."""
     only = daemon_set("2", nodeSelector={"node.kubernetes.io/instance-type": "large"})
-    found = decided(pool(), only, pod("3"), version=version)
-    assert [one.name for one in found.new[0].types] == (["small", "large"] if version == "1.14" else ["large"])
+    decision = decided(pool(), only, pod("3"), version=version)
+    assert [item.name for item in decision.new[0].types] == (["small", "large"] if version == "1.14" else ["large"])
 
 
 @BOTH
@@ -111,8 +111,8 @@ def test_what_the_daemon_sets_request_is_told_from_least_to_most(version: str) -
     of_large = daemon_set("3", nodeSelector={"node.kubernetes.io/instance-type": "large"})
     of_large["metadata"]["name"] = "more"
     text = next(iter(decided(pool(), every, of_large, pod("9"), version=version).failures.values())).text
-    told = 'resources=min={"cpu":"10","pods":"2"}, max={"cpu":"13","pods":"3"}'
-    assert (told in text) is (version == "1.14")
+    textresult = 'resources=min={"cpu":"10","pods":"2"}, max={"cpu":"13","pods":"3"}'
+    assert (textresult in text) is (version == "1.14")
     assert ('resources={"cpu":"13","pods":"3"}' in text) is (version == "1.13")
 
 
@@ -123,15 +123,15 @@ def test_a_host_port_of_a_daemon_set_excludes_its_types(version: str) -> None:
     agent["spec"]["template"]["spec"]["containers"] = [port]
     me = pod("1")
     me["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
-    found = decided(pool(), agent, me, version=version)
-    assert [[one.name for one in new.types] for new in found.new] == ([["small"]] if version == "1.14" else [])
+    decision = decided(pool(), agent, me, version=version)
+    assert [[item.name for item in new.types] for new in decision.new] == ([["small"]] if version == "1.14" else [])
 
 
 @BOTH
 def test_a_daemon_set_of_initialized_nodes_counts(version: str) -> None:
     of_ready = daemon_set("3", nodeSelector={"karpenter.sh/initialized": "true"})
-    found = decided(pool(), of_ready, pod("2"), version=version)
-    assert [one.name for one in found.new[0].types] == (["large"] if version == "1.14" else ["small", "large"])
+    decision = decided(pool(), of_ready, pod("2"), version=version)
+    assert [item.name for item in decision.new[0].types] == (["large"] if version == "1.14" else ["small", "large"])
 
 
 def buffer(replicas: int, status: str = "True") -> Json:
@@ -156,11 +156,11 @@ def test_a_buffer_of_a_pod_template_keeps_capacity_free() -> None:
         "template": {"metadata": {"labels": {"app": "chunk"}}, "spec": {"containers": [container]}},
     }
     snapshot = Snapshot.from_objects([pool(), pod("3"), chunk, spare])
-    assert [one.metadata.labels for one in virtual_pods(snapshot)] == [{"app": "chunk"}]
+    assert [virtual_pod.metadata.labels for virtual_pod in virtual_pods(snapshot)] == [{"app": "chunk"}]
     flags = ["version=1.14", "feature-gates=CapacityBuffer=true"]
-    made = Karpenter.of(snapshot, KarpenterOptions(catalogue=catalogue(small="4"), settings=Settings.read(flags)))
-    assert made is not None
-    assert len(made.own.new) == 2
+    built = Karpenter.of(snapshot, KarpenterOptions(catalogue=catalogue(small="4"), settings=Settings.read(flags)))
+    assert built is not None
+    assert len(built.own.new) == 2
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,10 @@ def test_a_buffer_keeps_capacity_free(version: str, gate: bool, status: str, nod
     snapshot = Snapshot.from_objects([pool(), pod("3"), deployment, buffer(2, status)])
     flags = [f"version={version}", f"feature-gates=NodeRepair=true,CapacityBuffer={str(gate).lower()}"]
     options = KarpenterOptions(catalogue=catalogue(large="8"), settings=Settings.read(flags))
-    made = Karpenter.of(snapshot, options)
-    assert made is not None
-    assert len(made.own.new) == nodes
-    assert grow_by_karpenter(made).helped == 1
+    built = Karpenter.of(snapshot, options)
+    assert built is not None
+    assert len(built.own.new) == nodes
+    assert grow_by_karpenter(built).helped == 1
 
 
 # --- disruption
@@ -189,22 +189,22 @@ def karpenter_at(version: str) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "expected"),
     [
         ("1.13", 'NodePool "general" has non-empty consolidation disabled'),
         ("1.14", 'NodePool "general" has consolidation policy WhenEmpty, but node is not empty'),
     ],
 )
-def test_when_empty(version: str, told: str) -> None:
-    [found] = disruptions(cluster(karpenter_at(version), consolidationPolicy="WhenEmpty"), ["one"], NOW)
-    assert [one.text for one in found.obstacles] == [told]
+def test_when_empty(version: str, expected: str) -> None:
+    [result] = disruptions(cluster(karpenter_at(version), consolidationPolicy="WhenEmpty"), ["one"], NOW)
+    assert [obstacle.text for obstacle in result.obstacles] == [expected]
 
 
 @BOTH
 def test_pods_whose_eviction_costs_nothing_leave_a_node_empty(version: str) -> None:
     cheap = {"controller.kubernetes.io/pod-deletion-cost": "-2147483647"}
-    [found] = disruptions(cluster(karpenter_at(version), on_pod=cheap), ["one"], NOW)
-    assert found.is_empty is (version == "1.14")
+    [result] = disruptions(cluster(karpenter_at(version), on_pod=cheap), ["one"], NOW)
+    assert result.is_empty is (version == "1.14")
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_pods_whose_eviction_costs_nothing_leave_a_node_empty(version: str) -> N
 )
 def test_what_an_eviction_costs(deletion: str, priority: int, cost: float) -> None:
     annotations = {"controller.kubernetes.io/pod-deletion-cost": deletion} if deletion else {}
-    one = Pod(metadata=ObjectMeta(annotations=annotations), spec=PodSpec(priority=priority))
-    assert eviction_cost(one) == cost
+    item = Pod(metadata=ObjectMeta(annotations=annotations), spec=PodSpec(priority=priority))
+    assert eviction_cost(item) == cost
 
 
 @pytest.mark.parametrize(("pods", "rejects"), [(0, False), (2, False), (3, True)], ids=["1/2", "2/3", "5/7"])
@@ -229,11 +229,11 @@ def test_balanced(pods: int, rejects: bool) -> None:
     """Three nodes of one type: each saves a third of the cost, which is enough for two thirds of the disruption."""
     others = (*_node("two"), *_node("three"), *map(_more, range(pods)))
     snapshot = cluster(karpenter_at("1.14"), *others, consolidationPolicy="Balanced")
-    found = disruptions(snapshot, ["one"], NOW)[0].balance
-    assert found is not None
-    assert found.disruption == pytest.approx((2 + pods) / (4 + pods))
-    assert found.savings == pytest.approx(1 / 3)
-    assert found.rejects is rejects
+    disrupted = disruptions(snapshot, ["one"], NOW)[0].balance
+    assert disrupted is not None
+    assert disrupted.disruption == pytest.approx((2 + pods) / (4 + pods))
+    assert disrupted.savings == pytest.approx(1 / 3)
+    assert disrupted.rejects is rejects
     assert disruptions(cluster(karpenter_at("1.13"), consolidationPolicy="Balanced"), ["one"], NOW)[0].balance is None
 
 

@@ -60,7 +60,7 @@ def workload(
     **status: Any,
 ) -> Json:
     """`held`: FLAVOR of the quota that the Workload has in the ClusterQueue of the same name as its queue."""
-    made = f"2026-06-01T08:{minute:02}:00Z"
+    built = f"2026-06-01T08:{minute:02}:00Z"
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
     template = {"spec": {"restartPolicy": "Never", "containers": [container], **(pod or {})}}
     pods: Json = {"name": "main", "count": count, "template": template}
@@ -69,7 +69,7 @@ def workload(
     if held:
         usage = {"cpu": str(int(cpu) * count)}
         assigned = {"name": "main", "count": count, "flavors": {"cpu": held}, "resourceUsage": usage}
-        is_true = {"status": "True", "message": "", "lastTransitionTime": made}
+        is_true = {"status": "True", "message": "", "lastTransitionTime": built}
         status |= {
             "admission": {"clusterQueue": queue, "podSetAssignments": [assigned]},
             "conditions": [{"type": kind, "reason": kind, **is_true} for kind in ("QuotaReserved", "Admitted")],
@@ -77,7 +77,7 @@ def workload(
     return {
         "apiVersion": KUEUE,
         "kind": "Workload",
-        "metadata": {"name": name, "namespace": "ml", "uid": name, "creationTimestamp": made},
+        "metadata": {"name": name, "namespace": "ml", "uid": name, "creationTimestamp": built},
         "spec": {"queueName": queue, "priority": priority, "podSets": [pods]},
         "status": status,
     }
@@ -88,7 +88,7 @@ NAMESPACE: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name":
 
 def snapshot(*objects: Json) -> Snapshot:
     """With a namespace `ml` and the flavor `f`."""
-    has_flavor = any(one["kind"] == "ResourceFlavor" for one in objects)
+    has_flavor = any(item["kind"] == "ResourceFlavor" for item in objects)
     return Snapshot.from_objects([NAMESPACE, *([] if has_flavor else [flavor()]), *objects])
 
 
@@ -96,11 +96,13 @@ def admit(*objects: Json, **options: Any) -> Admissions:
     return kschedx.kueue(snapshot(*objects), now="2026-06-01T09:00:00Z", **options)
 
 
-def outcomes(found: Admissions) -> list[tuple[str, str]]:
+def outcomes(admissions: Admissions) -> list[tuple[str, str]]:
     """What each cycle decided, in order, without the namespace."""
-    return [(name.removeprefix("ml/"), head.outcome) for cycle in found.cycles for name, head in cycle.heads.items()]
+    return [
+        (name.removeprefix("ml/"), head.outcome) for cycle in admissions.cycles for name, head in cycle.heads.items()
+    ]
 
 
-def message(found: Admissions, name: str) -> str:
+def message(admissions: Admissions, name: str) -> str:
     """Kueue's last words about a Workload."""
-    return [head.message for cycle in found.cycles for key, head in cycle.heads.items() if key == f"ml/{name}"][-1]
+    return [head.message for cycle in admissions.cycles for key, head in cycle.heads.items() if key == f"ml/{name}"][-1]

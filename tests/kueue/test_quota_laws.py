@@ -22,16 +22,16 @@ def trees(draw: st.DrawFn) -> Tree:
     for number in range(draw(st.integers(1, 4))):
         above = draw(st.sampled_from(["", "top", "mid", "low"]))
         limits = {"borrowingLimit": draw(LIMITS), "lendingLimit": draw(LIMITS)} if above else {}
-        told = {name: str(limit) for name, limit in limits.items() if limit is not None}
-        own = quota("f", str(draw(AMOUNTS)), **told)
+        texts = {name: str(limit) for name, limit in limits.items() if limit is not None}
+        own = quota("f", str(draw(AMOUNTS)), **texts)
         objects.append(queue(f"q{number}", own, **({"cohortName": above} if above else {})))
     cluster = snapshot(*objects)
     queues = list(cluster.of(ClusterQueue))
-    return Tree.of(queues, list(cluster.of(Cohort)), [one.metadata.name for one in queues])
+    return Tree.of(queues, list(cluster.of(Cohort)), [item.metadata.name for item in queues])
 
 
 def usages(tree: Tree) -> dict[str, int]:
-    return {one.path: one.used(CPU) for one in nodes(tree)}
+    return {node.path: node.used(CPU) for node in nodes(tree)}
 
 
 def nodes(tree: Tree) -> list[Node]:
@@ -80,7 +80,7 @@ def test_what_is_available_can_be_used_and_no_more(tree: Tree, uses: list[tuple[
 
 @given(trees())
 def test_all_quota_is_somewhere(tree: Tree) -> None:
-    roots = [one for one in nodes(tree) if one.parent is None]
-    kept = sum(one.kept(CPU) for one in nodes(tree) if one.parent is not None)
-    nominal = sum(one.quota(CPU).nominal for one in nodes(tree))
+    roots = [node for node in nodes(tree) if node.parent is None]
+    kept = sum(node.kept(CPU) for node in nodes(tree) if node.parent is not None)
+    nominal = sum(node.quota(CPU).nominal for node in nodes(tree))
     assert sum(root.subtree_quota(CPU) for root in roots) + kept == nominal

@@ -105,8 +105,8 @@ def test_quota_and_order(objects: list[Json], expected: list[tuple[str, str]]) -
 
 def test_strict_fifo_keeps_the_rest_behind_its_head() -> None:
     strict = queue("q", queueingStrategy="StrictFIFO")
-    found = admit(strict, local("q"), workload("big", cpu="9"), workload("small", minute=1))
-    assert "small" not in dict(outcomes(found))
+    admission = admit(strict, local("q"), workload("big", cpu="9"), workload("small", minute=1))
+    assert "small" not in dict(outcomes(admission))
 
 
 SPOT = [flavor("f"), flavor("spot", nodeTaints=[TAINT], nodeLabels={"pool": "spot"})]
@@ -123,8 +123,8 @@ BOTH = [*SPOT, queue("q", quota("spot", "4"), quota("f", "4")), local("q")]
     ],
 )
 def test_the_first_flavor_that_the_pod_matches(pod: Json, expected: str) -> None:
-    found = admit(*BOTH, workload("a", pod=pod))
-    assert found.workloads["ml/a"].pod_sets[0].flavors == {"cpu": expected}
+    admission = admit(*BOTH, workload("a", pod=pod))
+    assert admission.workloads["ml/a"].pod_sets[0].flavors == {"cpu": expected}
 
 
 @pytest.mark.parametrize(
@@ -157,16 +157,16 @@ def test_kueue_says_why(objects: list[Json], words: str) -> None:
     ],
 )
 def test_a_queue_that_admits_nothing(objects: list[Json], reason: str) -> None:
-    found = admit(*objects, local("q"), workload("a"))
-    assert outcomes(found) == []
-    assert (found.cluster_queues["q"].active, found.cluster_queues["q"].reason) == (False, reason)
+    admission = admit(*objects, local("q"), workload("a"))
+    assert outcomes(admission) == []
+    assert (admission.cluster_queues["q"].active, admission.cluster_queues["q"].reason) == (False, reason)
 
 
 def test_a_check_comes_after_the_quota() -> None:
     checked = queue("q", admissionChecksStrategy={"admissionChecks": [{"name": "c"}]})
-    found = admit(check("c"), checked, local("q"), workload("a"))
-    assert outcomes(found) == [("a", "QuotaReserved")]
-    assert found.workloads["ml/a"].checks == {"c": "Pending"}
+    admission = admit(check("c"), checked, local("q"), workload("a"))
+    assert outcomes(admission) == [("a", "QuotaReserved")]
+    assert admission.workloads["ml/a"].checks == {"c": "Pending"}
 
 
 @pytest.mark.parametrize(
@@ -180,13 +180,13 @@ def test_a_check_comes_after_the_quota() -> None:
 def test_preemption_within_a_queue(policy: Json, running: list[tuple[str, int]], victims: list[str]) -> None:
     share = str(4 // len(running))
     held = [workload(name, cpu=share, priority=priority, minute=9, held="f") for name, priority in running]
-    found = admit(queue("q", preemption=policy), local("q"), *held, workload("a", cpu=share, priority=10))
-    targets = [one.workload for one in found.cycles[0].heads["ml/a"].targets]
+    admission = admit(queue("q", preemption=policy), local("q"), *held, workload("a", cpu=share, priority=10))
+    targets = [target.workload for target in admission.cycles[0].heads["ml/a"].targets]
     assert targets == [f"ml/{name}" for name in victims]
 
 
 def test_what_was_lent_is_reclaimed_whatever_its_priority() -> None:
-    found = admit(
+    admission = admit(
         queue("q", cohortName="c", preemption=RECLAIM),
         queue("p", cohortName="c"),
         local("q"),
@@ -194,26 +194,26 @@ def test_what_was_lent_is_reclaimed_whatever_its_priority() -> None:
         workload("borrower", "p", "8", priority=100, held="f"),
         workload("a", cpu="4"),
     )
-    first = found.cycles[0].heads["ml/a"]
-    assert (first.outcome, [(one.workload, one.reason) for one in first.targets]) == (
+    first = admission.cycles[0].heads["ml/a"]
+    assert (first.outcome, [(target.workload, target.reason) for target in first.targets]) == (
         "Preempting",
         [("ml/borrower", "InCohortReclamation")],
     )
-    assert ("a", "Admitted") in outcomes(found)
+    assert ("a", "Admitted") in outcomes(admission)
 
 
 def test_only_as_many_are_preempted_as_needed() -> None:
     held = [workload(f"v{number}", cpu="1", minute=number, held="f") for number in range(4)]
-    found = admit(queue("q", preemption=LOWER), local("q"), *held, workload("a", cpu="2", priority=1))
-    assert {one.workload for one in found.cycles[0].heads["ml/a"].targets} == {"ml/v3", "ml/v2"}
+    admission = admit(queue("q", preemption=LOWER), local("q"), *held, workload("a", cpu="2", priority=1))
+    assert {target.workload for target in admission.cycles[0].heads["ml/a"].targets} == {"ml/v3", "ml/v2"}
 
 
 def test_fair_sharing_serves_the_lower_share_first() -> None:
     queues = [queue(name, quota("f", "2"), cohortName="c") for name in ("q", "p", "r")]
     objects = [*queues, local("q"), local("p"), workload("q0", "q", "3", held="f")]
     late = [workload("q1", "q", "1", minute=1), workload("p1", "p", "3", minute=2)]
-    found = admit(*objects, *late, config={"fairSharing": {}})
-    assert outcomes(found)[0] == ("p1", "Admitted")
+    admission = admit(*objects, *late, config={"fairSharing": {}})
+    assert outcomes(admission)[0] == ("p1", "Admitted")
 
 
 BY_USAGE = {"config": {"admissionFairSharing": {"usageHalfLifeTime": "10m", "usageSamplingInterval": "5m"}}}
@@ -239,8 +239,8 @@ def by_usage(**spec: Any) -> Json:
 def test_usage_orders_a_queue_where_workloads_move(checks: list[str], expected: list[str]) -> None:
     strategy = {"admissionChecksStrategy": {"admissionChecks": [{"name": name} for name in checks]}} if checks else {}
     jobs = [workload("q1", cpu="4"), workload("q2", minute=1), workload("b1", "b", minute=2)]
-    found = admit(by_usage(**strategy), *map(check, checks), used("q", "1"), used("b", "2"), *jobs, **BY_USAGE)
-    assert [name for name, _ in outcomes(found)] == expected
+    admission = admit(by_usage(**strategy), *map(check, checks), used("q", "1"), used("b", "2"), *jobs, **BY_USAGE)
+    assert [name for name, _ in outcomes(admission)] == expected
 
 
 @pytest.mark.parametrize(
@@ -255,8 +255,8 @@ def test_usage_is_sampled_at_its_interval(interval: str, expected: list[str]) ->
     jobs = [("w0", "q", "4"), ("w1", "b", "8"), ("w2", "b", "4"), ("w3", "q", "4")]
     submitted = [workload(*job, minute=minute) for minute, job in enumerate(jobs)]
     whole = queue("q", quota("f", "19"), admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"})
-    found = admit(whole, used("q", "2"), used("b", "2"), *submitted, config={"admissionFairSharing": sharing})
-    assert [name for name, _ in outcomes(found)] == expected
+    admission = admit(whole, used("q", "2"), used("b", "2"), *submitted, config={"admissionFairSharing": sharing})
+    assert [name for name, _ in outcomes(admission)] == expected
 
 
 BACKOFF = "The workload backoff was finished"
@@ -281,16 +281,16 @@ def test_a_workload_waits_for_its_backoff(second: int, is_limit: bool, heads: li
     else:
         gone = {"status": "False", "reason": "PodsReadyTimeout", "message": "gone", "lastTransitionTime": None}
         late["status"]["conditions"] = [{"type": "Requeued", **gone}]
-    found = admit(*QUEUE, workload("first", cpu="9"), late)
-    assert [name for name, _ in outcomes(found)] == heads
-    condition = found.workloads["ml/late"].requeued
+    admission = admit(*QUEUE, workload("first", cpu="9"), late)
+    assert [name for name, _ in outcomes(admission)] == heads
+    condition = admission.workloads["ml/late"].requeued
     assert is_limit or (condition is not None and condition.message == requeued)
 
 
 def test_usage_does_not_order_a_stopped_queue() -> None:
     jobs = [workload("b1", "b"), workload("q1", minute=1)]
-    found = admit(by_usage(stopPolicy="Hold"), used("q", "1"), used("b", "2"), *jobs, **BY_USAGE)
-    assert found.cluster_queues["q"].queue == ("ml/b1", "ml/q1")
+    admission = admit(by_usage(stopPolicy="Hold"), used("q", "1"), used("b", "2"), *jobs, **BY_USAGE)
+    assert admission.cluster_queues["q"].queue == ("ml/b1", "ml/q1")
 
 
 def test_the_search_for_flavors_begins_again_once_its_queue_admits_another_workload() -> None:
@@ -300,8 +300,8 @@ def test_the_search_for_flavors_begins_again_once_its_queue_admits_another_workl
     flavors = [quota("f", "9"), quota("g", "9")]
     whole = queue("q", *flavors, admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"})
     jobs = [workload("b1", "b", cpu="4"), late, workload("q1", minute=2)]
-    found = admit(flavor("f"), flavor("g"), whole, used("b", "1"), used("q", "2"), *jobs, **BY_USAGE)
-    assert [(name, head.more_flavors) for cycle in found.cycles for name, head in cycle.heads.items()][:4] == [
+    admission = admit(flavor("f"), flavor("g"), whole, used("b", "1"), used("q", "2"), *jobs, **BY_USAGE)
+    assert [(name, head.more_flavors) for cycle in admission.cycles for name, head in cycle.heads.items()][:4] == [
         ("ml/b1", False),
         ("ml/x", True),
         ("ml/q1", False),
@@ -312,7 +312,7 @@ def test_the_search_for_flavors_begins_again_once_its_queue_admits_another_workl
 def test_victims_of_another_preemptor_are_no_candidates_of_a_second_attempt() -> None:
     queues = [queue(name, quota("f", "2"), cohortName="c", preemption=RECLAIM) for name in ("q", "p")]
     victims = [workload(f"v{number}", "r", "2", minute=number, held="f") for number in range(2)]
-    found = admit(
+    admission = admit(
         *queues,
         queue("r", quota("f", "0"), cohortName="c"),
         *(local(name) for name in "qpr"),
@@ -320,8 +320,8 @@ def test_victims_of_another_preemptor_are_no_candidates_of_a_second_attempt() ->
         *(workload(f"{name}1", name, "2", minute=5 + number) for number, name in enumerate("qp")),
         feature_gates={"RecomputeAssignmentUponPreemptionTargetsOverlap": True},
     )
-    heads = found.cycles[0].heads
-    assert {key: [one.workload for one in head.targets] for key, head in heads.items()} == {
+    heads = admission.cycles[0].heads
+    assert {key: [target.workload for target in head.targets] for key, head in heads.items()} == {
         "ml/q1": ["ml/v1"],
         "ml/p1": ["ml/v0"],
     }
@@ -339,9 +339,9 @@ def test_the_controller_validates_without_limit_range_defaults(is_observed: bool
     meta = {"name": "defaults", "namespace": "ml"}
     defaults = {"apiVersion": "v1", "kind": "LimitRange", "metadata": meta, "spec": {"limits": limits}}
     gates = {"UnadmittedWorkloadsObservability": is_observed}
-    found = admit(*QUEUE, defaults, workload("a", cpu="2"), feature_gates=gates).workloads["ml/a"].quota_reserved
-    assert found is not None
-    assert (found.reason, found.message.startswith(condition[1])) == (condition[0], True)
+    admission = admit(*QUEUE, defaults, workload("a", cpu="2"), feature_gates=gates).workloads["ml/a"].quota_reserved
+    assert admission is not None
+    assert (admission.reason, admission.message.startswith(condition[1])) == (condition[0], True)
 
 
 def test_pods_that_must_be_together_need_one_rack_with_room() -> None:
@@ -349,14 +349,14 @@ def test_pods_that_must_be_together_need_one_rack_with_room() -> None:
     objects = [*RACKS, *nodes]
     objects += [queue("q", quota("f", "9")), local("q")]
     fits, never = workload("fits", cpu="1", count=4), workload("never", cpu="1", count=5, minute=1)
-    for one in (fits, never):
-        one["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
-    found = admit(*objects, fits, never)
-    (placed,) = found.workloads["ml/fits"].pod_sets
+    for fit in (fits, never):
+        fit["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
+    admission = admit(*objects, fits, never)
+    (placed,) = admission.workloads["ml/fits"].pod_sets
     assert placed.topology is not None
-    assert [(one.values, one.count) for one in placed.topology.domains] == [(("n1",), 2), (("n2",), 2)]
-    assert found.workloads["ml/never"].state == "Pending"
-    assert 'topology "t"' in message(found, "never")
+    assert [(fit.values, fit.count) for fit in placed.topology.domains] == [(("n1",), 2), (("n2",), 2)]
+    assert admission.workloads["ml/never"].state == "Pending"
+    assert 'topology "t"' in message(admission, "never")
 
 
 @pytest.mark.parametrize(
@@ -375,10 +375,12 @@ def test_a_leader_shares_the_rack_of_its_workers(leader: str, expected: Json) ->
     workers["topologyRequest"] = group
     lead = workload("lead", cpu=leader)["spec"]["podSets"][0] | {"name": "lead", "topologyRequest": group}
     both["spec"]["podSets"] = [lead, workers]
-    found = admit(*RACKS, *nodes, queue("q", quota("f", "9")), local("q"), both)
-    placed = {one.name: one.topology for one in found.workloads["ml/a"].pod_sets}
+    admission = admit(*RACKS, *nodes, queue("q", quota("f", "9")), local("q"), both)
+    placed = {pod_set.name: pod_set.topology for pod_set in admission.workloads["ml/a"].pod_sets}
     assert {
-        name: [(one.values, one.count) for one in topology.domains] for name, topology in placed.items() if topology
+        name: [(pod_set.values, pod_set.count) for pod_set in topology.domains]
+        for name, topology in placed.items()
+        if topology
     } == expected
 
 
@@ -449,30 +451,30 @@ def test_pods_that_kueue_placed_count_once() -> None:
     assert outcomes(admit(*fixed, running, other)) == [("a", "Waiting")]
 
 
-def _with_claim(made: Json) -> Json:
-    made["spec"]["podSets"][0]["template"]["spec"]["resourceClaims"] = [
+def _with_claim(built: Json) -> Json:
+    built["spec"]["podSets"][0]["template"]["spec"]["resourceClaims"] = [
         {"name": "gpu", "resourceClaimTemplateName": "t"}
     ]
-    return made
+    return built
 
 
-def _replacing(made: Json, other: str) -> Json:
-    made["metadata"].setdefault("annotations", {})["kueue.x-k8s.io/workload-slice-replacement-for"] = other
-    return made
+def _replacing(built: Json, other: str) -> Json:
+    built["metadata"].setdefault("annotations", {})["kueue.x-k8s.io/workload-slice-replacement-for"] = other
+    return built
 
 
-def _preferring(made: Json, **topology: str) -> Json:
+def _preferring(built: Json, **topology: str) -> Json:
     """Prefers a rack, or nodes."""
-    (pods,) = made["spec"]["podSets"]
+    (pods,) = built["spec"]["podSets"]
     pods["topologyRequest"] = topology or {"required": "rack"}
     preference = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
     terms = [{"weight": 1, "preference": preference}]
     pods["template"]["spec"]["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
-    return made
+    return built
 
 
 @pytest.mark.parametrize(
-    ("objects", "gates", "told"),
+    ("objects", "gates", "expected"),
     [
         ([*QUEUE, _with_claim(workload("a"))], {}, "devices of Dynamic Resource Allocation"),
         ([*QUEUE, workload("old", held="f"), _replacing(workload("a"), "ml/old")], {}, "it replaces ml/old"),
@@ -494,8 +496,8 @@ def _preferring(made: Json, **topology: str) -> Json:
     ],
     ids=["devices", "elastic", "concurrent", "balanced", "preferred nodes"],
 )
-def test_what_is_not_evaluated_is_named(objects: list[Json], gates: dict[str, bool], told: str) -> None:
-    with pytest.raises(UndecidableError, match=told):
+def test_what_is_not_evaluated_is_named(objects: list[Json], gates: dict[str, bool], expected: str) -> None:
+    with pytest.raises(UndecidableError, match=expected):
         kschedx.kueue(snapshot(*objects), feature_gates=gates)
 
 
@@ -505,6 +507,6 @@ def test_a_check_of_all_flavors_is_dropped_after_admission_without_any() -> None
     whole = queue("q", admissionChecksStrategy=strategy)
     empty = workload("a")
     empty["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"] = {}
-    found = kschedx.kueue(snapshot(whole, local("q"), check("budget"), empty))
-    assert found.cycles[0].heads["ml/a"].outcome == "QuotaReserved"
-    assert found.workloads["ml/a"].state == "Admitted"
+    kueueresult = kschedx.kueue(snapshot(whole, local("q"), check("budget"), empty))
+    assert kueueresult.cycles[0].heads["ml/a"].outcome == "QuotaReserved"
+    assert kueueresult.workloads["ml/a"].state == "Admitted"

@@ -135,9 +135,9 @@ def clusters(draw: st.DrawFn) -> Cluster:
     running: list[Manifest] = []
     for number in range(draw(st.integers(0, 8))):
         place, spec = draw(st.sampled_from(names)), draw(_specs(chances=6))
-        one = pod(f"pod-{number}", labels={"app": draw(_apps)}, on=place, spec=spec)
-        if not any(place_of(other) == place and ports_of(other) & ports_of(one) for other in running):
-            running.append(one)
+        result = pod(f"pod-{number}", labels={"app": draw(_apps)}, on=place, spec=spec)
+        if not any(place_of(other) == place and ports_of(other) & ports_of(result) for other in running):
+            running.append(result)
     target = pod("target", labels={"app": draw(_apps)}, spec=draw(_specs(chances=2)))
     return Cluster(tuple(draw(_nodes(name)) for name in names), tuple(running), target)
 

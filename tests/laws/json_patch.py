@@ -11,12 +11,12 @@ Json = dict[str, Any]
 
 def changed(objects: Iterable[Mapping[str, object]], changes: Iterable[Json]) -> list[Json]:
     """The objects with all changes made. Raises where a target or a path does not exist."""
-    result: list[Json] = [copy.deepcopy(dict(one)) for one in objects]
+    result: list[Json] = [copy.deepcopy(dict(item)) for item in objects]
     for change in changes:
         if "create" in change:
             result.append(change["create"])
             continue
-        (index,) = (index for index, one in enumerate(result) if _is(one, change["target"]))
+        (index,) = (index for index, item in enumerate(result) if _is(item, change["target"]))
         if change.get("delete"):
             del result[index]
         for operation in change.get("patch", ()):

@@ -81,10 +81,10 @@ class Dealer:
         models = [self.dice.choice(MODELS) for _ in range(self.dice.choice([0, 1, 1, 2]))]
         # half of the clusters have a device that claims share, one in eight a pool that is of no node alone
         sharing = {"AllowMultipleAllocations": True} if self._has_shares else {}
-        made = [devices.device(f"d{at}", model=one, memory="3Gi", **sharing) for at, one in enumerate(models)]
+        items = [devices.device(f"d{at}", model=item, memory="3Gi", **sharing) for at, item in enumerate(models)]
         if self._has_network and name == self.names[0]:
-            return devices.resource_slice(name, *made, nodeName=None, allNodes=True)
-        return devices.resource_slice(name, *made)
+            return devices.resource_slice(name, *items, nodeName=None, allNodes=True)
+        return devices.resource_slice(name, *items)
 
     def _device_claim(self, name: str) -> Manifest:
         model = f'device.attributes["{devices.DRIVER}"].model == "{self.dice.choice(MODELS)}"'
@@ -137,8 +137,8 @@ class Dealer:
             elif self.chance(5):
                 status["nominatedNodeName"] = dice.choice(self.names)
             on = dice.choice(self.names) if runs else None
-            made = pod(name, labels=its, on=on, metadata=metadata, status=status, spec={**spec, "volumes": volumes})
-            self.objects.append(made)
+            result = pod(name, labels=its, on=on, metadata=metadata, status=status, spec={**spec, "volumes": volumes})
+            self.objects.append(result)
 
     def _claim(self, name: str, storage_class: str, modes: tuple[str, ...], *, bound: bool, pod_name: str) -> None:
         owner = {"apiVersion": "v1", "kind": "Pod", "name": pod_name, "uid": f"default/{pod_name}", "controller": True}
@@ -151,8 +151,8 @@ class Dealer:
         if bound and not self.chance(12):
             reach = in_term(ZONE, self.dice.choice("abc")) if self.chance(2) else None
             labels = {ZONE: "a__b"} if self.chance(5) else {}
-            made = volume(held, storage_class=storage_class, holder=name, reach=reach, labels=labels, csi=True)
-            self.objects.append(made)
+            volumeresult = volume(held, storage_class=storage_class, holder=name, reach=reach, labels=labels, csi=True)
+            self.objects.append(volumeresult)
 
     def spec(self) -> dict[str, Any]:
         dice = self.dice

@@ -69,13 +69,13 @@ def _strategy(dice: Random, share: tuple[object, object]) -> Manifest:
 def deployment_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Manifest]:
     """A Deployment whose rollout has come so far: old pods run, new ones wait, run, or are not ready."""
     replicas = dice.randint(1, 4)
-    made = workload(dice, "Deployment", name, replicas=replicas)
-    metadata, spec = made["metadata"], made["spec"]
+    built = workload(dice, "Deployment", name, replicas=replicas)
+    metadata, spec = built["metadata"], built["spec"]
     assert isinstance(metadata, dict)
     assert isinstance(spec, dict)
     metadata["uid"] = name
     old, new = dice.randint(0, replicas), dice.randint(0, 2)
-    objects = [made]
+    objects = [built]
     for part, count in (("old", old), ("new", new)):
         its = dict(spec["template"]) if part == "new" else template(dice, name)
         labels = {"app": name, "pod-template-hash": part}
@@ -115,15 +115,15 @@ def deployment_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Ma
 def ordinals_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Manifest]:
     """A StatefulSet whose update has come so far from the highest ordinal; a pod may be missing, or not ready."""
     replicas = dice.randint(1, 4)
-    made = workload(dice, "StatefulSet", name, replicas=replicas)
-    made["metadata"] = {**at(made, "metadata"), "uid": name}
-    made["status"] = {"updateRevision": "new", "currentRevision": "old"}
+    built = workload(dice, "StatefulSet", name, replicas=replicas)
+    built["metadata"] = {**at(built, "metadata"), "uid": name}
+    built["status"] = {"updateRevision": "new", "currentRevision": "old"}
     first_new = dice.randint(0, replicas)
     missing = dice.choice([None, None, dice.randint(0, replicas - 1)])
     return [
-        made,
+        built,
         *(
-            _of_revision(dice, made, f"{name}-{number}", "new" if number >= first_new else "old", hosts)
+            _of_revision(dice, built, f"{name}-{number}", "new" if number >= first_new else "old", hosts)
             for number in range(replicas)
             if number != missing
         ),
@@ -132,15 +132,15 @@ def ordinals_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Mani
 
 def daemons_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Manifest]:
     """A DaemonSet whose pods have two generations of its template; a node may lack its pod."""
-    made = workload(dice, "DaemonSet", name)
+    built = workload(dice, "DaemonSet", name)
     annotations = {"deprecated.daemonset.template.generation": "2"}
-    made["metadata"] = {**at(made, "metadata"), "uid": name, "annotations": annotations}
+    built["metadata"] = {**at(built, "metadata"), "uid": name, "annotations": annotations}
     there = [host for host in hosts if dice.random() < 0.85]
-    return [made, *(_of_revision(dice, made, f"{name}-{host}", dice.choice("12"), [host]) for host in there)]
+    return [built, *(_of_revision(dice, built, f"{name}-{host}", dice.choice("12"), [host]) for host in there)]
 
 
-def _of_revision(dice: Random, made: Manifest, name: str, revision: str, hosts: list[str]) -> Manifest:
-    kind, owner = str(made["kind"]), str(at(made, "metadata.name"))
+def _of_revision(dice: Random, manifest: Manifest, name: str, revision: str, hosts: list[str]) -> Manifest:
+    kind, owner = str(manifest["kind"]), str(at(manifest, "metadata.name"))
     host = dice.choice(hosts) if kind == "DaemonSet" or dice.random() < 0.8 else None
     is_ready = "True" if dice.random() < 0.8 else "False"
     running: Manifest = {"phase": "Running", "conditions": [{"type": "Ready", "status": is_ready}]}
@@ -152,7 +152,7 @@ def _of_revision(dice: Random, made: Manifest, name: str, revision: str, hosts: 
         on=host,
         metadata={"ownerReferences": [reference]},
         status=running if host else {"phase": "Pending"},
-        spec=dict(at(made, "spec.template.spec")),
+        spec=dict(at(manifest, "spec.template.spec")),
     )
 
 

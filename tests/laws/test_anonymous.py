@@ -51,17 +51,17 @@ def is_of_others(item: Mapping[str, object]) -> bool:
 
 
 def replaced(anonymous: Anonymous, item: Mapping[str, object]) -> Manifest:
-    found = anonymous.replaced(item)
-    assert found is not None
-    return found
+    replacedresult = anonymous.replaced(item)
+    assert replacedresult is not None
+    return replacedresult
 
 
 def new_text(anonymous: Anonymous, text: str) -> set[str]:
     """What may stand for a text: a number is replaced where it is the value of a label, and counts where it is not."""
-    found = {anonymous.text(text)}
+    result = {anonymous.text(text)}
     with suppress(KeyError):
-        found.add(anonymous.name(text))
-    return found
+        result.add(anonymous.name(text))
+    return result
 
 
 def differences(ours: Any, theirs: Any, anonymous: Anonymous, path: str = "") -> Iterator[str]:
@@ -85,8 +85,8 @@ def differences(ours: Any, theirs: Any, anonymous: Anonymous, path: str = "") ->
             if len(ours) != len(theirs):
                 yield f"{path}: {len(ours)} items, not {len(theirs)}"
                 return
-            for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-                yield from differences(one, other, anonymous, f"{path}/{index}")
+            for index, (item, other) in enumerate(zip(ours, theirs, strict=True)):
+                yield from differences(item, other, anonymous, f"{path}/{index}")
         case str():
             if "compilation failed" in ours and "compilation failed" in theirs:
                 return  # it quotes the expression, and marks a place in it
@@ -100,8 +100,8 @@ def differences(ours: Any, theirs: Any, anonymous: Anonymous, path: str = "") ->
 
 
 def check(anonymous: Anonymous, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    found = [line for part in DECISION for line in differences(ours[part], theirs[part], anonymous, part)]
-    assert not found, "\n".join(found)
+    items = [line for part in DECISION for line in differences(ours[part], theirs[part], anonymous, part)]
+    assert not items, "\n".join(items)
 
 
 def changes(document: Mapping[str, Any]) -> list[Any]:
@@ -113,9 +113,9 @@ def wordless(held: Any) -> Any:
     """Who holds a pod, without the sentences that others wrote; what says nothing else is gone."""
     match held:
         case dict():
-            return {key: wordless(one) for key, one in held.items() if key not in ("message", "lookAt")}
+            return {key: wordless(item) for key, item in held.items() if key not in ("message", "lookAt")}
         case list():
-            return [wordless(one) for one in held]
+            return [wordless(item) for item in held]
         case _:
             return held
 
@@ -176,11 +176,11 @@ def test_what_admission_makes_of_a_manifest_stays_the_same(case: dict[str, Any])
     def outcome(context: Sequence[Manifest], manifest: Manifest) -> Manifest | None:
         """The pod as it is stored; None where it is refused."""
         try:
-            made = admitted({"context": context, "manifest": manifest})
+            admission = admitted({"context": context, "manifest": manifest})
         except InputError:
             return None
-        found: Manifest = msgspec.json.decode(msgspec.json.encode(made))
-        return {"apiVersion": "v1", "kind": "Pod", **found}
+        result: Manifest = msgspec.json.decode(msgspec.json.encode(admission))
+        return {"apiVersion": "v1", "kind": "Pod", **result}
 
     context, manifest = case["context"], case["manifest"]
     ours = outcome(context, manifest)
@@ -210,8 +210,8 @@ def test_every_release_decides_the_same(cluster: Cluster, version: str) -> None:
 @given(clusters(), st.data())
 def test_the_order_of_the_objects_does_not_matter(cluster: Cluster, data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(cluster.objects))
-    found = {msgspec.json.encode(item) for item in anonymize(cluster.objects)}
-    assert {msgspec.json.encode(item) for item in anonymize(shuffled)} == found
+    result = {msgspec.json.encode(item) for item in anonymize(cluster.objects)}
+    assert {msgspec.json.encode(item) for item in anonymize(shuffled)} == result
 
 
 @given(clusters())
@@ -219,5 +219,5 @@ def test_lines_are_changed_as_objects_are(cluster: Cluster) -> None:
     lines = [msgspec.json.encode(item) for item in cluster.objects]
     anonymous, of_lines = Anonymous.of(cluster.objects), Anonymous.of_lines(lines)
     assert of_lines.mapping() == anonymous.mapping()
-    found = [anonymous.replaced(item) for item in cluster.objects]
-    assert [msgspec.json.decode(line) for line in map(of_lines.line, lines) if line] == found
+    items = [anonymous.replaced(item) for item in cluster.objects]
+    assert [msgspec.json.decode(line) for line in map(of_lines.line, lines) if line] == items

@@ -102,16 +102,16 @@ def cluster_with_claims(seed: int) -> list[Manifest]:
     running = [pod("busy", on=f"n{lots.choice((0, 1))}", containers=busy)]
     kind, named = lots.choice((("StatefulSet", "data-web-0"), ("Deployment", "data"))), lots.choice(("fast", "fats"))
     bound = lots.choice((True, False))
-    made = claim(kind[1], storage_class=named, volume="disk" if bound else "")
+    claimresult = claim(kind[1], storage_class=named, volume="disk" if bound else "")
     disk = volume("disk", holder=kind[1], storage_class=named, reach=in_term(ZONE, lots.choice("ab")))
-    storage = [storage_class("fast", provisioner=DRIVER), made, *([disk] if bound else []), claim("other")]
+    storage = [storage_class("fast", provisioner=DRIVER), claimresult, *([disk] if bound else []), claim("other")]
     spec: Manifest = {"containers": [{"name": "web", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
     mounts = [{"name": "data", "persistentVolumeClaim": {"claimName": kind[1]}}]
     is_stateful = kind[0] == "StatefulSet"
     template = {"metadata": {"labels": {"app": "web"}}, "spec": spec if is_stateful else {**spec, "volumes": mounts}}
     wanted = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     if is_stateful:
-        wanted["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": made["spec"]}]
+        wanted["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claimresult["spec"]}]
     metadata = {"name": "web", "namespace": NAMESPACE, "uid": "d"}
     workloads: list[Manifest] = [{"apiVersion": "apps/v1", "kind": kind[0], "metadata": metadata, "spec": wanted}]
     owner = {"apiVersion": "apps/v1", "kind": kind[0], "name": "web", "uid": "d", "controller": True}
@@ -121,32 +121,32 @@ def cluster_with_claims(seed: int) -> list[Manifest]:
         own = {"name": "web-1", "namespace": NAMESPACE, "uid": "r", "labels": labels, "ownerReferences": [owner]}
         workloads.append({**workloads[0], "kind": "ReplicaSet", "metadata": own})
         owner = {**owner, "kind": "ReplicaSet", "name": "web-1", "uid": "r"}
-    asked = pod(
+    result = pod(
         "web-0", labels=labels, metadata={"uid": "p", "ownerReferences": [owner]}, spec={**spec, "volumes": mounts}
     )
-    return [*nodes, *running, *storage, *workloads, asked]
+    return [*nodes, *running, *storage, *workloads, result]
 
 
 def given_back(objects: list[Manifest], changes: tuple[Change, ...], path: Path) -> list[dict[str, object]]:
     """What a user would give to `simulate`, change by change: manifests as they are then, and what is deleted."""
     given: list[dict[str, object]] = []
-    for number, one in enumerate(changes):
-        before, objects = objects, changed(objects, [to_json(one.document)])
-        if one.orphan:
+    for number, item in enumerate(changes):
+        before, objects = objects, changed(objects, [to_json(item.document)])
+        if item.orphan:
             continue  # `without_orphans` has deleted it
-        named = f"{one.target.kind.lower()}/{one.target.name}"
+        named = f"{item.target.kind.lower()}/{item.target.name}"
         file = path.with_name(f"{number}.json")
         file.write_text(
             json.dumps({"apiVersion": "v1", "kind": "List", "items": [it for it in objects if it not in before]})
         )
-        given.append({"delete": named} if one.delete else {"apply": str(file)})
+        given.append({"delete": named} if item.delete else {"apply": str(file)})
     return given
 
 
 def without_orphans(objects: list[Manifest], changes: tuple[Change, ...]) -> kschedx.Snapshot:
     """The cluster after `kubectl delete --cascade=orphan`, which no change of `simulate` stands for."""
-    gone = [(one.target.kind, one.target.name) for one in changes if one.orphan]
-    left = (one for one in objects if (one["kind"], at(one, "metadata")["name"]) not in gone)
+    gone = [(change.target.kind, change.target.name) for change in changes if change.orphan]
+    left = (change for change in objects if (change["kind"], at(change, "metadata")["name"]) not in gone)
     return kschedx.Snapshot.from_objects(list(left))
 
 
@@ -155,16 +155,16 @@ def without_orphans(objects: list[Manifest], changes: tuple[Change, ...]) -> ksc
 )
 def test_a_printed_fix_gives_the_pod_a_node_and_takes_none_away(objects: list[Manifest], tmp_path: Path) -> None:
     snapshot = kschedx.Snapshot.from_objects(objects)
-    asked = next(f"{NAMESPACE}/{at(one, 'metadata')['name']}" for one in objects if is_pending(one))
-    for fix in kschedx.explain(snapshot, asked).fixes:
+    first = next(f"{NAMESPACE}/{at(item, 'metadata')['name']}" for item in objects if is_pending(item))
+    for fix in kschedx.explain(snapshot, first).fixes:
         if fix.certainty != "verified":
             continue
         start = without_orphans(objects, fix.apply)
         simulation = kschedx.simulate(start, changes=given_back(objects, fix.apply, tmp_path / "fix.json"))
         pending = simulation.to_dict()["pending"]
         assert isinstance(pending, list)
-        named = {f"{NAMESPACE}/{one.target.name}" for one in fix.apply if one.delete}
-        assert not [key for key in pending if key not in named - {asked}], fix.title
+        named = {f"{NAMESPACE}/{item.target.name}" for item in fix.apply if item.delete}
+        assert not [key for key in pending if key not in named - {first}], fix.title
 
 
 def is_pending(manifest: Manifest) -> bool:

@@ -13,9 +13,9 @@ from kschedx.controllers.daemon_set import home_node
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.what_if import simulate
 from kschedx.simulate.changes import parse_changes
-from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at
 from tests.command import kschedx
@@ -50,8 +50,14 @@ def settled(objects: list[Manifest], manifest: Manifest) -> list[Manifest]:
                 "namespace": NAMESPACE,
                 "labels": dict(pod.metadata.labels),
                 "ownerReferences": [
-                    {"apiVersion": one.api_version, "kind": one.kind, "name": one.name, "uid": "u", "controller": True}
-                    for one in pod.metadata.owner_references
+                    {
+                        "apiVersion": owner_reference.api_version,
+                        "kind": owner_reference.kind,
+                        "name": owner_reference.name,
+                        "uid": "u",
+                        "controller": True,
+                    }
+                    for owner_reference in pod.metadata.owner_references
                 ],
             },
             "spec": {**json.loads(json.dumps(at(manifest, "spec.template.spec"))), "nodeName": pod.spec.node_name},
@@ -74,11 +80,11 @@ def test_a_question_about_a_manifest_is_a_change_and_then_a_question(seed: int, 
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
     (tmp_path / "app.json").write_text(json.dumps(changed))
     where = ("-s", tmp_path / "cluster.json")
-    asked = kschedx("why", tmp_path / "app.json", *where)
+    ran = kschedx("why", tmp_path / "app.json", *where)
     applied = kschedx("simulate", "--apply", tmp_path / "app.json", *where)
     if at(changed, "spec").get("replicas") == 0:
         return  # `why` is about the pod that there would be
-    assert asked.code == applied.code, f"{asked.out}{asked.err}\n---\n{applied.out}{applied.err}"
+    assert ran.code == applied.code, f"{ran.out}{ran.err}\n---\n{applied.out}{applied.err}"
 
 
 def members(snapshot: Snapshot, name: str, kind: str = "Deployment") -> set[str]:
@@ -90,7 +96,7 @@ def members(snapshot: Snapshot, name: str, kind: str = "Deployment") -> set[str]
 def test_no_change_of_a_rollout_in_progress_loses_or_invents_a_pod(seed: int) -> None:
     dice = Random(1000 + seed)
     hosts = machines(dice)
-    names = [str(at(one, "metadata.name")) for one in hosts]
+    names = [str(at(host, "metadata.name")) for host in hosts]
     web = deployment_in_progress(dice, "web", names)
     objects = [*hosts, *web, *deployment_in_progress(dice, "api", names)]
     before = Snapshot.from_objects(objects)
@@ -117,20 +123,20 @@ def test_no_change_of_a_rollout_in_progress_loses_or_invents_a_pod(seed: int) ->
         for _ in range(dice.randint(1, 4))
     ]
     try:
-        found = simulated(objects, *written)
+        simulation = simulated(objects, *written)
     except InputError:
         return
-    after = members(found.after, "web")
-    stored = json.loads(found.after.workloads["Deployment", NAMESPACE, "web"])
+    after = members(simulation.after, "web")
+    stored = json.loads(simulation.after.workloads["Deployment", NAMESPACE, "web"])
     wanted = int(stored["spec"]["replicas"])
     rolling = stored["spec"].get("strategy", {}).get("rollingUpdate", {})
     most = max(wanted + _most(rolling.get("maxSurge"), wanted), len(there["web"]))
-    touched = any("deploy/web" in str(value) for one in written for value in one.values())
+    touched = any("deploy/web" in str(value) for host in written for value in host.values())
     least = min(wanted, len(there["web"])) if touched else len(there["web"])
     is_recreate = stored["spec"].get("strategy", {}).get("type") == "Recreate"
     assert len(after) <= most, (written, sorted(after))
     assert is_recreate or len(after) >= least - _most(rolling.get("maxUnavailable"), wanted), (written, sorted(after))
-    assert members(found.after, "api") == there["api"], written
+    assert members(simulation.after, "api") == there["api"], written
 
 
 def _ordinals(pods: set[str]) -> set[int]:
@@ -141,7 +147,7 @@ def _ordinals(pods: set[str]) -> set[int]:
 def test_no_change_of_a_stateful_set_in_progress_loses_or_invents_a_pod(seed: int) -> None:
     dice = Random(3000 + seed)
     hosts = machines(dice)
-    names = [str(at(one, "metadata.name")) for one in hosts]
+    names = [str(at(host, "metadata.name")) for host in hosts]
     web = ordinals_in_progress(dice, "web", names)
     objects = [*hosts, *web, *ordinals_in_progress(dice, "api", names)]
     before = Snapshot.from_objects(objects)
@@ -164,22 +170,22 @@ def test_no_change_of_a_stateful_set_in_progress_loses_or_invents_a_pod(seed: in
         )
         for _ in range(dice.randint(1, 4))
     ]
-    found = simulated(objects, *written)
-    after = members(found.after, "web", kind)
-    wanted = int(json.loads(found.after.workloads[kind, NAMESPACE, "web"])["spec"]["replicas"])
-    lowest = min(wanted, *(int(str(one["scale"]).rpartition("=")[2]) for one in written if "scale" in one), replicas)
+    simulation = simulated(objects, *written)
+    after = members(simulation.after, "web", kind)
+    wanted = int(json.loads(simulation.after.workloads[kind, NAMESPACE, "web"])["spec"]["replicas"])
+    lowest = min(wanted, *(int(str(host["scale"]).rpartition("=")[2]) for host in written if "scale" in host), replicas)
     kept = {ordinal for ordinal in _ordinals(there["web"]) if ordinal < lowest}
     assert kept <= _ordinals(after), (written, sorted(after))
-    most = max(replicas, *(int(str(one["scale"]).rpartition("=")[2]) for one in written if "scale" in one), 0)
+    most = max(replicas, *(int(str(host["scale"]).rpartition("=")[2]) for host in written if "scale" in host), 0)
     assert all(ordinal < most for ordinal in _ordinals(after)), (written, sorted(after))
-    assert members(found.after, "api", kind) == there["api"], written
+    assert members(simulation.after, "api", kind) == there["api"], written
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_no_change_of_a_daemon_set_in_progress_loses_or_invents_a_pod(seed: int) -> None:
     dice = Random(4000 + seed)
     hosts = machines(dice)
-    names = [str(at(one, "metadata.name")) for one in hosts]
+    names = [str(at(host, "metadata.name")) for host in hosts]
     web = daemons_in_progress(dice, "web", names)
     objects = [*hosts, *web, *daemons_in_progress(dice, "api", names)]
     before = Snapshot.from_objects(objects)
@@ -199,17 +205,17 @@ def test_no_change_of_a_daemon_set_in_progress_loses_or_invents_a_pod(seed: int)
         )
         for _ in range(dice.randint(1, 4))
     ]
-    found = simulated(objects, *written)
-    pods = found.after.pods
-    homes = [home_node(pods, pods.rows[key]) for key in members(found.after, "web", kind)]
-    touched = any("ds/web" in str(value) for one in written for value in one.values())
+    simulation = simulated(objects, *written)
+    pods = simulation.after.pods
+    homes = [home_node(pods, pods.rows[key]) for key in members(simulation.after, "web", kind)]
+    touched = any("ds/web" in str(value) for host in written for value in host.values())
     before_homes = {home_node(before.pods, before.pods.rows[key]) for key in there["web"]}
     assert before_homes <= {*homes}, written
     assert {*homes} <= ({*names} if touched else before_homes), written
     surge = int(at(web[0], "spec.updateStrategy.rollingUpdate.maxSurge"))
-    unready = sum("'status': 'False'" in str(one) for one in web[1:])  # replaced beside what maxSurge allows
+    unready = sum("'status': 'False'" in str(host) for host in web[1:])  # replaced beside what maxSurge allows
     assert len(homes) <= len({*homes}) + surge + unready, (written, homes)
-    assert members(found.after, "api", kind) == there["api"], written
+    assert members(simulation.after, "api", kind) == there["api"], written
 
 
 def _most(share: object, whole: int) -> int:

@@ -40,14 +40,14 @@ def test_a_solution_is_found_where_there_is_one(
     found: list[Gpu], wanted: list[tuple[list[Wanted], bool]], busy: set[int]
 ) -> None:
     taken = [at for at in sorted(busy) if at < len(found)]
-    objects = [node("a"), device_class(), resource_slice("a", *(_device(at, one) for at, one in enumerate(found)))]
-    objects += [_claim(f"c{at}", *one) for at, one in enumerate(wanted)]
+    objects = [node("a"), device_class(), resource_slice("a", *(_device(at, item) for at, item in enumerate(found)))]
+    objects += [_claim(f"c{at}", *item) for at, item in enumerate(wanted)]
     objects += [allocated("busy", "a", *(f"d{at}" for at in taken))] if taken else []
     snapshot = Snapshot.from_objects(objects)
     devices = snapshot.devices
     allocator = Allocator.of(devices, DeviceFeatures.of(resolve()))
-    asked: list[ResourceClaim] = [devices.claims[f"default/c{at}"] for at in range(len(wanted))]
-    result = allocator.allocate(snapshot.cluster.nodes[0], asked)
+    questions: list[ResourceClaim] = [devices.claims[f"default/c{at}"] for at in range(len(wanted))]
+    result = allocator.allocate(snapshot.cluster.nodes[0], questions)
 
     free = [at for at in range(len(found)) if at not in taken]
     assert (result is not None) == any(_solutions(found, free, list(_flat(wanted))))
@@ -61,17 +61,17 @@ def _device(at: int, gpu: Gpu) -> Manifest:
 
 def _claim(name: str, wanted: list[Wanted], same_numa: bool) -> Manifest:
     expression = f'device.attributes["{DRIVER}"].model == '
-    asked = [
+    questions = [
         request(f"r{at}", count=count, select=[] if model == 2 else [f"{expression}{model}"])
         for at, (count, model) in enumerate(wanted)
     ]
-    return claim(name, *asked, constraints=[{"matchAttribute": f"{DRIVER}/numa"}] if same_numa else [])
+    return claim(name, *questions, constraints=[{"matchAttribute": f"{DRIVER}/numa"}] if same_numa else [])
 
 
 def _flat(wanted: list[tuple[list[Wanted], bool]]) -> Iterator[tuple[int, Wanted, bool]]:
-    for number, (asked, same_numa) in enumerate(wanted):
-        for one in asked:
-            yield number, one, same_numa
+    for number, (question, same_numa) in enumerate(wanted):
+        for item in question:
+            yield number, item, same_numa
 
 
 def _solutions(
@@ -95,11 +95,11 @@ def _check(result: Result, found: list[Gpu], wanted: list[tuple[list[Wanted], bo
     used = [int(pick.device.id[2][1:]) for picks in result for pick in picks]
     assert len(used) == len(set(used))
     assert not set(used) & set(taken)
-    for picks, (asked, same_numa) in zip(result, wanted, strict=True):
-        for at, (count, model) in enumerate(asked):
+    for picks, (question, same_numa) in zip(result, wanted, strict=True):
+        for at, (count, model) in enumerate(question):
             mine = [int(pick.device.id[2][1:]) for pick in picks if pick.request == f"r{at}"]
             assert len(mine) == count
-            assert all(model in (2, found[one][0]) for one in mine)
+            assert all(model in (2, found[item][0]) for item in mine)
         if same_numa:
             assert len({found[int(pick.device.id[2][1:])][1] for pick in picks}) <= 1
 
@@ -157,12 +157,12 @@ def _chosen_claim(dice: random.Random, name: str) -> Manifest:
     if dice.random() < 0.3:
         more["capacity"] = {"requests": {"memory": dice.choice(["1Gi", "2Gi"])}}
     same: list[Manifest] = [{"matchAttribute": f"{DRIVER}/numa"}] if dice.random() < 0.3 else []
-    asked = request(select=select)
-    return claim(name, {**asked, "exactly": {**_fields(asked), **more}}, constraints=same)
+    requestresult = request(select=select)
+    return claim(name, {**requestresult, "exactly": {**_fields(requestresult), **more}}, constraints=same)
 
 
-def _fields(asked: Manifest) -> Manifest:
-    fields = asked["exactly"]
+def _fields(manifest: Manifest) -> Manifest:
+    fields = manifest["exactly"]
     assert isinstance(fields, dict)
     return fields
 

@@ -24,7 +24,7 @@ def explained(objects: list[Manifest]) -> dict[str, Any]:
 def passing(document: dict[str, Any]) -> list[str]:
     """The nodes on which every filter passes."""
     nodes = (document["filter"] or {"nodes": {}})["nodes"]
-    return sorted(name for name, told in nodes.items() if told["verdict"]["code"] == "Success")
+    return sorted(name for name, text in nodes.items() if text["verdict"]["code"] == "Success")
 
 
 @given(clusters())
@@ -38,13 +38,13 @@ def test_the_arithmetic_of_scores_closes(cluster: Cluster) -> None:
     document = explained(cluster.objects)
     score = document["score"]
     assert (score is None) == (not passing(document) or document["outcome"] != "Scheduled")
-    for told in (score or {"nodes": {}})["nodes"].values():
+    for node in (score or {"nodes": {}})["nodes"].values():
         for plugin, weight in score["weights"].items():
-            assert 0 <= told["normalized"][plugin] <= 100
-            assert told["weighted"][plugin] == told["normalized"][plugin] * weight
-        assert told["total"] == sum(told["weighted"].values())
+            assert 0 <= node["normalized"][plugin] <= 100
+            assert node["weighted"][plugin] == node["normalized"][plugin] * weight
+        assert node["total"] == sum(node["weighted"].values())
     if score is not None:
-        totals = {name: told["total"] for name, told in score["nodes"].items()}
+        totals = {name: node["total"] for name, node in score["nodes"].items()}
         assert document["bestNodes"] == [name for name, total in totals.items() if total == max(totals.values())]
 
 
@@ -71,8 +71,8 @@ def verdicts(document: dict[str, Any]) -> dict[str, Any]:
     """Node to its verdict and to the reasons of every plugin that rejects it."""
     nodes = (document["filter"] or {"nodes": {}})["nodes"]
     return {
-        name: (told["verdict"], {plugin: status["reasons"] for plugin, status in told["rejectedBy"].items()})
-        for name, told in nodes.items()
+        name: (text["verdict"], {plugin: status["reasons"] for plugin, status in text["rejectedBy"].items()})
+        for name, text in nodes.items()
     }
 
 
@@ -110,7 +110,7 @@ def test_a_fix_names_only_nodes_that_it_was_tried_on(cluster: Cluster) -> None:
             new = [f"{name}-new" for name in re.findall(r"a node like (node-\d+)", fix["title"])]
             old = re.findall(r"(?:on|from|label|uncordon) (node-\d+)", fix["title"])
             assert {*new, *old} <= set(fix["feasibleNodes"]), fix["title"]
-            targets = {one["target"]["name"] for one in fix["changes"] if one["target"]["kind"] == "Node"}
+            targets = {change["target"]["name"] for change in fix["changes"] if change["target"]["kind"] == "Node"}
             assert targets <= set(fix["feasibleNodes"]), fix["title"]
 
 
@@ -124,4 +124,4 @@ def test_a_partial_fix_removes_a_blocker(cluster: Cluster) -> None:
 
 def blockers(document: dict[str, Any]) -> dict[str, Any]:
     nodes = (document["filter"] or {"nodes": {}})["nodes"]
-    return {name: told["rejectedBy"] for name, told in nodes.items()}
+    return {name: text["rejectedBy"] for name, text in nodes.items()}

@@ -38,15 +38,15 @@ def test_every_node_of_a_group_has_the_headline_that_the_group_shows(cluster: Cl
     for group in groups:
         shown = group.exemplar.findings
         for row in group.rows:
-            found = account(cycle, row).findings
-            assert [headed(one) for one in found] == [headed(one) for one in shown]
+            accountresult = account(cycle, row).findings
+            assert [headed(item) for item in accountresult] == [headed(item) for item in shown]
             firsts = (
-                [shared(one.findings[0]) for one in each.blockers] for each in (group.exemplar, account(cycle, row))
+                [shared(item.findings[0]) for item in each.blockers] for each in (group.exemplar, account(cycle, row))
             )
             assert len({tuple(each) for each in firsts}) == 1, "what the heading says holds for every node"
-            for one, other in zip(found, shown, strict=True):
-                if describe(one).headline != describe(other).headline:
-                    assert describe(one).brief != describe(other).brief, "what differs is told of each node"
+            for item, other in zip(accountresult, shown, strict=True):
+                if describe(item).headline != describe(other).headline:
+                    assert describe(item).brief != describe(other).brief, "what differs is told of each node"
 
 
 def test_a_request_above_the_whole_node_is_a_group_of_its_own() -> None:
@@ -65,7 +65,7 @@ def test_a_request_above_the_whole_node_is_a_group_of_its_own() -> None:
 @given(clusters())
 def test_what_is_shared_stands_in_the_headline(cluster: Cluster) -> None:
     _, groups = grouped(cluster)
-    for finding in (one for group in groups for one in group.exemplar.findings):
+    for finding in (item for group in groups for item in group.exemplar.findings):
         words = iter(describe(finding).headline.replace(",", "").split())
         text = shared(finding).replace(" a pod there", "")  # stands for the pods that the headline names
         assert all(word in words for word in text.replace(",", "").split())
@@ -83,8 +83,13 @@ def test_two_groups_differ_in_what_rejects_their_nodes(cluster: Cluster) -> None
     _, groups = grouped(cluster)
     keys = [
         tuple(
-            (one.plugin, one.code, one.with_nominated, *((finding.reason, finding.same_as) for finding in one.findings))
-            for one in group.exemplar.blockers
+            (
+                blocker.plugin,
+                blocker.code,
+                blocker.with_nominated,
+                *((finding.reason, finding.same_as) for finding in blocker.findings),
+            )
+            for blocker in group.exemplar.blockers
         )
         for group in groups
     ]
@@ -95,5 +100,5 @@ def test_two_groups_differ_in_what_rejects_their_nodes(cluster: Cluster) -> None
 def test_the_nearest_node_of_a_group_comes_first(cluster: Cluster) -> None:
     cycle, groups = grouped(cluster)
     for group in groups:
-        distances = [sum(one.distance for one in account(cycle, row).findings) for row in group.rows]
+        distances = [sum(finding.distance for finding in account(cycle, row).findings) for row in group.rows]
         assert all(first <= second + 1e-9 for first, second in pairwise(distances))

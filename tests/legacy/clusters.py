@@ -19,9 +19,13 @@ def policy(
     """A Policy; a name alone is a predicate, or a priority of weight 1."""
     written: Manifest = {"apiVersion": "v1", "kind": "Policy", **settings}
     if predicates is not None:
-        written["predicates"] = [{"name": one} if isinstance(one, str) else one for one in predicates]
+        written["predicates"] = [
+            {"name": predicate} if isinstance(predicate, str) else predicate for predicate in predicates
+        ]
     if priorities is not None:
-        written["priorities"] = [{"name": one, "weight": 1} if isinstance(one, str) else one for one in priorities]
+        written["priorities"] = [
+            {"name": predicate, "weight": 1} if isinstance(predicate, str) else predicate for predicate in priorities
+        ]
     return written
 
 
@@ -51,9 +55,9 @@ def rejections(
     written: Manifest = {"name": predicate} | ({"argument": argument} if argument else {})
     document = decide(objects, version, policy([written], []), gates)
     return {
-        node: told["rejectedBy"][predicate]["reasons"]
-        for node, told in document["filter"]["nodes"].items()
-        if predicate in told["rejectedBy"]
+        node: text["rejectedBy"][predicate]["reasons"]
+        for node, text in document["filter"]["nodes"].items()
+        if predicate in text["rejectedBy"]
     }
 
 
@@ -67,7 +71,7 @@ def scores(
     """Node to the score of one priority."""
     written: Manifest = {"name": priority, "weight": 1} | ({"argument": argument} if argument else {})
     document = decide(objects, version, policy([], [written], **settings))
-    return {node: told["normalized"][priority] for node, told in document["score"]["nodes"].items()}
+    return {node: text["normalized"][priority] for node, text in document["score"]["nodes"].items()}
 
 
 def claim(name: str, volume: str = "", storage_class: str = "", **annotations: str) -> Manifest:

@@ -16,8 +16,8 @@ CLUSTER = [node("a"), node("b"), pod("web")]
 
 
 def points(config: Manifest | None, version: str = "1.13", **gates: bool) -> dict[str, list[object]]:
-    found: dict[str, list[object]] = decide(CLUSTER, version, config, gates)["profile"]["extensionPoints"]
-    return found
+    result: dict[str, list[object]] = decide(CLUSTER, version, config, gates)["profile"]["extensionPoints"]
+    return result
 
 
 # --- what a file means
@@ -54,19 +54,19 @@ def test_the_order_is_the_schedulers_own_whatever_the_file_says() -> None:
 def test_a_predicate_outside_of_the_order_is_never_run() -> None:
     retiring: Manifest = {"labelsPresence": {"labels": ["retiring"], "presence": False}}
     written = policy([{"name": "Retiring", "argument": retiring}, "PodFitsPorts"], [])
-    found = decide([node("a", labels={"retiring": "2020"}), pod("web")], config=written)
-    assert found["profile"]["extensionPoints"]["predicatesNeverRun"] == ["PodFitsPorts", "Retiring"]
-    assert found["outcome"] == "Scheduled"
+    decision = decide([node("a", labels={"retiring": "2020"}), pod("web")], config=written)
+    assert decision["profile"]["extensionPoints"]["predicatesNeverRun"] == ["PodFitsPorts", "Retiring"]
+    assert decision["outcome"] == "Scheduled"
 
 
 def test_in_1_5_a_predicate_of_any_name_is_run() -> None:
     retiring: Manifest = {"labelsPresence": {"labels": ["retiring"], "presence": False}}
-    found = decide(
+    decision = decide(
         [node("a", labels={"retiring": "2020"}), pod("web")],
         "1.5",
         policy([{"name": "Retiring", "argument": retiring}], []),
     )
-    assert found["message"].endswith("fit failure summary on nodes : CheckNodeLabelPresence (1)")
+    assert decision["message"].endswith("fit failure summary on nodes : CheckNodeLabelPresence (1)")
 
 
 def test_a_list_that_is_absent_is_the_default_providers() -> None:
@@ -80,8 +80,8 @@ def test_in_1_5_a_list_that_is_absent_is_empty() -> None:
 
 
 def test_without_priorities_all_nodes_are_worth_one() -> None:
-    found = decide(CLUSTER, config=policy([], []))["score"]["nodes"]
-    assert {name: told["total"] for name, told in found.items()} == {"a": 1, "b": 1}
+    decision = decide(CLUSTER, config=policy([], []))["score"]["nodes"]
+    assert {name: text["total"] for name, text in decision.items()} == {"a": 1, "b": 1}
 
 
 def test_the_last_weight_counts() -> None:
@@ -90,10 +90,10 @@ def test_the_last_weight_counts() -> None:
 
 
 def test_gates_choose_between_taints_and_conditions() -> None:
-    found = points(None, TaintNodesByCondition=False)["predicates"]
-    assert found[0] == "CheckNodeCondition"
-    assert "CheckNodeUnschedulable" not in found
-    assert {"CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure"} <= set(found)
+    pointsresult = points(None, TaintNodesByCondition=False)["predicates"]
+    assert pointsresult[0] == "CheckNodeCondition"
+    assert "CheckNodeUnschedulable" not in pointsresult
+    assert {"CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure"} <= set(pointsresult)
     assert "ResourceLimitsPriority" in str(points(None, ResourceLimitsPriorityFunction=True)["priorities"])
 
 
@@ -108,14 +108,14 @@ def test_the_first_predicate_that_fails_is_the_verdict() -> None:
 
 def test_all_predicates_are_told_on_request() -> None:
     written = policy(["PodFitsResources", "GeneralPredicates"], [], alwaysCheckAllPredicates=True)
-    found = decide(SHORT, config=written)
-    assert found["filter"]["nodes"]["a"]["verdict"] == {
+    decision = decide(SHORT, config=written)
+    assert decision["filter"]["nodes"]["a"]["verdict"] == {
         "code": "UnschedulableAndUnresolvable",
         "plugin": "GeneralPredicates",
         "reasons": ["Insufficient pods", "Insufficient pods", "node(s) had taints that the pod didn't tolerate"],
     }
     # one node gives a reason as often as predicates do
-    assert found["message"] == (
+    assert decision["message"] == (
         "0/1 nodes are available: 1 node(s) had taints that the pod didn't tolerate, 2 Insufficient pods."
     )
 
@@ -144,15 +144,15 @@ def test_an_extender_that_decides_nothing_does_no_harm(fields: Manifest) -> None
 
 
 def test_an_extender_is_not_asked_about_nodes_that_failed() -> None:
-    asked = extender(filterVerb="filter") | {"predicates": [{"name": "PodFitsResources"}]}
-    assert decide(SHORT, config=asked)["message"] == "0/1 nodes are available: 1 Insufficient pods."
+    question = extender(filterVerb="filter") | {"predicates": [{"name": "PodFitsResources"}]}
+    assert decide(SHORT, config=question)["message"] == "0/1 nodes are available: 1 Insufficient pods."
 
 
 def test_an_extender_is_not_asked_what_a_single_node_is_worth() -> None:
-    asked = extender(prioritizeVerb="prioritize", weight=1)
-    assert decide([node("a"), pod("web")], config=asked)["bestNodes"] == ["a"]
+    extenderresult = extender(prioritizeVerb="prioritize", weight=1)
+    assert decide([node("a"), pod("web")], config=extenderresult)["bestNodes"] == ["a"]
     with pytest.raises(UndecidableError):
-        decide([node("a"), pod("web")], "1.5", asked)
+        decide([node("a"), pod("web")], "1.5", extenderresult)
 
 
 @pytest.mark.parametrize("verb", [{"preemptVerb": "preempt"}, {"filterVerb": "filter"}])
@@ -163,12 +163,12 @@ def test_an_extender_can_choose_victims(verb: Manifest) -> None:
         low,
         pod("web", spec=GPU, priority=9),
     ]
-    asked = policy(extenders=[{"urlPrefix": "http://extender", **verb}])
+    policyresult = policy(extenders=[{"urlPrefix": "http://extender", **verb}])
     if "preemptVerb" in verb:
         with pytest.raises(UndecidableError, match="chooses victims too"):
-            decide(cluster, config=asked)
+            decide(cluster, config=policyresult)
     else:
-        assert decide(cluster, config=asked)["postFilter"]["bestCandidates"] == ["a"]
+        assert decide(cluster, config=policyresult)["postFilter"]["bestCandidates"] == ["a"]
 
 
 def test_a_resource_that_an_extender_accounts_for_is_not_checked() -> None:
@@ -279,8 +279,8 @@ def test_a_gate_that_decides_nothing_is_refused() -> None:
 
 
 def test_a_pod_of_another_scheduler_is_not_this_ones() -> None:
-    found = decide([node("a"), pod("web", schedulerName="mine")])
-    assert (found["outcome"], found["state"]["name"]) == ("Undecided", "NoScheduler")
+    decision = decide([node("a"), pod("web", schedulerName="mine")])
+    assert (decision["outcome"], decision["state"]["name"]) == ("Undecided", "NoScheduler")
 
 
 @pytest.mark.parametrize(("version", "release"), [("1.13", "1.13"), ("v1.13.4", "1.13"), ("1.5.2", "1.5")])

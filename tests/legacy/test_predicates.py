@@ -47,8 +47,8 @@ FULL = pod("busy", on="a", spec=asks({"cpu": "1500m"}))
     ],
 )
 def test_what_a_pod_asks_for(spec: Manifest, version: str, reasons: list[str] | None) -> None:
-    found = rejections([node("a", allocatable=SMALL), pod("web", spec=spec)], "PodFitsResources", version)
-    assert found.get("a") == reasons
+    rejected = rejections([node("a", allocatable=SMALL), pod("web", spec=spec)], "PodFitsResources", version)
+    assert rejected.get("a") == reasons
 
 
 @pytest.mark.parametrize("version", ["1.13", "1.5"])
@@ -114,8 +114,8 @@ def test_terms_of_node_affinity(terms: list[Manifest], version: str, rejected: s
 def test_labels_that_a_policy_asks_for_or_forbids(presence: bool, rejected: set[str]) -> None:
     cluster = [node("a", labels={"rack": "1", "x": "y"}), node("b"), pod("web")]
     argument: Manifest = {"labelsPresence": {"labels": ["rack"], "presence": presence}}
-    found = rejections(cluster, "CheckNodeLabelPresence", argument=argument)
-    assert found == {key: ["node(s) didn't have the requested labels"] for key in rejected}
+    result = rejections(cluster, "CheckNodeLabelPresence", argument=argument)
+    assert result == {key: ["node(s) didn't have the requested labels"] for key in rejected}
 
 
 CORDONED = node("a", unschedulable=True)
@@ -162,8 +162,8 @@ CONDITIONS = {"TaintNodesByCondition": False}
     ],
 )
 def test_conditions_in_1_13_without_taints_for_them(reported: dict[str, str], reasons: list[str] | None) -> None:
-    found = rejections([reporting("a", **reported), pod("web")], "CheckNodeCondition", gates=CONDITIONS)
-    assert found.get("a") == reasons
+    rejected = rejections([reporting("a", **reported), pod("web")], "CheckNodeCondition", gates=CONDITIONS)
+    assert rejected.get("a") == reasons
 
 
 def test_a_cordon_is_a_condition_without_taints_for_them() -> None:
@@ -314,9 +314,9 @@ def test_a_node_can_say_how_many_disks_it_attaches() -> None:
     mine = pod("web", volumes=disk("awsElasticBlockStore", volumeID="new"))
     small = node("a", allocatable={"cpu": "1", "pods": "9", "attachable-volumes-aws-ebs": "1"})
     nitro = node("a", labels={"beta.kubernetes.io/instance-type": "m5.large"})
-    one, many = holding("awsElasticBlockStore", "volumeID", 1), holding("awsElasticBlockStore", "volumeID", 25)
-    assert rejections([small, one, mine], "MaxEBSVolumeCount").keys() == {"a"}
-    assert rejections([small, one, mine], "MaxEBSVolumeCount", "1.5") == {}
+    item, many = holding("awsElasticBlockStore", "volumeID", 1), holding("awsElasticBlockStore", "volumeID", 25)
+    assert rejections([small, item, mine], "MaxEBSVolumeCount").keys() == {"a"}
+    assert rejections([small, item, mine], "MaxEBSVolumeCount", "1.5") == {}
     assert rejections([nitro, many, mine], "MaxEBSVolumeCount").keys() == {"a"}
     assert rejections([nitro, many, mine], "MaxEBSVolumeCount", "1.5") == {}
 
@@ -331,9 +331,9 @@ def test_claims_of_which_nobody_knows_what_is_behind_them_count() -> None:
 def test_an_unbound_claim_is_an_error_to_1_5() -> None:
     written = policy(["MaxGCEPDVolumeCount"], [])
     unbound = [node("a"), node("b"), claim("data"), pod("web", volumes=uses("data"))]
-    found = decide(unbound, "1.5", written)
+    decision = decide(unbound, "1.5", written)
     once = 'SchedulerPredicates failed due to PersistentVolumeClaim is not bound: "data", which is unexpected.'
-    assert (found["outcome"], found["message"]) == ("Error", f"[{once}, {once}]")
+    assert (decision["outcome"], decision["message"]) == ("Error", f"[{once}, {once}]")
     missing = [node("a"), pod("web", volumes=uses("gone"))]
     assert decide(missing, "1.5", written)["outcome"] == "Scheduled"  # one that is missing counts as one disk
 
@@ -425,15 +425,15 @@ def test_volumes_that_a_node_reaches_or_gets() -> None:
     ],
 )
 def test_claims_that_are_errors(storage: list[Manifest], message: str) -> None:
-    found = decide([node("a"), node("b"), *storage, pod("web", volumes=uses("data"))])
-    assert (found["outcome"], found["message"]) == ("Error", message)
+    decision = decide([node("a"), node("b"), *storage, pod("web", volumes=uses("data"))])
+    assert (decision["outcome"], decision["message"]) == ("Error", message)
 
 
 def test_a_claim_that_is_being_deleted_is_an_error() -> None:
     going = claim("data", "pv")
     going["metadata"] = {"name": "data", "namespace": "default", "deletionTimestamp": "2020-01-01T00:00:00Z"}
-    found = decide([node("a"), going, volume("pv"), pod("web", volumes=uses("data"))])
-    assert (found["outcome"], found["message"]) == ("Error", 'persistentvolumeclaim "data" is being deleted')
+    decision = decide([node("a"), going, volume("pv"), pod("web", volumes=uses("data"))])
+    assert (decision["outcome"], decision["message"]) == ("Error", 'persistentvolumeclaim "data" is being deleted')
 
 
 # --- the pods of a service
@@ -494,19 +494,19 @@ NOT_MATCH = "node(s) didn't match pod affinity/anti-affinity"
     ],
 )
 def test_pod_affinity_in_1_13(affinity: Manifest, second: str, rejected: set[str]) -> None:
-    found = rejections(
+    result = rejections(
         [*NODES, CACHE, DB, pod("web", labels={"app": "web"}, affinity=affinity)], "MatchInterPodAffinity"
     )
-    assert found == {key: [NOT_MATCH, second] for key in rejected}
+    assert result == {key: [NOT_MATCH, second] for key in rejected}
 
 
 def test_rules_of_pods_that_run_come_first() -> None:
     repelling = pod("alone", on="a", affinity=away("web", key="zone"))
-    found = rejections(
+    rejected = rejections(
         [*NODES, repelling, pod("web", labels={"app": "web"}, affinity=near("x"))], "MatchInterPodAffinity"
     )
     existing = "node(s) didn't satisfy existing pods anti-affinity rules"
-    assert found["a"] == found["b"] == [NOT_MATCH, existing]
+    assert rejected["a"] == rejected["b"] == [NOT_MATCH, existing]
 
 
 @pytest.mark.parametrize(
@@ -521,8 +521,8 @@ def test_rules_of_pods_that_run_come_first() -> None:
 )
 def test_pod_affinity_in_1_5(affinity: Manifest, rejected: set[str]) -> None:
     web = pod("web", labels={"app": "web"}, affinity=affinity)
-    found = rejections([*NODES, CACHE, DB, web], "MatchInterPodAffinity", "1.5")
-    assert found == {key: ["MatchInterPodAffinity"] for key in rejected}
+    result = rejections([*NODES, CACHE, DB, web], "MatchInterPodAffinity", "1.5")
+    assert result == {key: ["MatchInterPodAffinity"] for key in rejected}
 
 
 def test_in_1_5_a_rule_is_about_all_namespaces_and_the_last_key_counts() -> None:
@@ -540,5 +540,5 @@ def test_later_fields_of_a_term_are_not_read() -> None:
     everywhere = requiring("podAntiAffinity", [term("cache", namespaceSelector={})])
     other = pod("cache", namespace="other", on="a", labels={"app": "cache"})
     for version in ("1.13", "1.5"):
-        found = rejections([*NODES, other, pod("web", affinity=everywhere)], "MatchInterPodAffinity", version)
-        assert found == {}
+        rejected = rejections([*NODES, other, pod("web", affinity=everywhere)], "MatchInterPodAffinity", version)
+        assert rejected == {}

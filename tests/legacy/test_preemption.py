@@ -39,9 +39,10 @@ def budget(app: str, allowed: int) -> Manifest:
 
 def candidates(*objects: Manifest, config: Manifest | None = None) -> dict[str, tuple[list[str], int]]:
     """Node to victims and violated budgets."""
-    found = decide(objects, config=config)["postFilter"]["candidates"]
+    decision = decide(objects, config=config)["postFilter"]["candidates"]
     return {
-        one["node"]: ([key.removeprefix("default/") for key in one["victims"]], one["pdbViolations"]) for one in found
+        item["node"]: ([key.removeprefix("default/") for key in item["victims"]], item["pdbViolations"])
+        for item in decision
     }
 
 
@@ -196,8 +197,8 @@ def test_preemption_policy_is_of_a_later_time() -> None:
 
 @pytest.mark.parametrize(("version", "gates"), [("1.13", {"PodPriority": False}), ("1.5", {})])
 def test_nobody_is_evicted(version: str, gates: dict[str, bool]) -> None:
-    found = decide([node("a", allocatable=ONE), runs("low", "a"), web()], version, gates=gates)
-    assert (found["outcome"], found["postFilter"]) == ("Unschedulable", None)
+    decision = decide([node("a", allocatable=ONE), runs("low", "a"), web()], version, gates=gates)
+    assert (decision["outcome"], decision["postFilter"]) == ("Unschedulable", None)
 
 
 def test_fixes_are_tried_with_predicates_too() -> None:

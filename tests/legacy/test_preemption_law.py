@@ -41,15 +41,15 @@ def spec(cpu: int, port: int, priority: int) -> Manifest:
 @given(st.lists(RUNNING, max_size=9), st.integers(1, 6), st.booleans())
 @settings(max_examples=settings().max_examples * 3 // 5)
 def test_waves_are_one_pod_after_another(running: list[dict[str, object]], cpu: int, wants_port: bool) -> None:
-    first = {one["node"]: i for i, one in reversed(list(enumerate(running)))}
+    first = {item["node"]: i for i, item in reversed(list(enumerate(running)))}
     pods = [
         pod(
             f"p{i}",
-            on=str(one["node"]),
-            labels={"kept": "yes"} if one["kept"] else {"app": "x"},
-            spec=spec(int(str(one["cpu"])), 80 if first[one["node"]] == i else 0, int(str(one["priority"]))),
+            on=str(item["node"]),
+            labels={"kept": "yes"} if item["kept"] else {"app": "x"},
+            spec=spec(int(str(item["cpu"])), 80 if first[item["node"]] == i else 0, int(str(item["priority"]))),
         )
-        for i, one in enumerate(running)
+        for i, item in enumerate(running)
     ]
     web = pod("web", spec=spec(cpu, 80 if wants_port else 0, PREEMPTOR))
     nodes = [node(name, allocatable={"cpu": "6", "memory": "8Gi", "pods": "9"}) for name in "abc"]
@@ -76,5 +76,5 @@ def test_waves_are_one_pod_after_another(running: list[dict[str, object]], cpu: 
             spared = [p for p in gone if p != victim]
             gone = spared if fits(row, spared) else gone
         expected[row] = gone, sum(bool(running[p]["kept"]) for p in gone)
-    found = {one.node: ([*one.victims], one.pdb_violations) for one in result.candidates}
-    assert found == expected
+    entries = {item.node: ([*item.victims], item.pdb_violations) for item in result.candidates}
+    assert entries == expected

@@ -71,8 +71,8 @@ def test_nodes_that_can_hold_the_limits() -> None:
     small = {"cpu": "1", "memory": "1Gi", "pods": "9"}
     cluster = [node("a", allocatable=TEN), node("b", allocatable=small), pod("web", spec=limits)]
     written = policy([], ["ResourceLimitsPriority"])
-    found = decide(cluster, config=written, gates={"ResourceLimitsPriorityFunction": True})["score"]["nodes"]
-    assert {name: told["total"] for name, told in found.items()} == {"a": 1, "b": 0}
+    decision = decide(cluster, config=written, gates={"ResourceLimitsPriorityFunction": True})["score"]["nodes"]
+    assert {name: text["total"] for name, text in decision.items()} == {"a": 1, "b": 0}
 
 
 # --- preferences
@@ -99,11 +99,11 @@ def test_node_affinity(version: str) -> None:
 
 def test_a_preference_that_cannot_be_read_is_an_error() -> None:
     wrong: Manifest = {"matchExpressions": [{"key": "disk", "operator": "Gt", "values": ["much"]}]}
-    found = decide(
+    decision = decide(
         [node("a"), node("b"), pod("web", affinity=preferring((1, wrong)))],
         config=policy([], ["NodeAffinityPriority"]),
     )
-    assert found["outcome"] == "Error"
+    assert decision["outcome"] == "Error"
 
 
 @pytest.mark.parametrize(
@@ -204,9 +204,9 @@ ZONED = [
 
 @pytest.mark.parametrize("version", RELEASES)
 def test_a_zone_weighs_twice_what_a_node_does(version: str) -> None:
-    found = scores([*ZONED, service("s", LABELS), *peers(a=2), WEB], "SelectorSpreadPriority", version)
+    scoresresult = scores([*ZONED, service("s", LABELS), *peers(a=2), WEB], "SelectorSpreadPriority", version)
     # b: a third of 10 for the node, nothing for the zone
-    assert found == {"a": 0, "b": 3, "c": 10, "d": 10}
+    assert scoresresult == {"a": 0, "b": 3, "c": 10, "d": 10}
 
 
 def test_zones_without_any_pod_are_divided_by_zero_in_1_5() -> None:
@@ -273,8 +273,8 @@ def test_the_weight_of_a_required_rule_of_a_pod_that_runs(version: str, weight: 
     bound = pod("bound", on="a", affinity=must_be_near("web"))
     drawn = pod("drawn", on="b", affinity=towards("web", 3))
     cluster = [*HOSTS, bound, drawn, WEB]
-    found = scores(cluster, "InterPodAffinityPriority", version, hardPodAffinitySymmetricWeight=weight)
-    assert found == worth
+    scoresresult = scores(cluster, "InterPodAffinityPriority", version, hardPodAffinitySymmetricWeight=weight)
+    assert scoresresult == worth
 
 
 # --- images
@@ -324,9 +324,9 @@ def test_a_single_node_is_scored_in_1_5_alone() -> None:
 def test_weights_make_the_total() -> None:
     written = policy([], [{"name": "EqualPriority", "weight": 7}, {"name": "LeastRequestedPriority", "weight": 2}])
     cluster = [node("a", allocatable=TEN), node("b", allocatable=TEN), pod("x", on="b", spec=asks("5", "5Gi"))]
-    found = decide([*cluster, pod("web", spec=asks("1", "1Gi"))], config=written)
-    assert {name: told["total"] for name, told in found["score"]["nodes"].items()} == {"a": 25, "b": 15}
-    assert found["bestNodes"] == ["a"]
+    decision = decide([*cluster, pod("web", spec=asks("1", "1Gi"))], config=written)
+    assert {name: text["total"] for name, text in decision["score"]["nodes"].items()} == {"a": 25, "b": 15}
+    assert decision["bestNodes"] == ["a"]
 
 
 @pytest.mark.parametrize(("version", "notes"), [("1.13", ["single-feasible-node"]), ("1.5", []), ("1.36", None)])

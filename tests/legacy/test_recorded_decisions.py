@@ -55,10 +55,10 @@ def explain(version: str, case: Case) -> Json:
 @pytest.mark.parametrize(("version", "case"), CASES, ids=[f"{version}-{case.name}" for version, case in CASES])
 def test_the_decision_is_kube_schedulers(version: str, case: Case) -> None:
     document = explain(version, case)
-    found = list(differences(recorded(case.record["expect"]), explained(document)))
-    if found:
-        told = "\n".join(map(str, found))
-        pytest.fail(f"{case.name}: {len(found)} differences from kube-scheduler's decision\n{told}", pytrace=False)
+    items = list(differences(recorded(case.record["expect"]), explained(document)))
+    if items:
+        text = "\n".join(map(str, items))
+        pytest.fail(f"{case.name}: {len(items)} differences from kube-scheduler's decision\n{text}", pytrace=False)
 
 
 @pytest.mark.parametrize(("version", "case"), CASES, ids=[f"{version}-{case.name}" for version, case in CASES])
@@ -66,8 +66,8 @@ def test_every_rejection_is_accounted_for(version: str, case: Case) -> None:
     filtered = explain(version, case)["filter"] or {"nodes": {}}
     unexplained = {
         (node, predicate)
-        for node, told in filtered["nodes"].items()
-        for predicate, status in told["rejectedBy"].items()
+        for node, text in filtered["nodes"].items()
+        for predicate, status in text["rejectedBy"].items()
         if not status["findings"]
     }
     assert not unexplained
@@ -78,7 +78,7 @@ LEFT_OUT = [case for version, case in CASES if version == "1.5" and not case.rec
 
 @pytest.mark.parametrize("case", LEFT_OUT, ids=lambda case: case.name)
 def test_nodes_are_left_out_before_any_predicate(case: Case) -> None:
-    names = {one["metadata"]["name"] for one in case.record["objects"] if one["kind"] == "Node"}
+    names = {item["metadata"]["name"] for item in case.record["objects"] if item["kind"] == "Node"}
     filtered = explain("1.5", case)["filter"] or {"nodes": {}}
     assert sorted(names - filtered["nodes"].keys()) == sorted(case.record["expect"].get("excludedNodes") or [])
 
@@ -89,5 +89,5 @@ RESOLVABLE = [case for version, case in CASES if version == "1.13" and case.reco
 @pytest.mark.parametrize("case", RESOLVABLE, ids=lambda case: case.name)
 def test_preemption_is_tried_where_it_was(case: Case) -> None:
     nodes = explain("1.13", case)["filter"]["nodes"]
-    tried = [node for node, told in nodes.items() if told["verdict"]["code"] == "Unschedulable"]
+    tried = [node for node, text in nodes.items() if text["verdict"]["code"] == "Unschedulable"]
     assert sorted(tried) == sorted(case.record["expect"].get("preemptionNodes") or [])

@@ -61,26 +61,26 @@ def structured(result: CallToolResult) -> Mapping[str, Any]:
 def test_every_tool_is_read_only_and_says_what_it_answers() -> None:
     async def talk(client: Client) -> None:
         tools = (await client.list_tools()).tools
-        assert [one.name for one in tools] == [one.name for one in TOOLS]
-        assert len(json.dumps([one.model_dump(mode="json", exclude_none=True) for one in tools])) < 20_000
-        for one in tools:
-            assert one.annotations is not None
-            assert one.annotations.read_only_hint
-            assert one.annotations.destructive_hint is False
-            assert one.description is not None
-            assert one.description.startswith("Use this ")
-            assert one.description.endswith("Changes nothing.")
-            assert one.input_schema["additionalProperties"] is False
-            Draft202012Validator.check_schema(one.input_schema)
-            assert one.output_schema is not None
-            Draft202012Validator.check_schema(one.output_schema)
+        assert [item.name for item in tools] == [item.name for item in TOOLS]
+        assert len(json.dumps([item.model_dump(mode="json", exclude_none=True) for item in tools])) < 20_000
+        for item in tools:
+            assert item.annotations is not None
+            assert item.annotations.read_only_hint
+            assert item.annotations.destructive_hint is False
+            assert item.description is not None
+            assert item.description.startswith("Use this ")
+            assert item.description.endswith("Changes nothing.")
+            assert item.input_schema["additionalProperties"] is False
+            Draft202012Validator.check_schema(item.input_schema)
+            assert item.output_schema is not None
+            Draft202012Validator.check_schema(item.output_schema)
 
     asked(talk)
 
 
 def test_why_tells_the_screen_and_the_document() -> None:
     async def talk(client: Client) -> None:
-        schema = next(one for one in (await client.list_tools()).tools if one.name == "pod_explain").output_schema
+        schema = next(item for item in (await client.list_tools()).tools if item.name == "pod_explain").output_schema
         assert schema is not None
         result = await client.call_tool("pod_explain", POD)
         answer = structured(result)
@@ -108,7 +108,7 @@ def test_a_manifest_is_text_and_a_snapshot_is_one_of_those_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "told"),
+    ("tool", "arguments", "expected"),
     [
         ("pod_explain", {}, "pass either target, as pod/NAME or deploy/NAME, or manifest, as YAML"),
         ("pod_explain", {"target": "/etc/passwd"}, "target: found '/etc/passwd', allowed are pod/NAME"),
@@ -126,11 +126,11 @@ def test_a_manifest_is_text_and_a_snapshot_is_one_of_those_named() -> None:
         ("whyy", {}, 'no tool "whyy"'),
     ],
 )
-def test_what_is_not_allowed_is_told_in_a_line(tool: str, arguments: dict[str, Any], told: str) -> None:
+def test_what_is_not_allowed_is_told_in_a_line(tool: str, arguments: dict[str, Any], expected: str) -> None:
     async def talk(client: Client) -> None:
         result = await client.call_tool(tool, arguments)
         assert result.is_error
-        assert told in text(result)
+        assert expected in text(result)
         assert "\n" not in text(result)
 
     asked(talk)
@@ -199,7 +199,7 @@ def test_an_answer_is_cut_to_what_can_be_read(tmp_path: Path) -> None:
             answer = structured(result)
             assert len(result.model_dump_json()) <= bounds.whole
             assert ("document" in answer) == (detail is not Detail.SUMMARY)
-        nodes = next(one for one in answer["leftOut"] if one["path"] == "/filter/nodes")
+        nodes = next(item for item in answer["leftOut"] if item["path"] == "/filter/nodes")
         assert nodes["of"] == 500
         assert nodes["kept"] == len(answer["document"]["filter"]["nodes"]) < 500
         each = structured(await client.call_tool("node_drain_preview", {"each": True}))
@@ -221,9 +221,9 @@ def test_a_long_screen_is_cut_to_whole_lines(detail: Detail) -> None:
 
 
 def test_a_map_of_numbers_is_cut_like_a_list() -> None:
-    made, left_out = bounded({"nodes": {f"node-{number}": number for number in range(1_000)}}, 2_000)
-    assert size(made) <= 2_000
-    assert left_out == (LeftOut(path="/nodes", kept=len(made["nodes"]), of=1_000),)
+    built, left_out = bounded({"nodes": {f"node-{number}": number for number in range(1_000)}}, 2_000)
+    assert size(built) <= 2_000
+    assert left_out == (LeftOut(path="/nodes", kept=len(built["nodes"]), of=1_000),)
 
 
 def test_an_answer_that_takes_too_long_is_ended_and_the_next_is_given() -> None:
@@ -320,7 +320,7 @@ def test_the_clusters_are_listed_and_a_node_table_is_bounded(tmp_path: Path) -> 
 
     async def two(client: Client) -> None:
         listed = text(await client.call_tool("clusters_list", {}))
-        assert listed.splitlines() == [f"snapshot {one}" for one in CLUSTERS.snapshots]
+        assert listed.splitlines() == [f"snapshot {snapshot}" for snapshot in CLUSTERS.snapshots]
         nodes = await client.call_tool("nodes_list", {"sort": "free", **FULL})
         assert text(nodes).startswith("✓ 6 nodes, 6 can take a pod")
         assert structured(nodes)["document"]["kind"] == "Nodes"

@@ -133,7 +133,7 @@ def test_it_takes_part_in_a_comparison(run: Path) -> None:
 def test_it_takes_part_in_a_simulation(run: Path) -> None:
     ran = kschedx(run, "simulate", "-s", "cluster.json", "--config", "scheduler.json", "-o", "json")
     assert (ran.code, ran.err) == (1, "")
-    decided = {one["pod"]: one for one in json.loads(ran.out)["steps"]}
+    decided = {step["pod"]: step for step in json.loads(ran.out)["steps"]}
     assert decided["default/batch-0"]["node"] == "desk-2"
     assert decided["default/web"]["outcome"] == "Scheduled"
     assert "3 node(s) had no free seat of matlab" in decided["default/solver-1"]["message"]
@@ -154,18 +154,20 @@ def test_it_is_listed_with_its_package(run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plugin", "code", "told"),
+    ("plugin", "code", "expected"),
     [
         ("Missing", 2, 'plugin "Missing" of the package acme-scheduling cannot be imported: ModuleNotFoundError'),
         ("Thing", 2, "plugin \"Thing\" is registered as 'no plugin at all', which is not a kschedx Plugin"),
         ("Faulty", 70, "LookupError: no such licence server (a defect of the plugin Faulty;"),
     ],
 )
-def test_a_plugin_that_does_not_work_is_an_error_with_its_name(run: Path, plugin: str, code: int, told: str) -> None:
+def test_a_plugin_that_does_not_work_is_an_error_with_its_name(
+    run: Path, plugin: str, code: int, expected: str
+) -> None:
     write(run / "scheduler.json", configuration(plugin))
     ran = why(run, "pod/web")
     assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", 1)
-    assert told in ran.err
+    assert expected in ran.err
 
 
 def test_its_reasons_are_explained(run: Path) -> None:

@@ -58,8 +58,8 @@ def on_one_node(objects: list[Manifest], **gates: bool) -> str:
 def picked(cycle: Cycle) -> list[str]:
     """The devices that the pod would get on its node."""
     status = next(status for point, status in cycle.dry_steps if point == "reserve" and status.findings)
-    plans = [one for one in status.findings if isinstance(one, DevicesToAllocate)]
-    return [text.rpartition("/")[2] for one in plans for text in one.devices]
+    plans = [finding for finding in status.findings if isinstance(finding, DevicesToAllocate)]
+    return [text.rpartition("/")[2] for finding in plans for text in finding.devices]
 
 
 # --- pods without devices
@@ -381,8 +381,8 @@ def test_partitions_share_counters(count: int, busy: list[str], expected: list[s
 def test_shares_of_a_device(wanted: str | None, policy: Manifest | None, busy: str | None, passes: bool) -> None:
     capacity: Manifest = {"memory": {"value": "10Gi"} | ({"requestPolicy": policy} if policy else {})}
     card = device("gpu-0", Capacity=capacity, AllowMultipleAllocations=True)
-    asked = request(capacity={"requests": {"memory": wanted}}) if wanted else request()
-    objects = [claiming("gpu"), claim("gpu", asked), device_class(), resource_slice("a", card)]
+    question = request(capacity={"requests": {"memory": wanted}}) if wanted else request()
+    objects = [claiming("gpu"), claim("gpu", question), device_class(), resource_slice("a", card)]
     if busy:
         objects.append(allocated("busy", "a", "gpu-0", shareID="1", consumedCapacity={"memory": busy}))
     assert (on_one_node(objects) == "") == passes
@@ -426,7 +426,7 @@ def test_devices_of_1_38(objects: list[Manifest], before: str, later: str) -> No
 def test_an_attribute_that_a_device_lacks() -> None:
     lacking = claim("gpu", request(select=[f"{ATTRIBUTES}.missing == 1"]))
     snapshot = Snapshot.from_objects([node("a"), claiming("gpu"), device_class(), TWO, lacking])
-    texts = [kschedx.explain(snapshot, "default/me", kube_version=one).message for one in ("1.36", "1.37")]
+    texts = [kschedx.explain(snapshot, "default/me", kube_version=item).message for item in ("1.36", "1.37")]
     assert ["consider using CEL optional chaining" in text for text in texts] == [False, True]
 
 
@@ -474,8 +474,8 @@ def test_only_a_node_that_no_earlier_plugin_rejects_counts_for_deallocation() ->
 )
 def test_devices_that_must_be_made_ready(conditions: list[Manifest], since: str | None, passes: bool) -> None:
     awaited = {"bindingConditions": ["ready"], "bindingFailureConditions": ["broken"]}
-    made = allocated("gpu", "a", "d", since=since, conditions=conditions, **awaited)
-    assert (on_one_node([claiming("gpu"), made]) == "") == passes
+    allocatedresult = allocated("gpu", "a", "d", since=since, conditions=conditions, **awaited)
+    assert (on_one_node([claiming("gpu"), allocatedresult]) == "") == passes
 
 
 # --- scores
@@ -580,7 +580,7 @@ def shortage(*objects: Manifest) -> InsufficientDevices:
 def test_who_has_the_devices() -> None:
     (short,) = shortage(claim("gpu", request(count=2)), device_class(), TWO, allocated("busy", "a", "gpu-0")).shortages
     assert (short.in_reach, short.of_class, short.matching, short.free, short.wanted) == (2, 2, 2, 1, 2)
-    assert [(one.device, one.claim, one.consumers) for one in short.holders] == [
+    assert [(holder.device, holder.claim, holder.consumers) for holder in short.holders] == [
         ("a/gpu-0", "default/busy", ("pods/somebody",))
     ]
 
@@ -605,7 +605,9 @@ def test_a_node_without_devices() -> None:
 
 def test_counters_that_are_short() -> None:
     (short,) = shortage(claim("gpu"), device_class(), *partitions("4", "2"), allocated("busy", "a", "p1")).shortages
-    assert [(one.counter, one.needed, one.left) for one in short.counters] == [("slots/slots", "4", "2")]
+    assert [(counter.counter, counter.needed, counter.left) for counter in short.counters] == [
+        ("slots/slots", "4", "2")
+    ]
 
 
 def test_what_only_all_together_prevents() -> None:

@@ -18,9 +18,9 @@ Images = Mapping[str, int]
 
 
 def holding(name: str, images: object) -> Manifest:
-    made = node(name)
-    cast(Manifest, made["status"])["images"] = images
-    return made
+    result = node(name)
+    cast(Manifest, result["status"])["images"] = images
+    return result
 
 
 def reported(images: Images) -> list[Manifest]:

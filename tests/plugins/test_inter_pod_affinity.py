@@ -47,8 +47,8 @@ def term(key: str, app: str | None = "web", **fields: object) -> Manifest:
     return {"topologyKey": key, "labelSelector": selector, **fields}
 
 
-def weighted(weight: int, one: Manifest) -> Manifest:
-    return {"weight": weight, "podAffinityTerm": one}
+def weighted(weight: int, manifest: Manifest) -> Manifest:
+    return {"weight": weight, "podAffinityTerm": manifest}
 
 
 def rules(
@@ -496,7 +496,7 @@ class Reference:
     def __init__(self, fw: Framework, without: frozenset[int] = frozenset()) -> None:
         snapshot = fw.snapshot
         self.namespaces = snapshot.namespaces
-        self.labels = [one.metadata.labels for one in snapshot.cluster.nodes]
+        self.labels = [item.metadata.labels for item in snapshot.cluster.nodes]
         self.running = [
             (snapshot.pods[row], self.labels[place])
             for row, place in enumerate(snapshot.pods.node.tolist())
@@ -528,16 +528,16 @@ class Reference:
 
     @staticmethod
     def required(pod: Pod, kind: str) -> tuple[PodAffinityTerm, ...]:
-        found = getattr(pod.spec.affinity, kind, None)
-        return found.required_during_scheduling_ignored_during_execution if found else ()
+        getattrresult = getattr(pod.spec.affinity, kind, None)
+        return getattrresult.required_during_scheduling_ignored_during_execution if getattrresult else ()
 
     @staticmethod
     def preferred(pod: Pod) -> list[tuple[PodAffinityTerm, int]]:
         return [
-            (one.pod_affinity_term, sign * one.weight)
+            (item.pod_affinity_term, sign * item.weight)
             for kind, sign in (("pod_affinity", 1), ("pod_anti_affinity", -1))
-            if (found := getattr(pod.spec.affinity, kind, None))
-            for one in found.preferred_during_scheduling_ignored_during_execution
+            if (getattrresult := getattr(pod.spec.affinity, kind, None))
+            for item in getattrresult.preferred_during_scheduling_ignored_during_execution
         ]
 
     def reason(self, place: int) -> str:
@@ -628,9 +628,9 @@ def test_every_node_stands_in_its_own_world(objects: list[Manifest], data: st.Da
     for place, said in enumerate(told(verdicts)):
         here = frozenset(row for row in gone if fw.snapshot.pods.node[row] == place)
         assert said == Reference(fw, without=here).reason(place)
-        found = verdicts.status(TableRow(place)).findings
-        assert bool(found) == (said != OK)
-        named = {key for one in found if isinstance(one, CONFLICTS) for key in one.pods}
+        statusresult = verdicts.status(TableRow(place)).findings
+        assert bool(statusresult) == (said != OK)
+        named = {key for item in statusresult if isinstance(item, CONFLICTS) for key in item.pods}
         assert not named & {fw.snapshot.pods.key(row) for row in here}
 
     plugin.add_pods(state, new, fw.nodes.remove_pods(change), change)

@@ -25,8 +25,8 @@ def port(text: str) -> Manifest:
     """`port`, `ip:port`, either with `/protocol` behind it."""
     address, _, protocol = text.partition("/")
     ip, _, number = address.rpartition(":")
-    found: Manifest = {"containerPort": 80, "hostPort": int(number)}
-    return found | ({"hostIP": ip} if ip else {}) | ({"protocol": protocol} if protocol else {})
+    result: Manifest = {"containerPort": 80, "hostPort": int(number)}
+    return result | ({"hostIP": ip} if ip else {}) | ({"protocol": protocol} if protocol else {})
 
 
 def using(name: str, ports: Iterable[str], *, on: str | None = None) -> Manifest:
@@ -139,9 +139,9 @@ def test_pods_of_a_dry_run_count_on_their_node_as_if_they_ran_there(
     empty = [using("new", wanted), node("n0"), node("n1")]
 
     def passing(work: Framework, plugin: NodePorts, state: CycleState, nodes: NodeTable | None = None) -> list[bool]:
-        found = statuses(work, plugin, state, nodes)
-        assert all(status.is_success is not bool(status.findings) for status in found)
-        return [status.is_success for status in found]
+        statusesresult = statuses(work, plugin, state, nodes)
+        assert all(status.is_success is not bool(status.findings) for status in statusesresult)
+        return [status.is_success for status in statusesresult]
 
     everywhere = [using(f"p{i}", ports, on=f"n{place}") for i, (ports, place, _) in enumerate(held)]
     expected = passing(*start([*empty, *everywhere]))

@@ -37,7 +37,7 @@ def asking(name: str, requests: Mapping[str, str], *, on: str | None = None) -> 
 
 
 def plugin(work: Framework) -> NodeResourcesFit:
-    return next(one for one in work.plugins("filter", NodeResourcesFit))
+    return next(item for item in work.plugins("filter", NodeResourcesFit))
 
 
 def statuses(work: Framework, key: str = "default/new") -> list[Status]:
@@ -61,7 +61,7 @@ def fit(
     """Filter's status on a node with these pods."""
     objects = [
         node("n", allocatable=allocatable or ROOM),
-        *(asking(f"p{i}", one, on="n") for i, one in enumerate(running)),
+        *(asking(f"p{i}", item, on="n") for i, item in enumerate(running)),
         asking("new", requests),
         *others,
     ]
@@ -196,12 +196,12 @@ def test_sidecars_are_refused_where_they_are_turned_off(version: str, point: str
 def test_pods_that_leave_make_room_and_their_return_takes_it() -> None:
     objects = [node("n", allocatable=ROOM), asking("old", {"cpu": "3"}, on="n"), asking("new", {"cpu": "2"})]
     work = framework(objects, only("NodeResourcesFit"))
-    incoming, state, one = work.snapshot.pods[1], CycleState(), plugin(work)
+    incoming, state, item = work.snapshot.pods[1], CycleState(), plugin(work)
     change = PodRows(pods=np.array([0]), nodes=cluster_rows([ClusterRow(0)]))
-    one.pre_filter(state, incoming, work.nodes)
+    item.pre_filter(state, incoming, work.nodes)
     without = work.remove_pods(state, incoming, work.nodes, change)
     again = work.add_pods(state, incoming, without, change)
-    codes = [int(one.filter(state, incoming, table).codes[0]) for table in (work.nodes, without, again)]
+    codes = [int(item.filter(state, incoming, table).codes[0]) for table in (work.nodes, without, again)]
     assert codes == [Code.UNSCHEDULABLE, Code.SUCCESS, Code.UNSCHEDULABLE]
 
 
@@ -223,10 +223,10 @@ def test_every_node_answers_as_if_it_were_alone(
     objects = [asking("new", written(request))]
     for i, (offer, allowed, running) in enumerate(clusters):
         objects.append(node(f"n{i}", allocatable={**written(offer), "pods": str(allowed)}))
-        objects += [asking(f"p{i}-{j}", written(one), on=f"n{i}") for j, one in enumerate(running)]
-    found = statuses(framework(objects, only("NodeResourcesFit")))
-    for status, (offer, allowed, running) in zip(found, clusters, strict=True):
-        used = {name: sum(one.get(name, 0) for one in running) for name in request}
+        objects += [asking(f"p{i}-{j}", written(item), on=f"n{i}") for j, item in enumerate(running)]
+    statusesresult = statuses(framework(objects, only("NodeResourcesFit")))
+    for status, (offer, allowed, running) in zip(statusesresult, clusters, strict=True):
+        used = {name: sum(item.get(name, 0) for item in running) for name in request}
         short = [name for name, wanted in request.items() if wanted > 0 and wanted > offer.get(name, 0) - used[name]]
         crowded = len(running) + 1 > allowed
         never = any(request[name] > offer.get(name, 0) for name in short)
@@ -250,18 +250,18 @@ def scores(
     """The score of each node, of which the first has the running pods."""
     args = None if strategy is None else {"scoringStrategy": dict(strategy)}
     objects = [node(f"n{i}", allocatable=offer) for i, offer in enumerate(nodes)]
-    objects += [asking(f"p{i}", one, on="n0") for i, one in enumerate(running)]
+    objects += [asking(f"p{i}", item, on="n0") for i, item in enumerate(running)]
     work = framework([*objects, asking("new", requests)], only("NodeResourcesFit", args))
     pods = work.snapshot.pods
     return cast(list[int], plugin(work).score(CycleState(), pods[pods.rows["default/new"]], work.nodes).tolist())
 
 
 def strategy(kind: str, *resources: tuple[str, int], shape: Sequence[tuple[int, int]] = ()) -> Manifest:
-    found: Manifest = {"type": kind, "resources": [{"name": name, "weight": weight} for name, weight in resources]}
+    result: Manifest = {"type": kind, "resources": [{"name": name, "weight": weight} for name, weight in resources]}
     if shape:
         points = [{"utilization": utilization, "score": score} for utilization, score in shape]
-        found["requestedToCapacityRatio"] = {"shape": points}
-    return found
+        result["requestedToCapacityRatio"] = {"shape": points}
+    return result
 
 
 BOTH = (("cpu", 1), ("memory", 1))

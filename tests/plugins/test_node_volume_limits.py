@@ -27,7 +27,9 @@ def ebs(name: str) -> Manifest:
 def bound(*names: str) -> list[Manifest]:
     """Claims with a CSI volume each."""
     return [
-        one for name in names for one in (claim(name, volume=f"pv-{name}"), volume(f"pv-{name}", holder=name, csi=True))
+        item
+        for name in names
+        for item in (claim(name, volume=f"pv-{name}"), volume(f"pv-{name}", holder=name, csi=True))
     ]
 
 

@@ -51,8 +51,8 @@ def cluster(layout: Layout, *extra: Manifest) -> list[Manifest]:
         for name, count in nodes.items():
             objects.append(node(name, labels={HOST: name} | ({} if zone == "-" else {ZONE: zone})))
             objects += [pod(f"{name}-{i}", labels=WEB, on=name) for i in range(count)]
-    replaced = {(one["kind"], cast(Manifest, one["metadata"])["name"]) for one in extra}
-    kept = [one for one in objects if (one["kind"], cast(Manifest, one["metadata"])["name"]) not in replaced]
+    replaced = {(item["kind"], cast(Manifest, item["metadata"])["name"]) for item in extra}
+    kept = [item for item in objects if (item["kind"], cast(Manifest, item["metadata"])["name"]) not in replaced]
     return [*kept, *extra]
 
 
@@ -88,11 +88,11 @@ def verdicts(cycle: Cycle) -> dict[str, str]:
     """Node to `ok`, `skew` or `label`."""
     assert cycle.filter is not None
     assert cycle.nodes is not None
-    found = {}
+    entries = {}
     for row, name in enumerate(cycle.nodes.names):
         status = cycle.filter.status(TableRow(row))
-        found[name] = VERDICTS[Status(code=status.code, reasons=status.reasons, plugin=status.plugin)]
-    return found
+        entries[name] = VERDICTS[Status(code=status.code, reasons=status.reasons, plugin=status.plugin)]
+    return entries
 
 
 def rejected(cycle: Cycle) -> dict[str, str]:
@@ -295,9 +295,9 @@ CROWDED = [
 """Four pods count in zone 1, three of them on nodes without taint."""
 
 
-def without(removed: Sequence[str], one: Manifest) -> tuple[Sequence[str], Verdicts]:
+def without(removed: Sequence[str], manifest: Manifest) -> tuple[Sequence[str], Verdicts]:
     """Node names and verdicts after the pods have been removed from the crowded cluster."""
-    built, plugin, new = prepared([*CROWDED, pod("new", labels=WEB, topologySpreadConstraints=[one])])
+    built, plugin, new = prepared([*CROWDED, pod("new", labels=WEB, topologySpreadConstraints=[manifest])])
     state = CycleState()
     assert plugin.pre_filter(state, new, built.nodes).status.is_success
     pods = np.array([built.snapshot.pods.rows[key] for key in removed], dtype=np.int64)
@@ -311,7 +311,7 @@ AT_MOST_2_UNTAINTED = hard(maxSkew=3, nodeTaintsPolicy="Honor")
 
 
 @pytest.mark.parametrize(
-    ("one", "removed", "expected"),
+    ("manifest", "removed", "expected"),
     [
         pytest.param(AT_MOST_2, [], "abc", id="nothing"),
         pytest.param(AT_MOST_2, ["default/a-0"], "abc", id="not enough"),
@@ -325,8 +325,8 @@ AT_MOST_2_UNTAINTED = hard(maxSkew=3, nodeTaintsPolicy="Honor")
         pytest.param(AT_MOST_2_UNTAINTED, ["default/c-0"], "abc", id="on a node that is excluded"),
     ],
 )
-def test_removed_pods(one: Manifest, removed: list[str], expected: str) -> None:
-    names, answer = without(removed, one)
+def test_removed_pods(manifest: Manifest, removed: list[str], expected: str) -> None:
+    names, answer = without(removed, manifest)
     assert {name for name, code in zip(names, answer.codes, strict=True) if code} == set(expected)
 
 
@@ -336,7 +336,7 @@ def test_a_finding_tells_of_the_nodes_own_world() -> None:
     for name in "ab":
         (finding,) = answer.explain(TableRow(names.index(name)))
         assert isinstance(finding, TopologySpreadSkew)
-        seen[name] = [(one.domain, one.matching) for one in finding.domains]
+        seen[name] = [(domain.domain, domain.matching) for domain in finding.domains]
     assert seen == {"a": [("1", 3), ("2", 0)], "b": [("1", 4), ("2", 0)]}
 
 
@@ -374,7 +374,7 @@ def test_the_finding_closes_the_arithmetic() -> None:
 
 def test_every_constraint_that_fails_has_a_finding() -> None:
     cycle = spread(cluster({"1": {"a": 2}, "2": {"x": 0}, "-": {"n": 0}}), hard(HOST), hard())
-    assert [type(one) for one in findings(cycle, "a")] == [TopologySpreadSkew, TopologySpreadSkew]
+    assert [type(finding) for finding in findings(cycle, "a")] == [TopologySpreadSkew, TopologySpreadSkew]
     assert findings(cycle, "n") == (TopologyLabelMissing(constraint=1, topology_key=ZONE),)
 
 
@@ -391,7 +391,7 @@ def test_a_finding_lists_the_ten_largest_domains() -> None:
     objects = cluster({"z": {f"n{i:02}": i for i in range(12)}})
     skew = cast(TopologySpreadSkew, findings(spread(objects, hard(HOST)), "n01")[0])
     assert skew.domain_count == 12
-    assert [(one.domain, one.matching) for one in skew.domains] == [(f"n{i:02}", i) for i in range(11, 1, -1)]
+    assert [(domain.domain, domain.matching) for domain in skew.domains] == [(f"n{i:02}", i) for i in range(11, 1, -1)]
 
 
 # --- scores
@@ -596,26 +596,32 @@ class Reference:
     snapshot: Snapshot
     pod: Pod
 
-    def selector(self, one: TopologySpreadConstraint) -> Selector:
-        return compile_selector(one.label_selector)
+    def selector(self, topology_spread_constraint: TopologySpreadConstraint) -> Selector:
+        return compile_selector(topology_spread_constraint.label_selector)
 
     def constraints(self, action: str) -> list[TopologySpreadConstraint]:
-        return [one for one in self.pod.spec.topology_spread_constraints if one.when_unsatisfiable == action]
+        return [
+            topology_spread_constraint
+            for topology_spread_constraint in self.pod.spec.topology_spread_constraints
+            if topology_spread_constraint.when_unsatisfiable == action
+        ]
 
     def labels(self, row: int) -> dict[str, str]:
         return self.snapshot.cluster.nodes[row].metadata.labels
 
-    def included(self, one: TopologySpreadConstraint, row: int, action: str) -> bool:
+    def included(self, topology_spread_constraint: TopologySpreadConstraint, row: int, action: str) -> bool:
         if any(other.topology_key not in self.labels(row) for other in self.constraints(action)):
             return False
-        if one.node_affinity_policy != "Ignore" and not selector_from_set(self.pod.spec.node_selector).matches(
-            self.labels(row)
-        ):
+        if topology_spread_constraint.node_affinity_policy != "Ignore" and not selector_from_set(
+            self.pod.spec.node_selector
+        ).matches(self.labels(row)):
             return False
-        return one.node_taints_policy != "Honor" or not self.snapshot.cluster.nodes[row].spec.taints
+        return (
+            topology_spread_constraint.node_taints_policy != "Honor" or not self.snapshot.cluster.nodes[row].spec.taints
+        )
 
-    def count_on(self, one: TopologySpreadConstraint, row: int) -> int:
-        selector = self.selector(one)
+    def count_on(self, topology_spread_constraint: TopologySpreadConstraint, row: int) -> int:
+        selector = self.selector(topology_spread_constraint)
         return sum(
             not selector.empty and selector.matches(each.metadata.labels) and not each.metadata.deletion_timestamp
             for each in self.pods_on(row)
@@ -627,45 +633,50 @@ class Reference:
 
     def verdict(self, row: int, removed: Sequence[int]) -> Code:
         """On a node from which these pods have been removed."""
-        for one in self.constraints("DoNotSchedule"):
-            key, selector = one.topology_key, self.selector(one)
+        for constraint in self.constraints("DoNotSchedule"):
+            key, selector = constraint.topology_key, self.selector(constraint)
             if key not in self.labels(row):
                 return Code.UNSCHEDULABLE_AND_UNRESOLVABLE
             counts: dict[str, int] = {}
             for other in range(len(self.snapshot.cluster.nodes)):
-                if self.included(one, other, "DoNotSchedule"):
+                if self.included(constraint, other, "DoNotSchedule"):
                     value = self.labels(other)[key]
-                    counts[value] = counts.get(value, 0) + self.count_on(one, other)
-            if self.included(one, row, "DoNotSchedule"):
+                    counts[value] = counts.get(value, 0) + self.count_on(constraint, other)
+            if self.included(constraint, row, "DoNotSchedule"):
                 gone = (self.snapshot.pods[each].metadata for each in removed)
                 counts[self.labels(row)[key]] -= sum(
                     each.namespace == self.pod.metadata.namespace and selector.matches(each.labels) for each in gone
                 )
-            least = 0 if len(counts) < (one.min_domains or 1) else min(counts.values())
+            least = 0 if len(counts) < (constraint.min_domains or 1) else min(counts.values())
             itself = selector.matches(self.pod.metadata.labels)
-            if counts.get(self.labels(row)[key], 0) + itself - least > one.max_skew:
+            if counts.get(self.labels(row)[key], 0) + itself - least > constraint.max_skew:
                 return Code.UNSCHEDULABLE
         return Code.SUCCESS
 
     def score(self, row: int, feasible: Sequence[int]) -> int | None:
         """None where the node is not scored."""
         constraints = self.constraints("ScheduleAnyway")
-        scored = [other for other in feasible if all(one.topology_key in self.labels(other) for one in constraints)]
+        scored = [
+            other
+            for other in feasible
+            if all(constraint.topology_key in self.labels(other) for constraint in constraints)
+        ]
         if row not in scored:
             return None
         total = 0.0
-        for one in constraints:
-            key = one.topology_key
+        for constraint in constraints:
+            key = constraint.topology_key
             if key == HOST:
-                size, count = len(scored), self.count_on(one, row)
+                size, count = len(scored), self.count_on(constraint, row)
             else:
                 size = len({self.labels(other)[key] for other in scored})
                 count = sum(
-                    self.count_on(one, other)
+                    self.count_on(constraint, other)
                     for other in range(len(self.snapshot.cluster.nodes))
-                    if self.included(one, other, "ScheduleAnyway") and self.labels(other)[key] == self.labels(row)[key]
+                    if self.included(constraint, other, "ScheduleAnyway")
+                    and self.labels(other)[key] == self.labels(row)[key]
                 )
-            total += count * math.log(size + 2) + (one.max_skew - 1)
+            total += count * math.log(size + 2) + (constraint.max_skew - 1)
         return math.floor(total + 0.5)
 
 
@@ -720,11 +731,11 @@ def codes_and_check_findings(plugin: PodTopologySpread, state: CycleState, pod: 
     """The codes; every row that is rejected, and no other, has findings that bear it out."""
     answer = plugin.filter(state, pod, nodes)
     for row, code in enumerate(answer.codes):
-        found = answer.explain(TableRow(row))
-        assert bool(found) == (code != Code.SUCCESS)
+        explanation = answer.explain(TableRow(row))
+        assert bool(explanation) == (code != Code.SUCCESS)
         if code != Code.SUCCESS:
-            assert isinstance(found[0], TopologySpreadSkew) == (code == Code.UNSCHEDULABLE)
-        for each in found:
+            assert isinstance(explanation[0], TopologySpreadSkew) == (code == Code.UNSCHEDULABLE)
+        for each in explanation:
             if isinstance(each, TopologySpreadSkew):
                 assert each.skew > each.max_skew
                 assert DomainCount(domain=each.domain, matching=each.matching) in each.domains or not each.matching
@@ -767,11 +778,11 @@ def test_score_is_the_reference_row_by_row(objects: list[Manifest], data: st.Dat
     assert plugin.pre_score(state, new, feasible).is_success
     raw = plugin.score(state, new, feasible)
     expected = [reference.score(row, rows) for row in rows]
-    assert raw.tolist() == [one or 0 for one in expected]
+    assert raw.tolist() == [item or 0 for item in expected]
 
-    told = [one for one in expected if one is not None]
-    high, low = max(told, default=0), min(told, default=0)
-    normalized = [0 if one is None else 100 * (high + low - one) // high if high else 100 for one in expected]
+    texts = [item for item in expected if item is not None]
+    high, low = max(texts, default=0), min(texts, default=0)
+    normalized = [0 if item is None else 100 * (high + low - item) // high if high else 100 for item in expected]
     assert plugin.normalize_score(state, new, feasible, raw).tolist() == normalized
 
 
@@ -780,13 +791,13 @@ def test_score_is_the_reference_row_by_row(objects: list[Manifest], data: st.Dat
 BROKEN = {"matchExpressions": [{"key": "app", "operator": "Like", "values": ["web"]}]}
 
 
-@pytest.mark.parametrize("one", [hard(labelSelector=BROKEN), soft(labelSelector=BROKEN)], ids=["hard", "soft"])
-def test_a_selector_that_cannot_be_parsed_is_an_internal_error(one: Manifest) -> None:
-    built, plugin, new = prepared([node("a"), pod("new", topologySpreadConstraints=[one])])
+@pytest.mark.parametrize("manifest", [hard(labelSelector=BROKEN), soft(labelSelector=BROKEN)], ids=["hard", "soft"])
+def test_a_selector_that_cannot_be_parsed_is_an_internal_error(manifest: Manifest) -> None:
+    built, plugin, new = prepared([node("a"), pod("new", topologySpreadConstraints=[manifest])])
     text = '"Like" is not a valid label selector operator'
     filtered = plugin.pre_filter(CycleState(), new, built.nodes).status
     scored = plugin.pre_score(CycleState(), new, built.nodes)
-    if one["whenUnsatisfiable"] == "DoNotSchedule":
+    if manifest["whenUnsatisfiable"] == "DoNotSchedule":
         assert scored.is_skip
         assert filtered == error(f"get constraints from pod: obtaining pod's hard topology spread constraints: {text}")
     else:

@@ -135,15 +135,15 @@ def test_nodes_that_offer_least_or_most(
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "expected"),
     [
         ({"mode": "Middle"}, "NodeResourcesAllocatable: mode"),
         ({"resources": [{"name": "cpu", "weight": 0}]}, "NodeResourcesAllocatable: the weight of cpu"),
         ({"resources": "cpu"}, "args.resources: expected a list"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(args: Mapping[str, object], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_arguments_that_make_no_sense_are_refused(args: Mapping[str, object], expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
         evaluate([node("a"), pod("web")], "default/web", naming("NodeResourcesAllocatable", args=args))
 
 
@@ -203,8 +203,8 @@ def test_what_its_own_pods_use_is_room_for_a_group() -> None:
 def test_a_pod_that_is_not_in_the_cluster_counts_as_well() -> None:
     snapshot = kschedx.Snapshot.from_objects([node("a"), pod("w-1", labels=GROUP), group(minMember=2)])
     me = pod("w-0", labels=GROUP, containers=[{"name": "main", "image": "train:1"}])
-    found = kschedx.explain(snapshot, me, config=naming("Coscheduling"))
-    assert found.outcome == "Scheduled"
+    explanation = kschedx.explain(snapshot, me, config=naming("Coscheduling"))
+    assert explanation.outcome == "Scheduled"
 
 
 def test_pods_of_a_group_stand_together_in_the_queue() -> None:
@@ -250,19 +250,19 @@ def test_permit_waits_for_the_others(placed: int, spec: Mapping[str, object] | N
 
 
 @pytest.mark.parametrize(
-    ("labels", "spec", "told"),
+    ("labels", "spec", "expected"),
     [
         ({}, {"minMember": 1}, "can not find pod group"),
         (GROUP, {"minMember": 1}, "PodGroup default/train gets rejected due to Pod w-0 is unschedulable even after"),
         (GROUP, None, "can not find pod group"),
     ],
 )
-def test_what_post_filter_adds(labels: Mapping[str, str], spec: Mapping[str, object] | None, told: str) -> None:
+def test_what_post_filter_adds(labels: Mapping[str, str], spec: Mapping[str, object] | None, expected: str) -> None:
     objects = [node("a"), pod("w-0", labels=labels, nodeSelector={"disk": "nvme"})]
     if spec is not None:
         objects.append(group(**spec))
     cycle = evaluate(objects, "default/w-0", naming("Coscheduling"))
-    assert f"Preemption is not helpful for scheduling., {told}" in cycle.message
+    assert f"Preemption is not helpful for scheduling., {expected}" in cycle.message
 
 
 @pytest.mark.parametrize(
@@ -310,10 +310,10 @@ def test_namespaces_are_held_to_their_quota(quotas: list[Manifest], running: Map
     for namespace, cpu in running.items():
         objects += [pod(f"r-{i}", namespace=namespace, on="a", spec=containers(cpu="1")) for i in range(cpu)]
     cycle = evaluate(objects, "shop/web", naming("CapacityScheduling"))
-    told = f"Pod shop/web is rejected in PreFilter {reason}" if reason else ""
+    text = f"Pod shop/web is rejected in PreFilter {reason}" if reason else ""
     assert (cycle.outcome is Outcome.SCHEDULED) == (not reason)
-    assert told in cycle.message
-    assert not cycle.unheard
+    assert text in cycle.message
+    assert not cycle.unevaluated
 
 
 def test_sidecars_count_as_other_init_containers_and_pod_level_requests_not_at_all() -> None:
@@ -344,17 +344,17 @@ def test_quotas_say_who_may_be_evicted(
     quotas: tuple[str, ...], running: tuple[str, ...], mine: str, victims: tuple[str, ...]
 ) -> None:
     objects = [node("a", allocatable={"cpu": "4", "memory": "64Gi", "pods": "99"})]
-    objects += [quota(*one.split()) for one in quotas]
-    for number, one in enumerate(running):
-        namespace, priority = one.split()
+    objects += [quota(*item.split()) for item in quotas]
+    for number, item in enumerate(running):
+        namespace, priority = item.split()
         spec = {**containers(cpu="1"), "priority": int(priority)}
         objects.append(pod(f"{namespace}-{number}", namespace=namespace, on="a", spec=spec))
     namespace, priority = mine.split()
     objects.append(pod("new", namespace=namespace, spec={**containers(cpu="1"), "priority": int(priority)}))
     cycle = evaluate(objects, f"{namespace}/new", naming("CapacityScheduling", without=("DefaultPreemption",)))
     assert cycle.post_filter is not None
-    found = [tuple(cycle.snapshot.pods.names[row] for row in one.victims) for one in cycle.post_filter.candidates]
-    assert found == ([victims] if victims else [])
+    items = [tuple(cycle.snapshot.pods.names[row] for row in item.victims) for item in cycle.post_filter.candidates]
+    assert items == ([victims] if victims else [])
     if not victims:
         assert "preemption:" not in cycle.message
 
@@ -461,7 +461,7 @@ def topology(*zones: Mapping[str, str], scope: str = "container", policy: str = 
 def guaranteed(*cpus: str, **more: str) -> Manifest:
     every = [{"cpu": cpu, "memory": "1Gi", **more} for cpu in cpus]
     resources = [{"requests": amounts, "limits": amounts} for amounts in every]
-    return {"containers": [{"name": f"c{i}", "resources": one} for i, one in enumerate(resources)]}
+    return {"containers": [{"name": f"c{i}", "resources": item} for i, item in enumerate(resources)]}
 
 
 TWO = ({"cpu": "4", "memory": "8Gi"}, {"cpu": "2", "memory": "8Gi"})
@@ -502,7 +502,7 @@ def test_all_from_one_numa_node(
     cycle = evaluate(objects, "default/web", naming("NodeResourceTopologyMatch"))
     assert cycle.filter is not None
     assert cycle.filter.status(TableRow(0)).reasons == ((reason,) if reason else ())
-    assert not cycle.unheard
+    assert not cycle.unevaluated
 
 
 FAR = ({"cpu": "4", "memory": "8Gi"}, {"cpu": "4", "memory": "8Gi"}, {"cpu": "4", "memory": "8Gi"})

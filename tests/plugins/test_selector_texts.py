@@ -28,6 +28,6 @@ SAID = [
 def test_it_is_said_as_kube_scheduler_says_it(expression: str, says: str) -> None:
     with pytest.raises((CompileError, EvaluationError)) as caught:
         DeviceProgram(expression, FEATURES).matches(DEVICE, "gpu.example.com")
-    told = str(caught.value)
+    text = str(caught.value)
     kind = "compile" if isinstance(caught.value, CompileError) else "runtime"
-    assert f"CEL {kind} error: {told}".startswith(says), told
+    assert f"CEL {kind} error: {text}".startswith(says), text

@@ -30,13 +30,13 @@ WRONG_BOTH = Toleration(key="dedicated", operator="Equal", value="cpu", effect="
 def test_the_nearest_toleration(
     tolerations: tuple[Toleration, ...], nearest: int | None, differs: tuple[str, ...]
 ) -> None:
-    found = untolerated_taint(TAINT, tolerations)
-    assert (found.nearest_toleration, found.nearest_differs) == (nearest, differs)
+    untolerated_taintresult = untolerated_taint(TAINT, tolerations)
+    assert (untolerated_taintresult.nearest_toleration, untolerated_taintresult.nearest_differs) == (nearest, differs)
 
 
 def test_the_document_has_the_differences_in_one_text() -> None:
-    told = untolerated_taint(TAINT, (WRONG_BOTH,)).to_dict()
-    assert told["nearestDiffers"] == "value and effect"
+    to_dictresult = untolerated_taint(TAINT, (WRONG_BOTH,)).to_dict()
+    assert to_dictresult["nearestDiffers"] == "value and effect"
 
 
 def test_the_nodes_own_words_for_the_condition_that_a_taint_stands_for() -> None:

@@ -27,7 +27,7 @@ def said(module: ModuleType, node: ast.expr) -> Iterator[str]:
         case ast.Constant(value=str(text)):
             yield text
         case ast.JoinedStr(values=values):
-            parts = [next(said(module, one), "x") for one in values]
+            parts = [next(said(module, value), "x") for value in values]
             yield "".join(parts)
         case ast.FormattedValue(value=ast.Name(id=name)) if name.lstrip("_").isupper():
             yield str(getattr(module, name))
@@ -43,9 +43,9 @@ def texts_of(module: ModuleType) -> Iterator[str]:
             case ast.Call(func=ast.Name(id=name), args=[text, *_]) if name.lstrip("_") in {*SAYING, "rejected"}:
                 yield from said(module, text)
             case ast.Call(func=ast.Name(id="Status"), keywords=keywords):
-                for one in keywords:
-                    if one.arg == "reasons" and isinstance(one.value, ast.Tuple):
-                        for text in one.value.elts:
+                for keyword in keywords:
+                    if keyword.arg == "reasons" and isinstance(keyword.value, ast.Tuple):
+                        for text in keyword.value.elts:
                             yield from said(module, text)
             case ast.Tuple(elts=[*_, ast.Attribute(attr=code), text]) if code in CODES:
                 yield from said(module, text)
@@ -57,7 +57,7 @@ def modules() -> Iterator[ModuleType]:
         yield import_module(name.removesuffix(".__init__"))
 
 
-@pytest.mark.parametrize("module", [*modules(), preemption], ids=lambda one: one.__name__.partition("plugins.")[2])
+@pytest.mark.parametrize("module", [*modules(), preemption], ids=lambda item: item.__name__.partition("plugins.")[2])
 def test_every_text_of_a_plugin_is_known(module: ModuleType) -> None:
     # what begins with something that is filled in was made elsewhere
     texts = [text for text in texts_of(module) if not text.startswith("x")]
@@ -70,6 +70,6 @@ def test_every_text_that_differs_between_releases_is_known() -> None:
 
 
 def test_the_texts_are_found() -> None:
-    found = {text for module in modules() for text in texts_of(module)}
-    assert {"cannot align container", "Too many pods", "node(s) were unschedulable", "plugin disabled"} <= found
-    assert len(found) > 55
+    result = {text for module in modules() for text in texts_of(module)}
+    assert {"cannot align container", "Too many pods", "node(s) were unschedulable", "plugin disabled"} <= result
+    assert len(result) > 55

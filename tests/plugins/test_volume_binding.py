@@ -63,7 +63,7 @@ def reasons(cycle: Cycle) -> list[tuple[str, ...]]:
 
 def finding(cycle: Cycle, row: int, kind: type) -> object:
     assert cycle.filter is not None
-    return next(one for one in cycle.filter.verdicts[0].status(TableRow(row)).findings if isinstance(one, kind))
+    return next(item for item in cycle.filter.verdicts[0].status(TableRow(row)).findings if isinstance(item, kind))
 
 
 # --- PreFilter
@@ -105,7 +105,7 @@ OWNED = {"ownerReferences": [{"kind": "Pod", "name": "new", "uid": "default/new"
 def test_a_claim_that_cannot_be_used(target: Manifest, claims: list[Manifest], reason: str, kind: type) -> None:
     status = run(target, *claims).pre_filter_status
     assert (status.code, status.reasons) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
-    assert [type(one) for one in status.findings] == [kind]
+    assert [type(item) for item in status.findings] == [kind]
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_an_unbound_claim_that_does_not_wait(unbound: Manifest, classes: list[Ma
     status = run(using("new", "data"), unbound, *classes).pre_filter_status
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == ("pod has unbound immediate PersistentVolumeClaims",)
-    (one,) = status.findings
-    assert isinstance(one, ClaimUnbound)
-    assert one.cause == cause
+    (item,) = status.findings
+    assert isinstance(item, ClaimUnbound)
+    assert item.cause == cause
 
 
 def test_the_default_class_is_that_of_a_claim_that_names_none() -> None:
@@ -224,8 +224,8 @@ def test_why_a_volume_is_lost(candidate: Manifest, lost: str | None) -> None:
     if lost is not None:
         account = finding(cycle, 0, NoMatchingVolume)
         assert isinstance(account, NoMatchingVolume)
-        assert [(one.lost, one.volumes) for one in account.lost] == [(lost, 1)]
-        assert [(one.name, one.lost) for one in account.nearest] == [("pv", lost)]
+        assert [(item.lost, item.volumes) for item in account.lost] == [(lost, 1)]
+        assert [(item.name, item.lost) for item in account.nearest] == [("pv", lost)]
 
 
 def test_a_volume_of_another_class_is_not_considered() -> None:
@@ -267,13 +267,13 @@ def test_a_prebound_volume_is_taken_or_none() -> None:
     assert reasons(cycle) == [(), (BIND,), (BIND,)]
     account = finding(cycle, 1, NoMatchingVolume)
     assert isinstance(account, NoMatchingVolume)
-    assert [(one.name, one.lost) for one in account.nearest] == [("mine", "wrong-node"), ("other", "not-prebound")]
+    assert [(item.name, item.lost) for item in account.nearest] == [("mine", "wrong-node"), ("other", "not-prebound")]
 
 
 def chosen(cycle: Cycle, point: str = "reserve") -> list[tuple[str, str]]:
     """Claim and volume of what would be bound."""
     (status,) = [status for at, status in cycle.dry_steps if at == point and status.plugin == "VolumeBinding"]
-    return [(one.claim.claim, one.persistent_volume) for one in status.findings if isinstance(one, VolumeToBind)]
+    return [(item.claim.claim, item.persistent_volume) for item in status.findings if isinstance(item, VolumeToBind)]
 
 
 def on_one_node(*objects: Manifest) -> Cycle:
@@ -299,7 +299,7 @@ def test_a_volume_goes_to_one_claim_of_the_pod() -> None:
     account = finding(cycle, 0, NoMatchingVolume)
     assert isinstance(account, NoMatchingVolume)
     assert account.claim.claim == "default/two"
-    assert [(one.name, one.lost) for one in account.nearest] == [("pv", "taken")]
+    assert [(item.name, item.lost) for item in account.nearest] == [("pv", "taken")]
 
 
 def test_bound_and_unbound_are_told_together() -> None:
@@ -378,7 +378,7 @@ def test_the_account_of_capacity_lists_what_is_in_reach_first() -> None:
     cycle = run(using("new", "data"), claim("data"), MAKES, csi_driver(storageCapacity=True), *capacities)
     account = finding(cycle, 0, InsufficientStorageCapacity)
     assert isinstance(account, InsufficientStorageCapacity)
-    assert [(one.name, one.limit, one.reachable) for one in account.capacities] == [
+    assert [(item.name, item.limit, item.reachable) for item in account.capacities] == [
         ("kube-system/a", 2 * 2**30, True),
         ("kube-system/b", 9 * 2**30, False),
         ("kube-system/c", 7 * 2**30, False),
@@ -470,9 +470,9 @@ def test_the_dry_steps_say_what_would_be_bound_and_made() -> None:
         claim("made", storage_class="makes"),
         storage_class("makes", provisioner=DRIVER),
     )
-    found = steps(cycle)
-    assert found["reserve"].findings == found["preBind"].findings
-    bind, make = found["reserve"].findings
+    stepsresult = steps(cycle)
+    assert stepsresult["reserve"].findings == stepsresult["preBind"].findings
+    bind, make = stepsresult["reserve"].findings
     assert isinstance(bind, VolumeToBind)
     assert (bind.claim.claim, bind.persistent_volume, bind.capacity) == ("default/data", "pv", 20 * 2**30)
     assert isinstance(make, VolumeToProvision)
@@ -480,6 +480,6 @@ def test_the_dry_steps_say_what_would_be_bound_and_made() -> None:
 
 
 def test_with_everything_bound_nothing_is_left_to_do() -> None:
-    found = steps(on_one_node(using("new", "data"), claim("data", volume="pv"), volume("pv", holder="data")))
-    assert found["reserve"].findings == ()
-    assert found["preBind"].code is Code.SKIP
+    stepsresult = steps(on_one_node(using("new", "data"), claim("data", volume="pv"), volume("pv", holder="data")))
+    assert stepsresult["reserve"].findings == ()
+    assert stepsresult["preBind"].code is Code.SKIP

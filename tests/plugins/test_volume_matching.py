@@ -49,28 +49,28 @@ def alone(
 ) -> list[tuple[str, str | None]]:
     """What each claim takes on one node, straight from the rule."""
     taken: set[str] = set()
-    found: list[tuple[str, str | None]] = []
-    for one in sorted(claims, key=lambda claim: claim.size):
+    result: list[tuple[str, str | None]] = []
+    for item in sorted(claims, key=lambda claim: claim.size):
         best: PersistentVolume | None = None
         for candidate in volumes:
-            is_mine = is_bound_to(candidate, one)
+            is_mine = is_bound_to(candidate, item)
             is_others = candidate.spec.claim_ref is not None and not is_mine
-            if candidate.name in taken or is_others or candidate.size < one.size:
+            if candidate.name in taken or is_others or candidate.size < item.size:
                 continue
             required = candidate.required_node_affinity
             in_reach = required is None or compile_node_selector(required).matches(labels, "")
             if is_mine:
                 best = candidate if in_reach else None
                 break
-            usable = candidate.status.phase == "Available" and {*one.spec.access_modes} <= {
+            usable = candidate.status.phase == "Available" and {*item.spec.access_modes} <= {
                 *candidate.spec.access_modes
             }
             if in_reach and usable and (best is None or candidate.size < best.size):
                 best = candidate
         if best is not None:
             taken.add(best.name)
-        found.append((one.key, best.name if best else None))
-    return found
+        result.append((item.key, best.name if best else None))
+    return result
 
 
 @given(volumes(), st.lists(sizes, min_size=1, max_size=3))
@@ -78,17 +78,19 @@ def test_all_nodes_at_once(manifests: list[Manifest], wanted: list[str]) -> None
     claims = msgspec.convert([claim(f"c{i}", size=size) for i, size in enumerate(wanted)], list[PersistentVolumeClaim])
     listed = msgspec.convert(manifests, list[PersistentVolume])
     nodes = framework(NODES).nodes
-    storage = Storage(volumes={one.name: one for one in listed})
-    searches = [VolumeSearch(one, storage, attributes_classes=True) for one in claims]
+    storage = Storage(volumes={item.name: item for item in listed})
+    searches = [VolumeSearch(item, storage, attributes_classes=True) for item in claims]
     matches = find_matches(searches, NodeLookup(nodes), len(nodes))
     for row in each_cluster_row(nodes.rows):
         together = []
         for number, search in enumerate(matches.searches):
-            found = matches.chosen(number, row)
-            together.append((search.claim.key, found.name if found else None))
-            if found is None:
+            chosenresult = matches.chosen(number, row)
+            together.append((search.claim.key, chosenresult.name if chosenresult else None))
+            if chosenresult is None:
                 # every volume of the class lost for some reason
-                assert sum(one.volumes for one in search.lost_counts(matches.taken_before(number, row))) == len(listed)
+                assert sum(item.volumes for item in search.lost_counts(matches.taken_before(number, row))) == len(
+                    listed
+                )
         assert together == alone(claims, listed, nodes.cluster.nodes[row].metadata.labels)
 
 
@@ -100,18 +102,18 @@ def test_what_is_taken_and_comes_back_is_told_as_by_one_who_never_saw_it_otherwi
     listed = msgspec.convert(manifests, list[PersistentVolume])
     nodes = framework(NODES).nodes
     lookup = NodeLookup(nodes)
-    storage = MovingStorage.moving(Storage(volumes={one.name: one for one in listed}))
+    storage = MovingStorage.moving(Storage(volumes={item.name: item for item in listed}))
     undo: list[StorageChange] = []
     for _ in range(8):
-        moved = [VolumeSearch(one, storage, attributes_classes=True) for one in claims]
-        anew = [VolumeSearch(one, storage.frozen(), attributes_classes=True) for one in claims]
-        found, expected = (find_matches(searches, lookup, len(nodes)) for searches in (moved, anew))
+        moved = [VolumeSearch(item, storage, attributes_classes=True) for item in claims]
+        anew = [VolumeSearch(item, storage.frozen(), attributes_classes=True) for item in claims]
+        result, expected = (find_matches(searches, lookup, len(nodes)) for searches in (moved, anew))
         for row in each_cluster_row(nodes.rows):
             for number in range(len(claims)):
-                assert found.chosen(number, row) == expected.chosen(number, row)
-                taken = found.taken_before(number, row)
-                assert found.searches[number].lost_counts(taken) == expected.searches[number].lost_counts(taken)
-                assert found.searches[number].nearest(taken) == expected.searches[number].nearest(taken)
+                assert result.chosen(number, row) == expected.chosen(number, row)
+                taken = result.taken_before(number, row)
+                assert result.searches[number].lost_counts(taken) == expected.searches[number].lost_counts(taken)
+                assert result.searches[number].nearest(taken) == expected.searches[number].nearest(taken)
         match data.draw(st.sampled_from(["take", "take", "give back", "free", "come"])):
             case "give back" if undo:
                 storage.put(undo.pop())
@@ -119,7 +121,7 @@ def test_what_is_taken_and_comes_back_is_told_as_by_one_who_never_saw_it_otherwi
                 new = msgspec.convert(volume("new", size=data.draw(sizes), reach=data.draw(reaches)), PersistentVolume)
                 undo.append(storage.put(StorageChange(volumes={new.name: new})))
             case move if storage.volumes:
-                one = storage.volumes[data.draw(st.sampled_from(sorted(storage.volumes)))]
+                item = storage.volumes[data.draw(st.sampled_from(sorted(storage.volumes)))]
                 holder = ObjectReference(namespace="default", name="c0") if move == "take" else None
-                changed = replace(one, spec=replace(one.spec, claim_ref=holder))
-                undo.append(storage.put(StorageChange(volumes={one.name: changed})))
+                changed = replace(item, spec=replace(item.spec, claim_ref=holder))
+                undo.append(storage.put(StorageChange(volumes={item.name: changed})))

@@ -13,14 +13,17 @@ def candidates(cycle: Cycle) -> dict[str, list[str]]:
     """Node to the victims there."""
     assert cycle.post_filter is not None
     names, pods = cycle.all_nodes.cluster.names, cycle.snapshot.pods
-    return {names[one.node]: [pods.names[row] for row in one.victims] for one in cycle.post_filter.candidates}
+    return {
+        names[candidate.node]: [pods.names[row] for row in candidate.victims]
+        for candidate in cycle.post_filter.candidates
+    }
 
 
 def held(*names: str, mode: str = "ReadWriteOnce") -> list[Manifest]:
     return [
-        one
+        item
         for name in names
-        for one in (claim(name, volume=f"pv-{name}", modes=[mode]), volume(f"pv-{name}", holder=name, csi=True))
+        for item in (claim(name, volume=f"pv-{name}", modes=[mode]), volume(f"pv-{name}", holder=name, csi=True))
     ]
 
 

@@ -126,12 +126,12 @@ def codes(
     work: Framework, plugin: VolumeRestrictions, state: CycleState, change: PodRows, *moves: str
 ) -> list[list[int]]:
     """The codes on every node after each move, `-` taking the pods off and `+` putting them back."""
-    nodes, pod_, found = work.nodes, work.snapshot.pods[0], []
+    nodes, pod_, result = work.nodes, work.snapshot.pods[0], []
     for move in moves:
         (plugin.remove_pods if move == "-" else plugin.add_pods)(state, pod_, nodes, change)
         nodes = nodes.remove_pods(change) if move == "-" else nodes.add_pods(change)
-        found.append([int(code) for code in plugin.filter(state, pod_, nodes).codes])
-    return found
+        result.append([int(code) for code in plugin.filter(state, pod_, nodes).codes])
+    return result
 
 
 @pytest.mark.parametrize("volumes", [["claim"], ["disk"], ["claim", "disk"]])

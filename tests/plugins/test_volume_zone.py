@@ -71,7 +71,7 @@ def test_claims_that_reject_the_pod(objects: list[Manifest], reason: str, findin
     cycle = evaluate([using("new", "data"), node("n"), *objects], "default/new", only("VolumeZone"))
     status = cycle.pre_filter_status
     assert (status.code, status.reasons) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
-    assert [type(one) for one in status.findings] == [finding]
+    assert [type(item) for item in status.findings] == [finding]
 
 
 def test_a_claim_that_waits_is_skipped() -> None:

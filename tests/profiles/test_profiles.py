@@ -31,8 +31,8 @@ def header(version: str) -> str:
 
 
 def read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return result
 
 
 def meaning(profile: Profile) -> tuple[object, ...]:

@@ -64,14 +64,14 @@ def test_every_default_plugin_can_be_made(version: str) -> None:
 
 def test_the_product_asks_only_for_gates_that_exist() -> None:
     """A misspelt name would simply be off."""
-    asked = {
+    question = {
         gate
         for path in sorted((ROOT / "kschedx").rglob("*.py"))
         if not {"legacy", "kueue"} & set(path.parts)  # gates of other programs
         for gate in re.findall(r'\benabled\(\s*"(\w+)"', Path(path).read_text(encoding="utf-8"))
     }
-    assert asked
-    assert asked <= HISTORY.keys()
+    assert question
+    assert question <= HISTORY.keys()
 
 
 @pytest.mark.parametrize("version", EMULATED)

@@ -90,8 +90,8 @@ def test_texts(text: str, filtered: Told, preemption: Told) -> None:
 def messages() -> Iterator[str]:
     for path in RECORDED:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for one in map(json.loads, lines):
-                expected = one["expect"]
+            for load in map(json.loads, lines):
+                expected = load["expect"]
                 if expected.get("message") and not expected.get("error"):
                     yield expected["message"]
 

@@ -138,7 +138,7 @@ UNCORDON = s.Uncordon(row=ROW, node="n")
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("value", "words"),
     [
         (fix(s.Tolerate(taints=(TEAM,)), UNCORDON), "tolerate team=a:NoSchedule, uncordon n"),
         (
@@ -149,12 +149,12 @@ UNCORDON = s.Uncordon(row=ROW, node="n")
         (fix(UNCORDON, deciding=("Acme",), extender=True), "uncordon n, then Acme and the extender decide"),
     ],
 )
-def test_a_title_says_every_step_and_what_is_left(found: Fix, words: str) -> None:
-    assert fix_title(found) == words
+def test_a_title_says_every_step_and_what_is_left(value: Fix, words: str) -> None:
+    assert fix_title(value) == words
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("value", "words"),
     [
         (fix(UNCORDON), ("kubectl uncordon n",)),
         (
@@ -174,5 +174,5 @@ def test_a_title_says_every_step_and_what_is_left(found: Fix, words: str) -> Non
         (fix(s.DeletePods(victims=victims("shop/a"), by_preemption=True)), ()),
     ],
 )
-def test_commands_do_all_of_it_or_are_not_told(found: Fix, words: tuple[str, ...]) -> None:
-    assert fix_commands(found) == words
+def test_commands_do_all_of_it_or_are_not_told(value: Fix, words: tuple[str, ...]) -> None:
+    assert fix_commands(value) == words

@@ -12,11 +12,11 @@ ALONE = "each pod is evaluated alone, as if the others were not pending"
 
 
 def answers(*outcomes: Outcome | None) -> list[PodAnswer]:
-    return [PodAnswer(pod=f"shop/p-{number}", priority=0, outcome=one) for number, one in enumerate(outcomes)]
+    return [PodAnswer(pod=f"shop/p-{number}", priority=0, outcome=item) for number, item in enumerate(outcomes)]
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "told"),
+    ("outcomes", "expected"),
     [
         ([Outcome.SCHEDULED], "1 pod can be scheduled"),
         ([Outcome.UNSCHEDULABLE] * 2, "2 pods are unschedulable"),
@@ -25,8 +25,8 @@ def answers(*outcomes: Outcome | None) -> list[PodAnswer]:
         ([Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.SCHEDULED], "3 pods: 2 can be scheduled, 1 unschedulable"),
     ],
 )
-def test_the_first_line(outcomes: list[Outcome | None], told: str) -> None:
-    assert pending_sentence(answers(*outcomes)) == told
+def test_the_first_line(outcomes: list[Outcome | None], expected: str) -> None:
+    assert pending_sentence(answers(*outcomes)) == expected
 
 
 @pytest.mark.parametrize(

@@ -86,24 +86,24 @@ def test_a_page_has_one_script_of_its_own_and_names_it_in_its_policy() -> None:
 
 @each_story
 def test_a_page_stays_small_beside_its_data(story: Story) -> None:
-    made = explanation_page(told(story), every_node=True)
-    text = html(made)
+    page = explanation_page(told(story), every_node=True)
+    text = html(page)
     data = re.search(r'id="page">(.*?)</script>', text, re.DOTALL)
     assert data
-    assert len(text) - len(data[1]) - len(made.screen) < 300_000
+    assert len(text) - len(data[1]) - len(page.screen) < 300_000
 
 
 def test_the_verdict_map_has_every_node_once() -> None:
     nodes = [node(f"n{number}", str(number % 4 + 1)) for number in range(12)]
-    made = explanation_page(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod("2500m")), every_node=True)
-    verdicts = next(section for section in made.sections if isinstance(section, Verdicts))
+    page = explanation_page(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod("2500m")), every_node=True)
+    verdicts = next(section for section in page.sections if isinstance(section, Verdicts))
     assert sorted(row for group in verdicts.groups for row in group) == list(range(12))
     for row, name in enumerate(verdicts.nodes):
         cells = [verdicts.codes[cell] for cell in verdicts.patterns[verdicts.pattern_of[row]]]
         fits = int(name[1:]) % 4 + 1 >= 3
         assert (verdicts.verdict_of[row] < 0) == fits
         assert cells.count("Success") == len(verdicts.plugins) - (not fits)
-    scores = next(section for section in made.sections if isinstance(section, Scores))
+    scores = next(section for section in page.sections if isinstance(section, Scores))
     assert len(scores.nodes) == 6
     for row, total in enumerate(scores.totals):
         assert total == sum(s * w for s, w in zip(scores.normalized[row], scores.weights, strict=True))
@@ -114,8 +114,8 @@ def test_what_is_too_much_for_a_page_is_left_out_but_of_the_first_node_of_a_grou
 ) -> None:
     monkeypatch.setattr(explanation, "MOST_OF_STORIES", 900)
     nodes = [node(f"n{number}", f"{number}m") for number in range(20)]
-    made = explanation_page(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod()), every_node=True)
-    verdicts = next(section for section in made.sections if isinstance(section, Verdicts))
+    page = explanation_page(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod()), every_node=True)
+    verdicts = next(section for section in page.sections if isinstance(section, Verdicts))
     facts = [verdicts.stories[story][0].facts for story in verdicts.story_of]
     assert all(facts)
     for group in verdicts.groups:
@@ -162,8 +162,8 @@ def test_markdown_is_cut_to_a_comment_with_a_count() -> None:
 
 @each_story
 def test_a_picture_is_well_formed_and_inside_its_frame(story: Story) -> None:
-    made = explanation_page(told(story), every_node=True)
-    root = ElementTree.fromstring(svg(made))
+    page = explanation_page(told(story), every_node=True)
+    root = ElementTree.fromstring(svg(page))
     assert root.tag == f"{SVG}svg"
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     for box in root.iter(f"{SVG}rect"):
@@ -175,7 +175,7 @@ def test_a_picture_is_well_formed_and_inside_its_frame(story: Story) -> None:
 def test_a_picture_of_many_rows_has_their_fixes_and_whole_texts() -> None:
     items = tuple(Item(title=f"{'long ' * 20}{number}", fixes=(Fix(title=f"fix of {number}"),)) for number in range(20))
     view = View(command="kschedx why", headline="much", tone=Tone.BAD, items=items, list_title="Rows")
-    lines = [one.text or "" for one in ElementTree.fromstring(svg(page_of(view, ()))).iter(f"{SVG}text")]
+    lines = [item.text or "" for item in ElementTree.fromstring(svg(page_of(view, ()))).iter(f"{SVG}text")]
     assert lines[1:5] == [
         "  fix 1     fix of 0",
         "  fix 2     fix of 1",
@@ -190,11 +190,11 @@ def test_a_simulation_as_markdown() -> None:
     simulation = kschedx.simulate(
         kschedx.Snapshot.from_objects([node("a"), pod("1"), pod("9") | {"metadata": {"name": "big"}}])
     )
-    told = markdown(simulation_page(simulation))
-    assert told.startswith("## ✗ 1 of 2 pods are scheduled, 1 stays pending\n")
-    assert "### Nodes before and after\n\n| node | cpu | memory | pods |\n" in told
-    assert re.search(r"^\| a \| 0\S* of \S+ → ", told, re.MULTILINE)
-    assert "0/1 nodes are available: 1 Insufficient cpu." in told
+    markdownresult = markdown(simulation_page(simulation))
+    assert markdownresult.startswith("## ✗ 1 of 2 pods are scheduled, 1 stays pending\n")
+    assert "### Nodes before and after\n\n| node | cpu | memory | pods |\n" in markdownresult
+    assert re.search(r"^\| a \| 0\S* of \S+ → ", markdownresult, re.MULTILINE)
+    assert "0/1 nodes are available: 1 Insufficient cpu." in markdownresult
 
 
 @pytest.mark.parametrize(("rows", "members"), [(5_000, 30), (150_000, 1), (3, 50_000)])
@@ -211,4 +211,4 @@ def test_a_page_of_150000_pods_stays_below_3_mb(rows: int, members: int) -> None
     assert isinstance(shown, Items)
     assert isinstance(bounded, Table)
     assert (len(shown.rows) + shown.left_out, len(bounded.rows) + bounded.left_out) == (rows, rows * members)
-    assert {len(one.members) + one.left_out for one in shown.details} == {members}
+    assert {len(detail.members) + detail.left_out for detail in shown.details} == {members}

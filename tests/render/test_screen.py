@@ -30,9 +30,9 @@ def plain(explanation: Explanation, width: int = 100, *, wide: bool = False) -> 
 
 
 def asking(cpu: str = "1", **spec: object) -> Manifest:
-    made = pod("new")
-    made["spec"] = {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}], **spec}
-    return made
+    result = pod("new")
+    result["spec"] = {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}], **spec}
+    return result
 
 
 def story(path: Path) -> Explanation:
@@ -41,8 +41,8 @@ def story(path: Path) -> Explanation:
     cluster = load([str(next(path.parent.glob("cluster*")))])
     manifests = Manifests.read([str(path)])
     manifests.placed(None, "default")
-    (found,) = manifests.pods(cluster, cluster)
-    return explain_pod(cluster, found.manifest, config=config)
+    (result,) = manifests.pods(cluster, cluster)
+    return explain_pod(cluster, result.manifest, config=config)
 
 
 @pytest.mark.parametrize("path", STORIES, ids=[path.parent.name for path in STORIES])
@@ -148,10 +148,10 @@ def test_the_verdict_table_shows_every_plugin_that_rejects() -> None:
 def test_one_nodes_story_has_all_verdicts_and_facts() -> None:
     tainted = node("n", taints=["a=b:NoSchedule"], allocatable={"cpu": "1", "pods": "9"})
     explanation = explained(tainted, node("other"), asking("2"))
-    told = [line.plain for line in why_lines(explanation, width=100, nodes=["n"])]
-    assert told[0] == "✗ n: default/new does not fit: 2 plugins reject it"
-    assert "  ✗ TaintToleration (the verdict): untolerated taint a=b:NoSchedule" in told
-    assert "  ✗ NodeResourcesFit: insufficient cpu, short by 1, more than the node's allocatable" in told
+    texts = [line.plain for line in why_lines(explanation, width=100, nodes=["n"])]
+    assert texts[0] == "✗ n: default/new does not fit: 2 plugins reject it"
+    assert "  ✗ TaintToleration (the verdict): untolerated taint a=b:NoSchedule" in texts
+    assert "  ✗ NodeResourcesFit: insufficient cpu, short by 1, more than the node's allocatable" in texts
 
 
 def test_an_unknown_node_is_refused_with_the_nearest() -> None:

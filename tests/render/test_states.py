@@ -78,7 +78,7 @@ def test_an_ordinal_names_its_predecessor() -> None:
 
 
 def test_every_state_has_one_row() -> None:
-    named = {one.__name__ for one in get_args(Lifecycle)}
+    named = {get_arg.__name__ for get_arg in get_args(Lifecycle)}
     rows = [row.name for row in STATES]
     assert len(rows) == len(set(rows))
     assert named == {type(row.example).__name__ for row in STATES} - {"Decision"}

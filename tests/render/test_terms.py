@@ -50,10 +50,10 @@ def test_one_term_needs_no_number() -> None:
 
 
 def test_the_nearest_term_comes_first_under_its_own_number() -> None:
-    found = told(term(0, DISK, GPU), term(1, ZONE, DISK))
-    assert [label for label, _ in found] == ["term 2", "term 1"]
-    assert found[0][1][-1] == "only one expression fails"
-    assert "only one expression fails" not in found[1][1]
+    texts = told(term(0, DISK, GPU), term(1, ZONE, DISK))
+    assert [label for label, _ in texts] == ["term 2", "term 1"]
+    assert texts[0][1][-1] == "only one expression fails"
+    assert "only one expression fails" not in texts[1][1]
 
 
 def test_a_selector_is_one_term_without_a_number() -> None:
@@ -65,9 +65,9 @@ def test_an_empty_term_says_what_it_does() -> None:
 
 
 def test_terms_that_are_not_shown_are_counted() -> None:
-    found = told(*(term(number, GPU) for number in range(SHOWN_TERMS + 2)))
-    assert found[-1] == ("", ("2 more terms",))
-    assert len(found) == SHOWN_TERMS + 1
+    texts = told(*(term(number, GPU) for number in range(SHOWN_TERMS + 2)))
+    assert texts[-1] == ("", ("2 more terms",))
+    assert len(texts) == SHOWN_TERMS + 1
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_terms_that_are_not_shown_are_counted() -> None:
     ],
 )
 def test_what_the_node_has_in_brief(terms: list[TermMatch], detail: str | None) -> None:
-    found = term_brief(tuple(terms))
-    assert (None if found is None else found.detail) == detail
+    term_briefresult = term_brief(tuple(terms))
+    assert (None if term_briefresult is None else term_briefresult.detail) == detail

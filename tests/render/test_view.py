@@ -72,23 +72,23 @@ def letters(text: str) -> str:
     return re.sub(r"[\s\\*`#|]|&#64;|<br>", "", entities.unescape(shown(text)))
 
 
-def answered(asked: str) -> Answer:
-    answer = answer_to(run, shlex.split(asked))
-    assert isinstance(answer, Answer), asked
-    assert answer.exit_code in (0, 1, 3), asked
+def answered(question: str) -> Answer:
+    answer = answer_to(run, shlex.split(question))
+    assert isinstance(answer, Answer), question
+    assert answer.exit_code in (0, 1, 3), question
     return answer
 
 
-def reported(asked: str) -> Report | None:
+def reported(question: str) -> Report | None:
     """None for an answer that has no page."""
-    report = answered(asked).report
+    report = answered(question).report
     return report if report.page is not None else None
 
 
 def told_by_mcp(answer: Answer) -> str:
     """The text of a tool's answer and every text of its document."""
-    found = captured(lambda: detailed(answer, Detail.FULL))
-    result = _result(tool("pod_explain"), found, Detail.FULL)
+    capturedresult = captured(lambda: detailed(answer, Detail.FULL))
+    result = _result(tool("pod_explain"), capturedresult, Detail.FULL)
     return " ".join(" ".join([*texts(result.structured_content), *texts(result.model_dump()["content"])]).split())
 
 
@@ -135,26 +135,26 @@ def required(page: Page) -> Iterator[str]:
 def verdicts_in(screen: str) -> Iterator[str]:
     are_fixes = False
     for line in screen.splitlines():
-        found = _LABELLED.fullmatch(line)
+        fullmatchresult = _LABELLED.fullmatch(line)
         are_fixes &= bool(line)
-        if found is None:
+        if fullmatchresult is None:
             continue
-        if found["title"]:  # what stands in columns is a table, and a verdict follows what it is about
-            yield from found["title"].partition("  ")[0].rpartition(": ")[2].split(", ")
-        elif found["told"] or are_fixes:
-            yield from (found["told"] or found["next"]).split(" · ")
-        are_fixes = bool(found["fix"] or (are_fixes and found["next"]))
+        if fullmatchresult["title"]:  # what stands in columns is a table, and a verdict follows what it is about
+            yield from fullmatchresult["title"].partition("  ")[0].rpartition(": ")[2].split(", ")
+        elif fullmatchresult["told"] or are_fixes:
+            yield from (fullmatchresult["told"] or fullmatchresult["next"]).split(" · ")
+        are_fixes = bool(fullmatchresult["fix"] or (are_fixes and fullmatchresult["next"]))
 
 
-@pytest.mark.parametrize("asked", ASKED)
-def test_causes_fixes_and_verdicts_are_in_every_form(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("question", ASKED)
+def test_causes_fixes_and_verdicts_are_in_every_form(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    answer = answered(asked)
+    answer = answered(question)
     report = answer.report
     if report.page is None:
         return
     page, screen = replace(report.page(True), screen=""), screen_of(report)
-    path = re.search(r"(?:-s|--snapshot|doctor) (\S+)", asked)
+    path = re.search(r"(?:-s|--snapshot|doctor) (\S+)", question)
     assert path is not None
     with short_node_names(kschedx.load(path[1]).cluster.names):
         forms = {
@@ -162,25 +162,29 @@ def test_causes_fixes_and_verdicts_are_in_every_form(asked: str, monkeypatch: py
             "html": letters(strings(page)),
             "markdown": letters(markdown(replace(report.page(False), screen=""))),
         }
-        told = [*required(page), *verdicts_in(screen)]
-        missing = [(form, one) for form, text in forms.items() for one in told if letters(one) not in text]
+        textresult = [*required(page), *verdicts_in(screen)]
+        missing = [(form, item) for form, text in forms.items() for item in textresult if letters(item) not in text]
         assert not missing
-        assert not [one for one in card(page) if one not in pictured(svg(page))]
+        assert not [item for item in card(page) if item not in pictured(svg(page))]
         mcp = letters(told_by_mcp(answer))
-        assert not [one for told in required(page) for one in told.split(" · ") if letters(one) not in mcp]
+        assert not [
+            item for textresult in required(page) for item in textresult.split(" · ") if letters(item) not in mcp
+        ]
 
 
 def card(page: Page) -> list[str]:
     """What no picture may leave out."""
-    told = [page.head.headline, *page.head.because, *(fix.title for fix in page.head.fixes[:MOST_FIXES])]
-    return [letters(re.sub("<[^>]*>", "", one)) for one in told]
+    text = [page.head.headline, *page.head.because, *(fix.title for fix in page.head.fixes[:MOST_FIXES])]
+    return [letters(re.sub("<[^>]*>", "", item)) for item in text]
 
 
 def pictured(picture: str) -> str:
     return letters(re.sub("<[^>]*>", "", letters(picture)))
 
 
-@pytest.mark.parametrize("story", [one for one in STORIES if one.manifest["kind"] == "Pod"], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "story", [one for one in STORIES if one.manifest["kind"] == "Pod"], ids=lambda itemresult: itemresult.name
+)
 def test_a_notebook_has_the_card_of_the_command(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     report = reported(shlex.join(story.arguments))
@@ -190,7 +194,7 @@ def test_a_notebook_has_the_card_of_the_command(story: Story, monkeypatch: pytes
     snapshot = kschedx.load(str(story.cluster))
     shown = kschedx.explain(snapshot, story.manifest, config=story.configuration)._repr_html_()
     with short_node_names(snapshot.cluster.names):
-        assert not [one for one in card(report.page(True)) if one not in pictured(shown)]
+        assert not [item for item in card(report.page(True)) if item not in pictured(shown)]
 
 
 TIE, FULL = "fixtures/tie/cluster.yaml", "fixtures/zone-full/cluster"
@@ -211,15 +215,15 @@ IN_NOTEBOOKS: dict[str, Callable[[], Shown]] = {
 }
 
 
-@pytest.mark.parametrize("asked", IN_NOTEBOOKS)
-def test_a_notebook_shows_what_the_command_shows(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("question", IN_NOTEBOOKS)
+def test_a_notebook_shows_what_the_command_shows(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    report, result = reported(asked), IN_NOTEBOOKS[asked]()
+    report, result = reported(question), IN_NOTEBOOKS[question]()
     assert report is not None
     assert report.page is not None
-    with short_node_names(kschedx.load(asked.split()[-1]).cluster.names):
-        told = (one.removeprefix("deploy/web") for one in card(report.page(True)))  # the library names its namespace
-        assert not [one for one in told if one not in pictured(result._repr_html_())]
+    with short_node_names(kschedx.load(question.split()[-1]).cluster.names):
+        text = (item.removeprefix("deploy/web") for item in card(report.page(True)))  # the library names its namespace
+        assert not [item for item in text if item not in pictured(result._repr_html_())]
 
 
 def test_a_page_cites_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,9 +231,9 @@ def test_a_page_cites_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
     files = ["fixtures/tie/cluster.yaml", "fixtures/tie/pod.yaml"]
     digest = sha256(b"".join((ROOT / file).read_bytes() for file in files)).hexdigest()[:16]
     for form in ("html", "markdown"):
-        told = kschedx_command("why", files[1], "-s", files[0], "-o", form).out
-        assert digest in told
-        assert "2026-" in told.rpartition("taken")[2]
+        kschedx_commandresult = kschedx_command("why", files[1], "-s", files[0], "-o", form).out
+        assert digest in kschedx_commandresult
+        assert "2026-" in kschedx_commandresult.rpartition("taken")[2]
 
 
 def test_identical_nodes_are_one_row_in_every_form() -> None:
@@ -281,12 +285,12 @@ def test_a_fix_of_a_cause_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None
     report = reported(f"why --all-pending -s {folder}/cluster.yaml -s {folder}/pod.yaml")
     assert report is not None
     assert report.page is not None
-    [causes] = [one for one in report.page(False).sections if isinstance(one, Items)]
+    [causes] = [section for section in report.page(False).sections if isinstance(section, Items)]
     copied = [fix.copy for detail in causes.details for fix in detail.fixes]
     assert copied
-    assert all("kind: Pod" in one for one in copied)
-    commands = [one for detail in causes.details for one in detail.commands]
-    assert all(one.startswith("kschedx why ") for one in commands)
+    assert all("kind: Pod" in section for section in copied)
+    commands = [section for detail in causes.details for section in detail.commands]
+    assert all(section.startswith("kschedx why ") for section in commands)
     assert len(commands) == len(causes.details)
 
 
@@ -296,7 +300,7 @@ def test_a_sample_of_pending_pods_has_one_of_each_cause(monkeypatch: pytest.Monk
     assert report is not None
     assert report.page is not None
     assert report.sample is not None
-    [causes] = [one for one in report.page(False).sections if isinstance(one, Items)]
+    [causes] = [section for section in report.page(False).sections if isinstance(section, Items)]
     document, count = report.sample()
     items, every = document["items"], report.document()["items"]
     assert isinstance(items, list)

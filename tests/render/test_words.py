@@ -126,7 +126,7 @@ def test_the_nearest_term_is_told_expression_by_expression() -> None:
 
 
 @pytest.mark.parametrize(
-    ("differs", "told"),
+    ("differs", "expected"),
     [
         (("value",), 'toleration 3 is for dedicated=cpu: its value is not "gpu"'),
         (("effect",), "toleration 3 is for dedicated=cpu: its effect is not NoSchedule"),
@@ -137,7 +137,7 @@ def test_the_nearest_term_is_told_expression_by_expression() -> None:
         (("operator",), "toleration 3 is for dedicated=cpu: its operator differs"),
     ],
 )
-def test_the_nearest_toleration(differs: tuple[str, ...], told: str) -> None:
+def test_the_nearest_toleration(differs: tuple[str, ...], expected: str) -> None:
     finding = UntoleratedTaint(
         key="dedicated",
         value="gpu",
@@ -146,7 +146,7 @@ def test_the_nearest_toleration(differs: tuple[str, ...], told: str) -> None:
         nearest_text="dedicated=cpu",
         nearest_differs=differs,
     )
-    assert facts(finding) == [f"nearest: {told}"]
+    assert facts(finding) == [f"nearest: {expected}"]
 
 
 def test_every_finding_is_explained() -> None:
@@ -180,6 +180,6 @@ def test_explanations_are_sentences() -> None:
 def test_what_a_node_says_of_its_trouble_is_the_headline() -> None:
     finding = UntoleratedTaint(key="node.kubernetes.io/not-ready", value="", effect="NoSchedule")
     assert headline(finding) == "the node is not ready"
-    told = msgspec.structs.replace(finding, condition="cni plugin not initialized\nmore")
-    assert headline(told) == "the node is not ready: cni plugin not initialized"
-    assert facts(told) == ["taint: untolerated taint node.kubernetes.io/not-ready:NoSchedule"]
+    replaceresult = msgspec.structs.replace(finding, condition="cni plugin not initialized\nmore")
+    assert headline(replaceresult) == "the node is not ready: cni plugin not initialized"
+    assert facts(replaceresult) == ["taint: untolerated taint node.kubernetes.io/not-ready:NoSchedule"]

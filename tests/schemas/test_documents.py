@@ -21,12 +21,12 @@ MARK = "kschedx/v1"
 
 def documents() -> list[tuple[str, dict[str, Any]]]:
     """Golden documents, alone in a file or below the command that printed them."""
-    found = []
+    items = []
     for path in sorted((ROOT / "tests").rglob("*")):
         document = _document(path) if path.suffix in (".json", ".txt") else None
         if document is not None:
-            found.append((str(path.relative_to(ROOT / "tests")), document))
-    return found
+            items.append((str(path.relative_to(ROOT / "tests")), document))
+    return items
 
 
 def _document(path: Path) -> dict[str, Any] | None:
@@ -54,7 +54,7 @@ def test_it_is_what_its_schema_says(document: dict[str, Any]) -> None:
 
 def printed_kinds() -> set[str]:
     """The kinds of all documents that are written anywhere in the package."""
-    found = set()
+    names = set()
     for path in (ROOT / "kschedx").rglob("*.py"):
         for written in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (
@@ -62,13 +62,13 @@ def printed_kinds() -> set[str]:
                 and ast.unparse(written.func) in ("document", "documents.document")
                 and written.args
             ):
-                found.add(ast.unparse(written.args[0]).strip("'"))
+                names.add(ast.unparse(written.args[0]).strip("'"))
             if isinstance(written, ast.Dict):
                 pairs = zip(written.keys, written.values, strict=True)
                 values = {ast.unparse(key): ast.unparse(value).strip("'") for key, value in pairs if key is not None}
                 if values.get("'apiVersion'") in (MARK, "API_VERSION") and "'kind'" in values:
-                    found.add(values["'kind'"])
-    return found
+                    names.add(values["'kind'"])
+    return names
 
 
 def test_every_document_that_is_printed_has_a_schema() -> None:

@@ -42,7 +42,7 @@ def deployment(
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers, **spec}}
     owned_by = {"apiVersion": "apps/v1", "controller": True}
     metadata = {"name": name, "namespace": "shop", "uid": name}
-    made: list[Manifest] = [
+    built: list[Manifest] = [
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
@@ -68,7 +68,7 @@ def deployment(
     for number, place in enumerate(places):
         owner = {**owned_by, "kind": "ReplicaSet", "name": f"{name}-{HASH}", "uid": f"{name}-{HASH}"}
         created = f"2026-11-20T08:00:{number:02d}Z"
-        made.append(
+        built.append(
             pod(
                 f"{name}-{number}",
                 namespace="shop",
@@ -80,7 +80,7 @@ def deployment(
                 spec=spec,
             )
         )
-    return made
+    return built
 
 
 def budget(app: str, allowed: int) -> Manifest:

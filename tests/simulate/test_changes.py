@@ -7,9 +7,9 @@ import pytest
 import kschedx
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.what_if import ChangedCluster, change_cluster
 from kschedx.simulate.changes import Change, parse_changes
 from kschedx.simulate.simulator import SimulationOptions
-from kschedx.simulate.what_if import ChangedCluster, change_cluster
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import at, node
 from tests.simulate.clusters import deployment, nodes, shop
@@ -68,7 +68,7 @@ def test_nodes_are_like_one_that_is_gone_unless_another_has_its_name() -> None:
     anew = {"apply": [node("node-4", allocatable={"cpu": "3", "memory": "8Gi", "pods": "110"})]}
     for made_before, cpu in (((gone,), {"4"}), ((gone, anew), {"3"})):
         cluster = after(*made_before, {"add-nodes": "1=node-4"}).snapshot.cluster
-        assert {one.status.allocatable["cpu"] for one in cluster.nodes if one.name == "node-4-new1"} == cpu
+        assert {item.status.allocatable["cpu"] for item in cluster.nodes if item.name == "node-4-new1"} == cpu
 
 
 def test_nodes_come_and_go() -> None:
@@ -88,9 +88,9 @@ def test_nodes_change() -> None:
         {"label": "node-3:disk=ssd"},
         {"set": "node/node-4:status.allocatable.cpu=64"},
     )
-    one, two, three, *_ = changed.snapshot.cluster.nodes
-    assert one.spec.unschedulable
-    assert [str(taint) for taint in one.spec.taints] == ["node.kubernetes.io/unschedulable:NoSchedule"]
+    item, two, three, *_ = changed.snapshot.cluster.nodes
+    assert item.spec.unschedulable
+    assert [str(taint) for taint in item.spec.taints] == ["node.kubernetes.io/unschedulable:NoSchedule"]
     assert [str(taint) for taint in two.spec.taints] == ["dedicated=gpu:NoSchedule"]
     assert three.metadata.labels["disk"] == "ssd"
     assert changed.snapshot.cluster.allocatable[3, 0] == 64_000
@@ -105,7 +105,7 @@ def test_changes_are_made_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"scale": "deploy/weeb=3"}, 'deploy/weeb=3: no Deployment "weeb" in namespace "shop" (did you mean "web"?)'),
         ({"scale": "ds/web=3"}, 'scale ds/web=3: no DaemonSet "web" in namespace "shop"'),
@@ -137,10 +137,10 @@ def test_changes_are_made_in_their_order() -> None:
         ({"scale": "deploy/web=3", "drain": "node-1"}, "expected a map with one key"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_told(change: dict[str, object], told: str) -> None:
+def test_what_cannot_be_done_is_told(change: dict[str, object], expected: str) -> None:
     with pytest.raises(InputError) as raised:
         after(change)
-    assert told in str(raised.value)
+    assert expected in str(raised.value)
 
 
 def test_the_library_takes_them_too() -> None:
@@ -155,8 +155,8 @@ def test_a_drain_takes_its_decisions_before_the_next_change() -> None:
     snapshot = Snapshot.from_objects(shop())
     drained = [{"drain": "node-1"}, {"uncordon": "node-1"}, {"remove-node": "node-2"}]
     simulation = kschedx.simulate(snapshot, changes=drained, namespace="shop")
-    one = simulation.after.cluster.nodes[0]
-    assert (one.name, one.spec.unschedulable) == ("node-1", False)
+    item = simulation.after.cluster.nodes[0]
+    assert (item.name, item.spec.unschedulable) == ("node-1", False)
     assert [drain.node for drain in simulation.drained] == ["node-1"]
     first = [step.key for step in simulation.steps[:3]]
     assert sorted(first) == ["shop/batch-0", "shop/batch-1", "shop/web-0"]

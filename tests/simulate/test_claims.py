@@ -76,7 +76,7 @@ def test_two_claims_do_not_get_one_volume() -> None:
     simulation = kschedx.simulate(Snapshot.from_objects(objects))
     assert sorted(simulation.placed.values()) == ["a", "b"]
     assert simulation.pending == ("default/uses-z",)
-    bound = {key: found.spec.volume_name for key, found in simulation.after.storage.claims.items()}
+    bound = {key: result.spec.volume_name for key, result in simulation.after.storage.claims.items()}
     assert sorted(bound.values()) == ["", "on-a", "on-b"]
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.fit import fit
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.what_if import simulate
 from kschedx.simulate.changes import parse_changes
-from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod
 
@@ -82,31 +82,31 @@ ALL = {"tolerations": [{"operator": "Exists"}]}
     ids=["no rule", "selector", "affinity", "tolerations", "name", "none"],
 )
 def test_a_pod_for_each_node_that_the_template_allows(spec: Mapping[str, object], expected: list[str]) -> None:
-    found = simulated(NODES, {"apply": [daemon_set(spec)]})
-    assert on_nodes(found) == expected
-    assert found.pending == ()
+    simulation = simulated(NODES, {"apply": [daemon_set(spec)]})
+    assert on_nodes(simulation) == expected
+    assert simulation.pending == ()
 
 
 def test_its_pod_waits_for_its_own_node_alone() -> None:
     busy = pod("busy", on="a", containers=[{"name": "main", "resources": {"requests": {"cpu": "1500m"}}}])
-    found = simulated([*NODES, busy], {"apply": [daemon_set()]})
-    assert on_nodes(found) == ["", "b", "d"]
-    [message] = found.messages.values()
+    simulation = simulated([*NODES, busy], {"apply": [daemon_set()]})
+    assert on_nodes(simulation) == ["", "b", "d"]
+    [message] = simulation.messages.values()
     assert message.startswith("0/4 nodes are available: 1 Insufficient cpu, 3 node(s) didn't satisfy plugin(s)")
 
 
 def test_nodes_that_have_its_pod_get_no_other() -> None:
-    found = simulated([*NODES, daemon_set(), its_pod("a")], {"apply": [daemon_set()]})
-    assert on_nodes(found) == ["a", "b", "d"]
-    assert len(found.placed) == 2
+    simulation = simulated([*NODES, daemon_set(), its_pod("a")], {"apply": [daemon_set()]})
+    assert on_nodes(simulation) == ["a", "b", "d"]
+    assert len(simulation.placed) == 2
 
 
 def test_a_new_template_makes_its_pods_anew() -> None:
-    found = simulated(
+    simulation = simulated(
         [*NODES, daemon_set(), its_pod("a"), its_pod("b", name="agent-b")], {"apply": [daemon_set(cpu="2")]}
     )
-    assert on_nodes(found) == ["a", "b", "d"]
-    assert len(found.placed) == 3
+    assert on_nodes(simulation) == ["a", "b", "d"]
+    assert len(simulation.placed) == 3
 
 
 @pytest.mark.parametrize(("hard", "refused"), [("3", 0), ("2", 1)], ids=["room", "too little"])
@@ -118,10 +118,10 @@ def test_quotas_count_the_pods_that_come_to_new_nodes(hard: str, refused: int) -
         "metadata": {"name": "q", "namespace": "infra"},
         "spec": {"hard": {"pods": hard}},
     }
-    found = simulated([*NODES, daemon_set(), its_pod("a"), quota], {"add-nodes": "2=b"})
-    assert len(on_nodes(found)) == 3 - refused
-    assert [one.refused for one in found.workloads] == [refused] * bool(refused)
-    assert found.is_done is not bool(refused)
+    simulation = simulated([*NODES, daemon_set(), its_pod("a"), quota], {"add-nodes": "2=b"})
+    assert len(on_nodes(simulation)) == 3 - refused
+    assert [workload.refused for workload in simulation.workloads] == [refused] * bool(refused)
+    assert simulation.is_done is not bool(refused)
 
 
 @pytest.mark.parametrize(
@@ -130,29 +130,29 @@ def test_quotas_count_the_pods_that_come_to_new_nodes(hard: str, refused: int) -
     ids=["template", "running", "both"],
 )
 def test_new_nodes_carry_pods_of_daemon_sets(there: list[Manifest]) -> None:
-    found = simulated([*NODES, *there], {"add-nodes": "2=a"})
-    assert [name for name in on_nodes(found) if "new" in name] == ["a-new1", "a-new2"]
+    simulation = simulated([*NODES, *there], {"add-nodes": "2=a"})
+    assert [name for name in on_nodes(simulation) if "new" in name] == ["a-new1", "a-new2"]
     cut = simulated([*NODES, daemon_set(BY_AFFINITY), its_pod("a")], {"add-nodes": "2=b"})
     assert on_nodes(cut) == ["a"], "what the template requires holds for new nodes"
 
 
 def test_new_nodes_carry_what_has_just_been_applied() -> None:
-    found = simulated([machine("a")], {"apply": [daemon_set()]}, {"add-nodes": "1=a"})
-    assert on_nodes(found) == ["a", "a-new1"]
+    simulation = simulated([machine("a")], {"apply": [daemon_set()]}, {"add-nodes": "1=a"})
+    assert on_nodes(simulation) == ["a", "a-new1"]
 
 
 @pytest.mark.parametrize(("there", "nodes"), [([], 1), ([its_pod("a")], 2)], ids=["alone", "beside an agent"])
 def test_missing_nodes_carry_them_too(there: list[Manifest], nodes: int) -> None:
     """On 2 cpu, two pods of 1 cpu or, beside the DaemonSet's, one."""
-    asked = pod("me", containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
+    result = pod("me", containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
     filled = pod("full", on="a", containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
     more = (
         [] if there else [pod("full2", on="a", containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])]
     )
-    snapshot = Snapshot.from_objects([machine("a"), filled, *more, *there, asked])
+    snapshot = Snapshot.from_objects([machine("a"), filled, *more, *there, result])
     me = snapshot.pods[snapshot.pods.rows["default/me"]]
-    found = fit(snapshot, Setup.for_cluster(snapshot), me, wanted=2)
-    assert [(one.like, one.nodes) for one in found.missing] == [("a", nodes)]
+    resultresult = fit(snapshot, Setup.for_cluster(snapshot), me, wanted=2)
+    assert [(item.like, item.nodes) for item in resultresult.missing] == [("a", nodes)]
 
 
 GPU: Manifest = {"tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]}
@@ -191,10 +191,10 @@ def test_its_pods_follow_labels_and_taints(
     own = spec.get("tolerations")
     objects = [*NODES, daemon_set(spec)]
     for name in there:
-        made = its_pod(name, name=f"agent-{name}")
+        its_podresult = its_pod(name, name=f"agent-{name}")
         every = [*tolerations, *(own if isinstance(own, list) else [])]
-        made["spec"] = {**at(made, "spec"), **spec, "tolerations": every}
-        objects.append(made)
-    found = simulated(objects, change)
-    assert [name for name in on_nodes(found) if name] == expected
-    assert not found.pending
+        its_podresult["spec"] = {**at(its_podresult, "spec"), **spec, "tolerations": every}
+        objects.append(its_podresult)
+    simulation = simulated(objects, change)
+    assert [name for name in on_nodes(simulation) if name] == expected
+    assert not simulation.pending

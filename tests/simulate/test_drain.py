@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.what_if import drain_each, drain_in_turn, simulate
 from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.drain import DrainOutcome, DrainResult
 from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.simulate.what_if import drain_each, drain_in_turn, simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, pod, taint
 from tests.simulate.clusters import budget, deployment, nodes, shop

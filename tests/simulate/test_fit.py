@@ -22,23 +22,23 @@ def fitted(name: str, wanted: int | None = None) -> Fit:
 
 
 def test_as_many_as_there_is_room_for() -> None:
-    found = fitted("web-0")
-    assert found.nodes == {"node-5": 5, "node-1": 3, "node-2": 3, "node-3": 3, "node-4": 3}
-    assert found.stopped is not None
-    assert found.stopped.message == "0/5 nodes are available: 5 Insufficient cpu."
+    result = fitted("web-0")
+    assert result.nodes == {"node-5": 5, "node-1": 3, "node-2": 3, "node-3": 3, "node-4": 3}
+    assert result.stopped is not None
+    assert result.stopped.message == "0/5 nodes are available: 5 Insufficient cpu."
 
 
 @pytest.mark.parametrize(("wanted", "enough"), [(17, True), (18, False)])
 def test_a_number_that_is_asked_for(wanted: int, enough: bool) -> None:
-    found = fitted("web-0", wanted)
-    assert found.is_enough is enough
-    assert bool(found.missing) is not enough
+    result = fitted("web-0", wanted)
+    assert result.is_enough is enough
+    assert bool(result.missing) is not enough
 
 
 def test_how_many_nodes_like_which_are_missing() -> None:
-    found = fitted("batch-0", 10)
-    assert found.count == 6
-    assert [(one.like, one.nodes) for one in found.missing] == [("node-1", 1), ("node-4", 2)]
+    result = fitted("batch-0", 10)
+    assert result.count == 6
+    assert [(item.like, item.nodes) for item in result.missing] == [("node-1", 1), ("node-4", 2)]
 
 
 def test_only_nodes_that_the_pod_selects_are_missing() -> None:
@@ -46,15 +46,15 @@ def test_only_nodes_that_the_pod_selects_are_missing() -> None:
     metadata: Any = objects[4]["metadata"]
     metadata["labels"]["disk"] = "ssd"
     snapshot = Snapshot.from_objects(objects)
-    found = fit(snapshot, Setup.for_cluster(snapshot), snapshot.pods[0], wanted=3)
-    assert (found.count, [(one.like, one.nodes) for one in found.missing]) == (1, [("node-5", 2)])
+    result = fit(snapshot, Setup.for_cluster(snapshot), snapshot.pods[0], wanted=3)
+    assert (result.count, [(item.like, item.nodes) for item in result.missing]) == (1, [("node-5", 2)])
 
 
 def test_more_nodes_do_not_help_who_fits_on_none() -> None:
     objects = [*nodes(("2", "2")), *deployment("web", "4", [None])]
     snapshot = Snapshot.from_objects(objects)
-    found = fit(snapshot, Setup.for_cluster(snapshot), snapshot.pods[0], wanted=2)
-    assert (found.count, found.missing) == (0, ())
+    result = fit(snapshot, Setup.for_cluster(snapshot), snapshot.pods[0], wanted=2)
+    assert (result.count, result.missing) == (0, ())
 
 
 def test_the_library_asks_it_too() -> None:
@@ -67,4 +67,4 @@ def test_a_team_keeps_under_test_what_can_be_drained(drained: Callable[..., Drai
     snapshot = Snapshot.from_objects(shop())
     assert drained(snapshot, "node-1").is_done
     stuck = Snapshot.from_objects([*shop()[:-1], budget("web", 0)])
-    assert [one.budget for one in drained(stuck, "node-1").of(DrainOutcome.BUDGET)] == ["shop/web"]
+    assert [item.budget for item in drained(stuck, "node-1").of(DrainOutcome.BUDGET)] == ["shop/web"]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import kschedx
+from kschedx.inquiry.simulation import Simulation
 from kschedx.render.simulation import decision_text
 from kschedx.schemas import check_document
-from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 from tests.command import kschedx as command
@@ -73,16 +73,16 @@ def simulated(
     return kschedx.simulate(snapshot, kube_version=version, feature_gates=dict(gates))
 
 
-@pytest.mark.parametrize(("version", "told"), TOLD.items(), ids=list(TOLD))
-def test_all_or_nobody(version: str, told: str) -> None:
+@pytest.mark.parametrize(("version", "expected"), TOLD.items(), ids=list(TOLD))
+def test_all_or_nobody(version: str, expected: str) -> None:
     """The gang that needs four of three cpu comes first, and leaves the room to the one that needs two."""
     waiting = [*members("big", 4, version=version), *members("ok", 2, version=version)]
     groups = [workload({"big": 4, "ok": 2})] if version == "1.35" else [group("big", 4), group("ok", 2)]
-    found = simulated(*groups, *waiting, pod("z"), version=version)
-    assert sorted(found.placed) == ["default/ok-0", "default/ok-1", "default/z"]
-    assert sorted(found.pending) == [f"default/big-{number}" for number in range(4)]
-    first = [step.message for step in found.steps if step.key.startswith("default/big")][:4]
-    assert first[:3] == [told] * 3
+    simulation = simulated(*groups, *waiting, pod("z"), version=version)
+    assert sorted(simulation.placed) == ["default/ok-0", "default/ok-1", "default/z"]
+    assert sorted(simulation.pending) == [f"default/big-{number}" for number in range(4)]
+    first = [step.message for step in simulation.steps if step.key.startswith("default/big")][:4]
+    assert first[:3] == [expected] * 3
     assert first[3].startswith(FULL)
 
 
@@ -118,9 +118,9 @@ def test_pods_are_preempted_for_a_group_as_a_whole(
     spec = {key: value for key, value in changed.items() if key != "disruption"}
     mine = members("big", 3, priority=9, preempts=preempts)
     gates = {**WHOLE, "TopologyAwareWorkloadScheduling": "schedulingConstraints" in changed}
-    found = simulated(*low, old, group("big", 3, **spec), *mine, gates=gates, cpu="4")
-    assert dict(found.evictions) == victims
-    assert len(found.placed) == (3 if victims else 0)
+    simulation = simulated(*low, old, group("big", 3, **spec), *mine, gates=gates, cpu="4")
+    assert dict(simulation.evictions) == victims
+    assert len(simulation.placed) == (3 if victims else 0)
 
 
 @pytest.mark.parametrize(
@@ -134,25 +134,25 @@ def test_what_a_member_says_while_pods_are_preempted(is_placed: bool, message: s
     """The first member fits and the second does not; with topology awareness, all nodes are one placement."""
     gang = [group("big", 2, priority=9), *members("big", 2, priority=9)]
     gates = {**WHOLE, "TopologyAwareWorkloadScheduling": is_placed}
-    found = simulated(pod("low", on="a", containers=[asking("1")]), *gang, gates=gates, cpu="2")
-    assert found.steps[0].message == message
-    assert found.steps[1].message.startswith(FULL)
+    simulation = simulated(pod("low", on="a", containers=[asking("1")]), *gang, gates=gates, cpu="2")
+    assert simulation.steps[0].message == message
+    assert simulation.steps[1].message.startswith(FULL)
 
 
 def test_victims_are_named_where_no_member_fits_yet() -> None:
     gang = [group("big", 1, priority=9), *members("big", 1, priority=9)]
-    found = simulated(pod("low", on="a", containers=[asking("1")]), *gang, gates=WHOLE, cpu="1")
-    assert found.steps[0].document.victims == ("default/low",)
-    assert decision_text(found.steps[0]) == "✗ default/big-0 preempts default/low for its pod group"
+    simulation = simulated(pod("low", on="a", containers=[asking("1")]), *gang, gates=WHOLE, cpu="1")
+    assert simulation.steps[0].document.victims == ("default/low",)
+    assert decision_text(simulation.steps[0]) == "✗ default/big-0 preempts default/low for its pod group"
 
 
 @pytest.mark.parametrize("preempts", [False, True])
 def test_a_group_without_a_domain(preempts: bool) -> None:
     """The node has no zone."""
     gates = {**PLACED, "WorkloadAwarePreemption": preempts}
-    found = simulated(group("gang", 1, **ZONES), *members("gang", 1), gates=gates)
+    simulation = simulated(group("gang", 1, **ZONES), *members("gang", 1), gates=gates)
     added = ", workload aware preemption is not supported for pod groups with scheduling constraints"
-    assert found.messages["default/gang-0"] == "no feasible placements found" + (added if preempts else "")
+    assert simulation.messages["default/gang-0"] == "no feasible placements found" + (added if preempts else "")
 
 
 def test_a_group_is_preempted_as_a_whole() -> None:
@@ -160,9 +160,9 @@ def test_a_group_is_preempted_as_a_whole() -> None:
     named = {"podGroupName": "old"}
     low = [pod(f"low-{number}", on="a", containers=[asking("1")], schedulingGroup=named) for number in range(2)]
     old = group("old", 2, priority=0, disruptionMode="PodGroup")
-    found = simulated(*low, old, group("big", 3, priority=9), *members("big", 3, priority=9), gates=WHOLE, cpu="4")
-    assert sorted(found.evictions) == ["default/low-0", "default/low-1"]
-    assert len(found.placed) == 3
+    simulation = simulated(*low, old, group("big", 3, priority=9), *members("big", 3, priority=9), gates=WHOLE, cpu="4")
+    assert sorted(simulation.evictions) == ["default/low-0", "default/low-1"]
+    assert len(simulation.placed) == 3
 
 
 @pytest.mark.parametrize(("version", "first"), [("1.36", "late"), ("1.37", "early")])
@@ -171,8 +171,8 @@ def test_from_1_37_on_a_group_is_queued_by_its_own_priority(version: str, first:
     gates = {"GenericWorkload": True} | ({"GangScheduling": True} if version == "1.36" else {})
     groups = [group("early", 1, priority=9), group("late", 1, priority=1)]
     waiting = [*members("early", 1, priority=1, preempts=False), *members("late", 1, priority=9, preempts=False)]
-    found = simulated(*groups, *waiting, version=version, gates=gates, cpu="1")
-    assert list(found.placed) == [f"default/{first}-0"]
+    simulation = simulated(*groups, *waiting, version=version, gates=gates, cpu="1")
+    assert list(simulation.placed) == [f"default/{first}-0"]
 
 
 @pytest.mark.parametrize(("version", "gone"), [("1.36", ["old-0"]), ("1.37", ["old-0", "old-1"])])
@@ -182,8 +182,8 @@ def test_from_1_37_on_a_single_pod_preempts_a_whole_group(version: str, gone: li
     named = {"podGroupName": "old"}
     old = [pod(f"old-{number}", on="a", containers=[asking("1")], schedulingGroup=named) for number in range(2)]
     me = pod("me", priority=9, containers=[asking("1")])
-    found = simulated(*old, group("old", 2, priority=0, **mode), me, version=version, gates=gates, cpu="2")
-    assert sorted(found.evictions) == [f"default/{name}" for name in gone]
+    simulation = simulated(*old, group("old", 2, priority=0, **mode), me, version=version, gates=gates, cpu="2")
+    assert sorted(simulation.evictions) == [f"default/{name}" for name in gone]
 
 
 @pytest.mark.parametrize(("version", "text"), [
@@ -192,16 +192,16 @@ def test_from_1_37_on_a_single_pod_preempts_a_whole_group(version: str, gone: li
 ])  # fmt: skip
 def test_what_a_member_says_whose_group_lacks_room(version: str, text: str) -> None:
     gates = {"GenericWorkload": True} | ({"GangScheduling": True} if version == "1.36" else {})
-    found = simulated(group("gang", 3), *members("gang", 3), version=version, gates=gates, cpu="2")
-    assert found.messages["default/gang-0"].startswith(f"pod group is unschedulable, {text}")
+    simulation = simulated(group("gang", 3), *members("gang", 3), version=version, gates=gates, cpu="2")
+    assert simulation.messages["default/gang-0"].startswith(f"pod group is unschedulable, {text}")
 
 
 def test_from_1_37_on_a_group_preempts_for_all_its_members() -> None:
     """Two members are enough, and the third one has room only where both pods of a lower priority go."""
     low = [pod(f"low-{number}", on="a", priority=1, containers=[asking("1")]) for number in range(2)]
     gang = [group("gang", 2, priority=9), *members("gang", 3, priority=9)]
-    found = simulated(*low, *gang, version="1.37", gates={"GenericWorkload": True}, cpu="3")
-    assert sorted(found.evictions) == ["default/low-0", "default/low-1"]
+    simulation = simulated(*low, *gang, version="1.37", gates={"GenericWorkload": True}, cpu="3")
+    assert sorted(simulation.evictions) == ["default/low-0", "default/low-1"]
 
 
 def zoned(name: str, zone: str, cpu: str) -> Manifest:
@@ -223,15 +223,15 @@ def test_all_pods_of_a_group_go_to_one_domain(sizes: Mapping[str, str], min_coun
     basic: dict[str, Any] = {} if min_count else {"schedulingPolicy": {"basic": {}}}
     gang = group("gang", min_count, **ZONES, **basic)
     snapshot = Snapshot.from_objects([*machines, gang, *members("gang", 3)])
-    found = kschedx.simulate(snapshot, feature_gates=PLACED)
-    assert set(found.placed.values()) == placed
-    assert len(found.placed) == (3 if placed else 0)
+    simulation = kschedx.simulate(snapshot, feature_gates=PLACED)
+    assert set(simulation.placed.values()) == placed
+    assert len(simulation.placed) == (3 if placed else 0)
 
 
 def test_who_is_too_many_waits_alone() -> None:
-    found = simulated(group("gang", 2), *members("gang", 4))
-    assert sorted(found.placed) == ["default/gang-0", "default/gang-1", "default/gang-2"]
-    assert found.messages["default/gang-3"].startswith(FULL)
+    simulation = simulated(group("gang", 2), *members("gang", 4))
+    assert sorted(simulation.placed) == ["default/gang-0", "default/gang-1", "default/gang-2"]
+    assert simulation.messages["default/gang-3"].startswith(FULL)
 
 
 def test_members_that_run_count() -> None:
@@ -248,12 +248,12 @@ def test_victims_are_gone_where_the_gang_is_not_placed() -> None:
     """They find their old place again, and are not chased away once more."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "low", "uid": "1", "controller": True}
     low = pod("low", on="a", containers=[asking("3")], metadata={"ownerReferences": [owner]})
-    found = simulated(group("gang", 4), low, *members("gang", 4, priority=9))
-    assert dict(found.placed) == {"default/low": "a"}
-    assert dict(found.evictions) == {"default/low": "default/gang-0"}
-    assert len(found.pending) == 4
-    number = next(number for number, step in enumerate(found.steps) if step.key == "default/low")
-    then = found.cluster_before(number).pods
+    simulation = simulated(group("gang", 4), low, *members("gang", 4, priority=9))
+    assert dict(simulation.placed) == {"default/low": "a"}
+    assert dict(simulation.evictions) == {"default/low": "default/gang-0"}
+    assert len(simulation.pending) == 4
+    number = next(number for number, step in enumerate(simulation.steps) if step.key == "default/low")
+    then = simulation.cluster_before(number).pods
     assert {then.node_names[row] for row in range(len(then))} == {""}, "nobody has a node when it comes back"
 
 
@@ -283,12 +283,12 @@ def test_coscheduling_places_its_groups_as_a_whole(min_member: int, placed: list
     }
     waiting = [pod(f"gang-{number}", containers=[asking("1")], labels={label: "gang"}) for number in range(4)]
     machine = node("a", allocatable={"cpu": "3", "memory": "8Gi", "pods": "110"})
-    found = kschedx.simulate(Snapshot.from_objects([machine, of_label, *waiting]), config=COSCHEDULED)
-    assert sorted(found.placed) == [f"default/{name}" for name in placed]
+    simulation = kschedx.simulate(Snapshot.from_objects([machine, of_label, *waiting]), config=COSCHEDULED)
+    assert sorted(simulation.placed) == [f"default/{name}" for name in placed]
     if not placed:
-        told = "0/1 nodes are available: 1 optimistic rejection in PostFilter."
-        assert [found.messages[f"default/gang-{number}"] for number in range(3)] == [told] * 3
-        assert "PodGroup default/gang gets rejected due to Pod gang-3" in found.messages["default/gang-3"]
+        text = "0/1 nodes are available: 1 optimistic rejection in PostFilter."
+        assert [simulation.messages[f"default/gang-{number}"] for number in range(3)] == [text] * 3
+        assert "PodGroup default/gang gets rejected due to Pod gang-3" in simulation.messages["default/gang-3"]
 
 
 def test_many_are_told_with_their_group() -> None:
@@ -298,22 +298,24 @@ def test_many_are_told_with_their_group() -> None:
         ran = command("why", "--all-pending", "-A", *alone, *story)
         assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 4 pods are unschedulable")
         assert "it fits alone, but its group ml/train has room for 3 of 4 pods" in ran.out
-    one = command("why", "pod/worker-0", "-n", "ml", *story, "-o", "json")
-    told = json.loads(one.out)
-    assert (one.code, told["outcome"], told["overall"]) == (1, "Scheduled", "Unschedulable")
-    check_document(told)
+    commandresult = command("why", "pod/worker-0", "-n", "ml", *story, "-o", "json")
+    document = json.loads(commandresult.out)
+    assert (commandresult.code, document["outcome"], document["overall"]) == (1, "Scheduled", "Unschedulable")
+    check_document(document)
 
 
 def test_a_group_of_many_pods_is_decided() -> None:
-    """Preempted for as a whole: 150 pods that may go, each tried with up to 70 members."""
-    nodes = [node(f"n{number}", allocatable={"cpu": "1", "memory": "8Gi", "pods": "10"}) for number in range(150)]
-    held = [pod(f"low-{number}", on=f"n{number}", containers=[asking("1")]) for number in range(150)]
-    objects = [*nodes, *held, group("train", 70, priority=10), *members("train", 70, priority=10)]
+    """Preempted for as a whole: 80 pods that may go, each tried with up to 40 members."""
+    nodes = [node(f"n{number}", allocatable={"cpu": "1", "memory": "8Gi", "pods": "10"}) for number in range(80)]
+    held = [pod(f"low-{number}", on=f"n{number}", containers=[asking("1")]) for number in range(80)]
+    objects = [*nodes, *held, group("train", 40, priority=10), *members("train", 40, priority=10)]
     gates = {**GATES, "WorkloadAwarePreemption": True}
-    found = kschedx.explain(Snapshot.from_objects(objects), "default/train-0", kube_version="1.36", feature_gates=gates)
-    gang = found.holding.group
+    explanation = kschedx.explain(
+        Snapshot.from_objects(objects), "default/train-0", kube_version="1.36", feature_gates=gates
+    )
+    gang = explanation.holding.group
     assert gang is not None
-    assert (gang.undecided, gang.together, len(gang.preempted)) == ("", 70, 70)
+    assert (gang.undecided, gang.together, len(gang.preempted)) == ("", 40, 40)
 
 
 @pytest.mark.parametrize(
@@ -333,14 +335,14 @@ def test_members_may_share_a_claim_of_a_single_pod(version: str, holder: str, pl
     ]
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "single"}}]
     waiting: list[dict[str, Any]] = members("gang", 2, version=version)
-    for one in waiting:
-        one["spec"]["volumes"] = volumes
+    for item in waiting:
+        item["spec"]["volumes"] = volumes
     groups = [workload({"gang": 2})] if version == "1.35" else [group("gang", 2)]
     running = [pod(holder, on="a", volumes=volumes)] if holder else []
     machine = node("a", allocatable={"cpu": "3", "memory": "8Gi", "pods": "110"})
     snapshot = Snapshot.from_objects([machine, *bound, *groups, *waiting, *running])
-    found = kschedx.simulate(snapshot, kube_version=version, feature_gates=GATES)
-    assert sorted(found.placed) == [f"default/{name}" for name in placed]
+    simulation = kschedx.simulate(snapshot, kube_version=version, feature_gates=GATES)
+    assert sorted(simulation.placed) == [f"default/{name}" for name in placed]
 
 
 @pytest.mark.parametrize(
@@ -369,13 +371,13 @@ def test_terms_of_members_count_on_nodes_that_were_listed(is_listed: bool, versi
     last = pod("z", labels={"app": "gang"})
     machine = node("a", allocatable={"cpu": "3", "memory": "8Gi", "pods": "110"}, labels={"zone": "z"})
     snapshot = Snapshot.from_objects([machine, *groups, *waiting, *listed, last])
-    found = kschedx.simulate(snapshot, kube_version=version, feature_gates=GATES)
-    assert sorted(found.placed) == sorted(f"default/{name}" for name in placed or ["z"])
+    simulation = kschedx.simulate(snapshot, kube_version=version, feature_gates=GATES)
+    assert sorted(simulation.placed) == sorted(f"default/{name}" for name in placed or ["z"])
 
 
 @pytest.mark.parametrize(("version", "pending"), [("1.35", 1), ("1.36", 4), ("1.37", 4)])
 def test_a_condition_of_a_group_shows_that_the_gates_are_on(version: str, pending: int) -> None:
     """kube-scheduler reports about PodGroups from 1.36 on."""
-    told: Manifest = {**group("g", 4), "status": {"conditions": [{"type": "PodGroupScheduled", "status": "False"}]}}
-    cluster = Snapshot.from_objects([node("n", allocatable={"cpu": "3", "pods": "9"}), told, *members("g", 4)])
+    texts: Manifest = {**group("g", 4), "status": {"conditions": [{"type": "PodGroupScheduled", "status": "False"}]}}
+    cluster = Snapshot.from_objects([node("n", allocatable={"cpu": "3", "pods": "9"}), texts, *members("g", 4)])
     assert len(kschedx.simulate(cluster, kube_version=version).pending) == pending

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.what_if import simulate
 from kschedx.simulate.changes import Change, ChangeVerb
 from kschedx.simulate.goal import Goal, GoalResult, parse_goal
-from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, pod
 from tests.simulate.clusters import HIGH, budget, deployment, nodes
@@ -32,13 +32,13 @@ def asked(objects: Sequence[Manifest], cpu: str, **more: object) -> tuple[GoalRe
         spec=more,
     )
     change = Change(verb=ChangeVerb.APPLY, text="big.yaml", objects=((manifest, Place()),))
-    found = simulate(snapshot, Setup.for_cluster(snapshot), goal=Goal(text="fits big.yaml", change=change))
-    assert found.goal is not None
-    return found.goal, found
+    simulation = simulate(snapshot, Setup.for_cluster(snapshot), goal=Goal(text="fits big.yaml", change=change))
+    assert simulation.goal is not None
+    return simulation.goal, simulation
 
 
 def moved(goal: GoalResult) -> dict[str, tuple[str, str]]:
-    return {one.pod: (one.source, one.to) for one in goal.moves}
+    return {move.pod: (move.source, move.to) for move in goal.moves}
 
 
 def test_one_eviction_comes_before_two() -> None:
@@ -47,9 +47,9 @@ def test_one_eviction_comes_before_two() -> None:
         *deployment("small", "2", ["node-1", "node-1"]),
         *deployment("large", "4", ["node-2"]),
     ]
-    goal, found = asked(objects, "8")
+    goal, result = asked(objects, "8")
     assert moved(goal) == {"shop/large-0": ("node-2", "node-1")}
-    assert (goal.is_reached, found.is_done, found.placed["shop/big"]) == (True, True, "node-2")
+    assert (goal.is_reached, result.is_done, result.placed["shop/big"]) == (True, True, "node-2")
 
 
 def test_room_for_an_evicted_pod_is_made_on_another_node_first() -> None:
@@ -58,28 +58,28 @@ def test_room_for_an_evicted_pod_is_made_on_another_node_first() -> None:
         *deployment("large", "4", ["node-1"]),
         *deployment("small", "2", ["node-2"]),
     ]
-    goal, found = asked(objects, "8")
-    steps = [(one.pod, one.source, one.to) for one in goal.moves]
+    goal, result = asked(objects, "8")
+    steps = [(move.pod, move.source, move.to) for move in goal.moves]
     assert steps == [("shop/small-0", "node-2", "node-3"), ("shop/large-0", "node-1", "node-2")]
-    assert (found.is_done, found.placed["shop/big"]) == (True, "node-1")
+    assert (result.is_done, result.placed["shop/big"]) == (True, "node-1")
 
 
 def test_no_eviction_where_none_is_needed() -> None:
-    goal, found = asked([*nodes(["8", "4"]), *deployment("small", "2", ["node-1"])], "4")
-    assert (goal.moves, goal.is_reached, found.placed["shop/big"]) == ((), True, "node-1")
+    goal, result = asked([*nodes(["8", "4"]), *deployment("small", "2", ["node-1"])], "4")
+    assert (goal.moves, goal.is_reached, result.placed["shop/big"]) == ((), True, "node-1")
 
 
 def test_a_budget_forbids_a_move() -> None:
     objects = [*nodes(["8", "4"]), *deployment("small", "2", ["node-1"]), budget("small", 0)]
-    goal, found = asked(objects, "8")
-    assert (goal.moves, goal.pending, found.is_done) == ((), ("shop/big",), False)
+    goal, result = asked(objects, "8")
+    assert (goal.moves, goal.pending, result.is_done) == ((), ("shop/big",), False)
 
 
 def test_a_more_important_pod_is_not_moved() -> None:
     small = deployment("small", "2", ["node-1"], priority_class="high")
-    for one in small:
-        if one["kind"] == "Pod":
-            at(one, "spec")["priority"] = 1000
+    for item in small:
+        if item["kind"] == "Pod":
+            at(item, "spec")["priority"] = 1000
     objects = [*nodes(["8", "4"]), HIGH, *small]
     assert asked(objects, "8")[0].pending == ("shop/big",)
     assert asked(objects, "8", priorityClassName="high")[0].is_reached
@@ -87,9 +87,9 @@ def test_a_more_important_pod_is_not_moved() -> None:
 
 def test_nothing_is_moved_where_an_evicted_pod_would_stay_pending() -> None:
     objects = [*nodes(["8", "4"]), *deployment("small", "5", ["node-1"])]
-    goal, found = asked(objects, "8")
+    goal, result = asked(objects, "8")
     assert (goal.moves, goal.pending) == ((), ("shop/big",))
-    assert found.after.pods.node_names[found.after.pods.rows["shop/small-0"]] == "node-1"
+    assert result.after.pods.node_names[result.after.pods.rows["shop/small-0"]] == "node-1"
 
 
 @pytest.mark.parametrize("text", ["fit pod.yaml", "fits", "fits  ", ""])
@@ -119,7 +119,7 @@ def fewest_evictions(free: list[int], pods: list[tuple[int, int]], asked_cpu: in
     return None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples, deadline=None)
 @given(st.integers(0, 10**6))
 def test_no_smaller_set_of_evictions_would_do(seed: int) -> None:
     dice = random.Random(seed)
@@ -143,20 +143,20 @@ def test_no_smaller_set_of_evictions_would_do(seed: int) -> None:
         assert len(goal.moves) >= 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples, deadline=None)
 @given(st.integers(0, 10**6))
 def test_budgets_hold_and_everyone_is_placed(seed: int) -> None:
     dice = random.Random(seed)
     objects = shops(dice, with_budgets=True)
-    goal, found = asked(objects, dice.choice(["2", "3", "4", "8"]))
-    assert not found.evictions  # nothing is preempted
-    before, after = found.before, found.after
+    goal, result = asked(objects, dice.choice(["2", "3", "4", "8"]))
+    assert not result.evictions  # nothing is preempted
+    before, after = result.before, result.after
     assert {*before.pods.rows} <= {*after.pods.rows}
     lost = [key for key, row in after.pods.rows.items() if after.pods.node[row] < 0 and key not in goal.pending]
     assert not lost
-    moved_pods = {one.pod for one in goal.moves}
-    for one in budgets_of(before, before):
-        covered = sum(one.covers(before.pods, before.pods.rows[key]) for key in moved_pods)
-        assert covered <= max(one.standing(before, before.pods, ()).allowed, 0)
+    moved_pods = {move.pod for move in goal.moves}
+    for move in budgets_of(before, before):
+        covered = sum(move.covers(before.pods, before.pods.rows[key]) for key in moved_pods)
+        assert covered <= max(move.standing(before, before.pods, ()).allowed, 0)
     if not goal.is_reached:
         assert not goal.moves

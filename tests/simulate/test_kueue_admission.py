@@ -6,7 +6,8 @@ from collections import Counter
 from typing import Any
 
 import kschedx
-from kschedx.simulate.simulation import KueueResult, Simulation
+from kschedx.inquiry.simulation import Simulation
+from kschedx.simulate.simulator import KueueResult
 from tests.builders import node, pod
 from tests.kueue.objects import flavor, local, queue, quota, snapshot, workload
 
@@ -14,10 +15,10 @@ Json = dict[str, Any]
 GATED: Json = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
 
 
-def owned(one: Json, name: str, kind: str = "Job") -> Json:
+def owned(item: Json, name: str, kind: str = "Job") -> Json:
     api = "v1" if kind == "Pod" else "batch/v1"
     owner = {"apiVersion": api, "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}
-    return {**one, "metadata": {**one["metadata"], "ownerReferences": [owner]}}
+    return {**item, "metadata": {**item["metadata"], "ownerReferences": [owner]}}
 
 
 def requests(cpu: str) -> list[Json]:
@@ -37,35 +38,35 @@ def job(name: str, *, suspend: bool = True) -> Json:
 
 def nodes(*cpus: str, **labels: str) -> list[Json]:
     prefix = "-".join(labels.values()) or "n"
-    found = []
+    items = []
     for number, cpu in enumerate(cpus):
         name = f"{prefix}{number}"
         allocatable = {"cpu": cpu, "memory": "16Gi", "pods": "20"}
-        one: Json = node(name, labels={"kubernetes.io/hostname": name, **labels}, allocatable=allocatable)
-        found.append(one | {"status": one["status"] | {"conditions": [{"type": "Ready", "status": "True"}]}})
-    return found
+        item: Json = node(name, labels={"kubernetes.io/hostname": name, **labels}, allocatable=allocatable)
+        items.append(item | {"status": item["status"] | {"conditions": [{"type": "Ready", "status": "True"}]}})
+    return items
 
 
 def run(*objects: Json, changes: tuple[Json, ...] = ()) -> Simulation:
     return kschedx.simulate(snapshot(*objects), changes=changes, namespace="ml")
 
 
-def decided(found: Simulation) -> KueueResult:
-    assert found.kueue is not None
-    return found.kueue
+def decided(simulation: Simulation) -> KueueResult:
+    assert simulation.kueue is not None
+    return simulation.kueue
 
 
-def by_job(found: Simulation) -> Counter[tuple[str, str]]:
+def by_job(simulation: Simulation) -> Counter[tuple[str, str]]:
     """Job and node to the number of its pods there."""
     result: Counter[tuple[str, str]] = Counter()
-    for one in found.workloads:
-        for name, number in one.nodes.items():
-            result[one.workload.name, name] += number
+    for item in simulation.workloads:
+        for name, number in item.nodes.items():
+            result[item.workload.name, name] += number
     return result
 
 
 def test_a_suspended_job_that_is_admitted_gets_its_pods_on_the_nodes_of_its_flavor() -> None:
-    found = run(
+    result = run(
         flavor("spot", nodeLabels={"pool": "spot"}, tolerations=[{"key": "spot", "operator": "Exists"}]),
         queue("q", quota("spot", "4")),
         local("q"),
@@ -74,28 +75,28 @@ def test_a_suspended_job_that_is_admitted_gets_its_pods_on_the_nodes_of_its_flav
         job("train"),
         owned(workload("w", cpu="1", count=3), "train"),
     )
-    assert by_job(found) == {("train", "spot0"): 3}
-    assert decided(found) == KueueResult(admitted=("ml/w",), evicted={}, pending={}, refused={})
-    assert found.is_done
+    assert by_job(result) == {("train", "spot0"): 3}
+    assert decided(result) == KueueResult(admitted=("ml/w",), evicted={}, pending={}, refused={})
+    assert result.is_done
 
 
 def test_the_workload_that_kueue_admits_first_gets_the_room() -> None:
     """The younger one has the higher priority in Kueue; the pods of both have none for kube-scheduler."""
-    found = run(
+    result = run(
         queue("q", quota("f", "8")),
         local("q"),
         *nodes("2"),
         owned(workload("old", cpu="2", minute=1), "old"),
         owned(workload("urgent", cpu="2", minute=2, priority=9), "urgent"),
     )
-    assert decided(found).admitted == ("ml/urgent", "ml/old")
-    assert by_job(found) == {("urgent", "n0"): 1}
-    assert len(found.pending) == 1
-    assert not found.is_done
+    assert decided(result).admitted == ("ml/urgent", "ml/old")
+    assert by_job(result) == {("urgent", "n0"): 1}
+    assert len(result.pending) == 1
+    assert not result.is_done
 
 
 def test_kueue_opens_the_gate_of_what_it_admits_alone() -> None:
-    found = run(
+    result = run(
         queue("q", quota("f", "2")),
         local("q"),
         *nodes("8"),
@@ -104,14 +105,14 @@ def test_kueue_opens_the_gate_of_what_it_admits_alone() -> None:
         owned(workload("wa", cpu="2", minute=1), "a", "Pod"),
         owned(workload("wb", cpu="2", minute=2), "b", "Pod"),
     )
-    assert found.placed == {"ml/a": "n0"}
-    assert found.gated == ("ml/b",)
-    assert [*decided(found).pending] == ["ml/wb"]
+    assert result.placed == {"ml/a": "n0"}
+    assert result.gated == ("ml/b",)
+    assert [*decided(result).pending] == ["ml/wb"]
 
 
 def test_pods_of_a_preempted_workload_are_deleted_before_its_preemptor_starts() -> None:
     running = owned(pod("low-x", namespace="ml", on="n0", containers=requests("4")), "low")
-    found = run(
+    result = run(
         queue("q", quota("f", "4"), preemption={"withinClusterQueue": "LowerPriority"}),
         local("q"),
         *nodes("4"),
@@ -120,14 +121,16 @@ def test_pods_of_a_preempted_workload_are_deleted_before_its_preemptor_starts() 
         owned(workload("wl", cpu="4", held="f"), "low"),
         owned(workload("wh", cpu="4", priority=5, minute=1), "high"),
     )
-    assert by_job(found) == {("high", "n0"): 1}
-    assert [*decided(found).evicted] == [*decided(found).pending] == ["ml/wl"]
-    assert "ml/low-x" not in found.after.pods.rows
+    assert by_job(result) == {("high", "n0"): 1}
+    assert [*decided(result).evicted] == [*decided(result).pending] == ["ml/wl"]
+    assert "ml/low-x" not in result.after.pods.rows
 
 
 def test_partial_admission_creates_as_many_pods_as_kueue_admits() -> None:
-    found = run(queue("q", quota("f", "3")), local("q"), *nodes("8"), owned(workload("w", count=5, minimum=2), "train"))
-    assert by_job(found) == {("train", "n0"): 3}
+    result = run(
+        queue("q", quota("f", "3")), local("q"), *nodes("8"), owned(workload("w", count=5, minimum=2), "train")
+    )
+    assert by_job(result) == {("train", "n0"): 3}
 
 
 def test_pods_go_to_the_topology_domains_of_their_workload() -> None:
@@ -139,16 +142,16 @@ def test_pods_go_to_the_topology_domains_of_their_workload() -> None:
     }
     wanted = owned(workload("w", cpu="1", count=4), "train")
     wanted["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
-    found = run(
+    result = run(
         flavor("f", nodeLabels={"pool": "p"}, topologyName="t"),
         topology,
         queue("q", quota("f", "8")),
         local("q"),
-        *[one for rack in ("r1", "r2") for one in nodes("2", "2", pool="p", rack=rack)],
+        *[item for rack in ("r1", "r2") for item in nodes("2", "2", pool="p", rack=rack)],
         wanted,
     )
-    assert len(found.placed) == 4
-    racks = {name[:4] for name in found.placed.values()}
+    assert len(result.placed) == 4
+    racks = {name[:4] for name in result.placed.values()}
     assert len(racks) == 1
 
 

@@ -18,14 +18,14 @@ from tests.simulate.test_rollouts import stateful
 def asked(folder: Path, cluster: list[Manifest], *arguments: str, manifest: object = None) -> Ran:
     (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": cluster}))
     (folder / "app.json").write_text(json.dumps(manifest))
-    typed = [str(folder / one) if one == "app.json" else one for one in arguments]
+    typed = [str(folder / argument) if argument == "app.json" else argument for argument in arguments]
     return kschedx("why", *typed, "-n", "shop", "-s", folder / "cluster.json")
 
 
 def document(ran: Ran) -> Any:
-    found = json.loads(ran.out)
-    check_document(found)
-    return found
+    result = json.loads(ran.out)
+    check_document(result)
+    return result
 
 
 def headline(ran: Ran) -> str:
@@ -33,17 +33,17 @@ def headline(ran: Ran) -> str:
 
 
 def web(replicas: int, cpu: str = "3", **strategy: object) -> Manifest:
-    made, *_ = deployment("web", cpu, [None] * replicas)
+    built, *_ = deployment("web", cpu, [None] * replicas)
     if strategy:
-        at(made, "spec")["strategy"] = {"rollingUpdate": strategy}
-    return made
+        at(built, "spec")["strategy"] = {"rollingUpdate": strategy}
+    return built
 
 
 SMALL = nodes(("4", "4", "4"))
 
 
 @pytest.mark.parametrize(
-    ("places", "replicas", "told"),
+    ("places", "replicas", "expected"),
     [
         ([], 2, "✓ shop/deploy/web: both replicas can be scheduled"),
         ([], 5, "✗ shop/deploy/web: 3 of 5 replicas can be scheduled, 2 stay pending"),
@@ -55,22 +55,22 @@ SMALL = nodes(("4", "4", "4"))
     ],
 )  # fmt: skip
 def test_a_manifest_is_asked_about_with_what_it_lacks(
-    places: list[str], replicas: int, told: str, tmp_path: Path
+    places: list[str], replicas: int, expected: str, tmp_path: Path
 ) -> None:
-    made, replica_set, *pods = deployment("web", "3", [*places, *[None] * (replicas - len(places))])
-    running = [one for one in pods if at(one, "spec").get("nodeName")]
-    cluster = [*SMALL, *([made, replica_set] if places else []), *running]
-    ran = asked(tmp_path, cluster, "app.json", manifest=made)
-    assert headline(ran) == told
-    assert ran.code == (1 if told.startswith("✗") else 0)
+    built, replica_set, *pods = deployment("web", "3", [*places, *[None] * (replicas - len(places))])
+    running = [item for item in pods if at(item, "spec").get("nodeName")]
+    cluster = [*SMALL, *([built, replica_set] if places else []), *running]
+    ran = asked(tmp_path, cluster, "app.json", manifest=built)
+    assert headline(ran) == expected
+    assert ran.code == (1 if expected.startswith("✗") else 0)
 
 
 def test_the_story_is_that_of_the_first_without_a_node(tmp_path: Path) -> None:
     ran = asked(tmp_path, SMALL, "app.json", "-o", "json", manifest=web(5))
-    found = document(ran)
-    assert (found["pod"]["name"], found["outcome"]) == ("web-new4", "Unschedulable")
-    assert found["message"].startswith("0/3 nodes are available: 3 Insufficient cpu.")
-    assert found["replicas"] == {
+    result = document(ran)
+    assert (result["pod"]["name"], result["outcome"]) == ("web-new4", "Unschedulable")
+    assert result["message"].startswith("0/3 nodes are available: 3 Insufficient cpu.")
+    assert result["replicas"] == {
         "workload": "shop/deploy/web",
         "wanted": 5,
         "running": 0,
@@ -84,17 +84,17 @@ def test_the_story_is_that_of_the_first_without_a_node(tmp_path: Path) -> None:
 def test_what_waits_in_the_cluster_is_what_it_lacks(tmp_path: Path) -> None:
     cluster = [*SMALL, *deployment("web", "3", ["node-1", "node-2", None, None])]
     ran = asked(tmp_path, cluster, "deploy/web", "-o", "json")
-    found = document(ran)
-    assert (found["pod"]["name"], found["replicas"]["placed"]) == ("web-3", {"shop/web-2": "node-3"})
-    one = asked(tmp_path, [*SMALL, *deployment("web", "3", ["node-1", None])], "deploy/web", "-o", "json")
-    assert document(one)["pod"]["name"] == "web-1"
-    assert "replicas" not in document(one)
+    result = document(ran)
+    assert (result["pod"]["name"], result["replicas"]["placed"]) == ("web-3", {"shop/web-2": "node-3"})
+    item = asked(tmp_path, [*SMALL, *deployment("web", "3", ["node-1", None])], "deploy/web", "-o", "json")
+    assert document(item)["pod"]["name"] == "web-1"
+    assert "replicas" not in document(item)
 
 
 def test_replicas_that_evict_others_say_whom(tmp_path: Path) -> None:
     full = [*SMALL, HIGH, *deployment("batch", "3", ["node-1", "node-2"])]
-    made, *_ = deployment("web", "3", [None] * 3, priority_class="high")
-    ran = asked(tmp_path, full, "app.json", manifest=made)
+    built, *_ = deployment("web", "3", [None] * 3, priority_class="high")
+    ran = asked(tmp_path, full, "app.json", manifest=built)
     assert ran.out.splitlines()[:3] == [
         "✗ shop/deploy/web: all 3 replicas can be scheduled after preemption",
         "  nodes     node-3 · node-2 · node-1",
@@ -105,7 +105,7 @@ def test_replicas_that_evict_others_say_whom(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "told"),
+    ("strategy", "expected"),
     [
         (
             {"maxSurge": 1, "maxUnavailable": 0},
@@ -115,32 +115,34 @@ def test_replicas_that_evict_others_say_whom(tmp_path: Path) -> None:
         ({}, "✗ shop/deploy/web: none of 3 replicas can be scheduled; the rollout stalls with 3 pods"),
     ],
 )
-def test_a_new_template_is_rolled_out(strategy: dict[str, object], told: str, tmp_path: Path) -> None:
+def test_a_new_template_is_rolled_out(strategy: dict[str, object], expected: str, tmp_path: Path) -> None:
     cluster = [*SMALL, *deployment("web", "3", ["node-1", "node-2", "node-3"])]
     ran = asked(tmp_path, cluster, "app.json", manifest=web(3, "4", **strategy))
-    assert headline(ran).startswith(told)
+    assert headline(ran).startswith(expected)
 
 
 @pytest.mark.parametrize(
-    ("cpu", "partition", "told"),
+    ("cpu", "partition", "expected"),
     [
         ("3", 0, "✓ shop/sts/db: all 3 replicas can be scheduled, replacing 3 pods of the previous template"),
         ("3", 1, "✓ shop/sts/db: both missing replicas can be scheduled, replacing 2 pods of the previous template"),
         ("5", 0, "✗ shop/sts/db: none of 3 replicas can be scheduled; the rollout stalls with 2 pods"),
     ],
 )
-def test_a_stateful_set_is_rolled_out_from_its_last_pod(cpu: str, partition: int, told: str, tmp_path: Path) -> None:
+def test_a_stateful_set_is_rolled_out_from_its_last_pod(
+    cpu: str, partition: int, expected: str, tmp_path: Path
+) -> None:
     """db-1 and db-0 have to wait until db-2 has a node."""
     before = stateful(["node-1", "node-2", "node-3"])
     [after, *_] = stateful(["node-1", "node-2", "node-3"], updateStrategy={"rollingUpdate": {"partition": partition}})
     at(after, "metadata").pop("uid")
     at(after, "spec.template.spec.containers")[0]["resources"] = {"requests": {"cpu": cpu}}
     ran = asked(tmp_path, [*SMALL, *before], "app.json", "-o", "json", manifest=after)
-    found = document(ran)["replicas"]
-    assert [*found["placed"], *found["pending"]][0].startswith("shop/db-")
-    assert not [name for name in (*found["placed"], *found["pending"]) if "~" in name]
+    result = document(ran)["replicas"]
+    assert [*result["placed"], *result["pending"]][0].startswith("shop/db-")
+    assert not [name for name in (*result["placed"], *result["pending"]) if "~" in name]
     screen = asked(tmp_path, [*SMALL, *before], "app.json", manifest=after).out
-    assert " ".join(screen.split()).startswith(told)
+    assert " ".join(screen.split()).startswith(expected)
 
 
 def test_each_replica_has_claims_of_its_own(tmp_path: Path) -> None:
@@ -151,8 +153,8 @@ def test_each_replica_has_claims_of_its_own(tmp_path: Path) -> None:
             "resources": {"requests": {"storage": "1Gi"}},
         }
     }
-    made = web(3, "1")
-    spec = at(made, "spec.template.spec")
+    webresult = web(3, "1")
+    spec = at(webresult, "spec.template.spec")
     spec["volumes"] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim}}]
     storage: list[Manifest] = [
         {
@@ -178,7 +180,7 @@ def test_each_replica_has_claims_of_its_own(tmp_path: Path) -> None:
                 "status": {"phase": "Available"},
             }
         )
-    ran = asked(tmp_path, [*SMALL, *storage], "app.json", manifest=made)
+    ran = asked(tmp_path, [*SMALL, *storage], "app.json", manifest=webresult)
     assert headline(ran) == "✗ shop/deploy/web: 2 of 3 replicas can be scheduled, 1 stays pending"
     assert "no volume matches claim shop/web-new3-scratch" in ran.out
 
@@ -199,7 +201,7 @@ def test_several_workloads_take_turns(tmp_path: Path) -> None:
     alone = asked(tmp_path, [*SMALL, HIGH], "app.json", "--alone", manifest=both)
     assert headline(alone) == "✓ 2 pods can be scheduled"
     listed = document(asked(tmp_path, [*SMALL, HIGH], "app.json", "-o", "json", manifest=both))
-    assert [len(one.get("replicas", {}).get("placed", ())) for one in listed["items"]] == [0, 3]
+    assert [len(item.get("replicas", {}).get("placed", ())) for item in listed["items"]] == [0, 3]
 
 
 def test_the_hash_is_that_of_the_replica_set(tmp_path: Path) -> None:
@@ -211,14 +213,14 @@ def test_the_hash_is_that_of_the_replica_set(tmp_path: Path) -> None:
 
 def test_a_snapshot_keeps_how_many_there_should_be(tmp_path: Path) -> None:
     """What `kschedx snapshot` writes is cut down, and anonymized or not it answers the same."""
-    made, *others = deployment("web", "3", ["node-1"])
-    made["spec"] = {**at(made, "spec"), "replicas": 5, "strategy": {"type": "Recreate"}}
-    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*SMALL, made, *others]}))
+    built, *others = deployment("web", "3", ["node-1"])
+    built["spec"] = {**at(built, "spec"), "replicas": 5, "strategy": {"type": "Recreate"}}
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*SMALL, built, *others]}))
     for number, options in enumerate(((), ("--anonymize",))):
         file = tmp_path / f"slim-{number}.json"
         assert kschedx("snapshot", "-s", tmp_path / "cluster.json", "-o", file, *options).code == 0
-        workload = next(one for one in json.loads(file.read_text())["items"] if one["kind"] == "Deployment")
+        workload = next(item for item in json.loads(file.read_text())["items"] if item["kind"] == "Deployment")
         assert (workload["spec"]["replicas"], workload["spec"]["strategy"]) == (5, {"type": "Recreate"})
         name, namespace = workload["metadata"]["name"], workload["metadata"]["namespace"]
-        told = headline(kschedx("why", f"deploy/{name}", "-n", namespace, "-s", file))
-        assert told.endswith("2 of 4 missing replicas can be scheduled, 2 stay pending")
+        headlineresult = headline(kschedx("why", f"deploy/{name}", "-n", namespace, "-s", file))
+        assert headlineresult.endswith("2 of 4 missing replicas can be scheduled, 2 stay pending")

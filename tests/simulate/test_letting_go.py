@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from kschedx.explain.setup import Setup
-from kschedx.fixes.stalled_drain import drain_fixes
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.stalled_drain import drain_fixes
+from kschedx.inquiry.what_if import drain_in_turn
 from kschedx.render.drain import drain_remedy_commands, drain_remedy_title
 from kschedx.simulate.changes import Change
-from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions
-from kschedx.simulate.what_if import drain_in_turn
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at
 from tests.simulate.clusters import deployment, nodes
@@ -43,9 +43,9 @@ def told(objects: Sequence[Manifest], *names: str) -> list[str]:
         return drain_in_turn(snapshot, setup, names or ("node-1",), more, options=SimulationOptions(), comes_back=True)
 
     before = snapshot.pods.node.tolist()
-    found = drain_fixes(drained(), drained)
+    drain_fixesresult = drain_fixes(drained(), drained)
     assert snapshot.pods.node.tolist() == before
-    return [line for one in found for line in (drain_remedy_title(one), *drain_remedy_commands(one))]
+    return [line for item in drain_fixesresult for line in (drain_remedy_title(item), *drain_remedy_commands(item))]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_a_budget_that_spares_nobody(spec: dict[str, Any], expected: list[str]) 
 
 def test_pods_that_are_not_ready_count() -> None:
     *rest, first, second, third = deployment("web", "1", HERE)
-    found = told([*nodes(), *rest, first, second, unready(third), pdb(minAvailable=3)])
-    assert found[::2] == [
+    texts = told([*nodes(), *rest, first, second, unready(third), pdb(minAvailable=3)])
+    assert texts[::2] == [
         "scale shop/deploy/web to 5 · the node can be drained",
         "lower minAvailable of PDB shop/web from 3 to 1 · the node can be drained",
     ]
@@ -92,8 +92,8 @@ def test_pods_that_are_not_ready_count() -> None:
 
 def test_a_budget_that_asks_for_more_spares_nobody() -> None:
     behind = pdb(minAvailable=0) | {"status": {"disruptionsAllowed": 0, "currentHealthy": 3, "desiredHealthy": 3}}
-    found = told([*nodes(), *deployment("web", "1", HERE), behind])
-    assert not [line for line in found if "PDB" in line]
+    texts = told([*nodes(), *deployment("web", "1", HERE), behind])
+    assert not [line for line in texts if "PDB" in line]
 
 
 def test_more_replicas_that_find_no_node_are_no_fix() -> None:
@@ -103,9 +103,9 @@ def test_more_replicas_that_find_no_node_are_no_fix() -> None:
 
 def test_every_budget_has_to_let_go() -> None:
     both = [*deployment("web", "1", HERE), *deployment("api", "1", HERE)]
-    found = told([*nodes(), *both, pdb(minAvailable=3), pdb("api", "api", maxUnavailable=0)], "node-1", "node-2")
+    texts = told([*nodes(), *both, pdb(minAvailable=3), pdb("api", "api", maxUnavailable=0)], "node-1", "node-2")
     seen = "raise maxUnavailable of PDB shop/api from 0 to 1 · all 2 nodes can be drained"
-    assert [line for line in found if not line.startswith("kubectl")] == [
+    assert [line for line in texts if not line.startswith("kubectl")] == [
         f"scale shop/deploy/web to 4, {seen}",
         f"lower minAvailable of PDB shop/web from 3 to 2, {seen}",
     ]

@@ -6,11 +6,11 @@ import pytest
 
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.pending_pods import SharedFixes
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.what_if import drain_each, drain_in_turn, simulate
 from kschedx.render.simulation import MOST_LINES, drains_lines, simulation_lines
 from kschedx.simulate.changes import parse_changes
-from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions
-from kschedx.simulate.what_if import drain_each, drain_in_turn, simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node
 from tests.simulate.clusters import budget, deployment, nodes
@@ -22,7 +22,7 @@ def simulated(objects: list[Manifest], *written: dict[str, object]) -> Simulatio
 
 
 def told(simulation: Simulation) -> list[object]:
-    return [{key: one[key] for key in ("title", "pods", "of")} for one in SharedFixes(simulation).to_list(9)]
+    return [{key: item[key] for key in ("title", "pods", "of")} for item in SharedFixes(simulation).to_list(9)]
 
 
 def tainted(name: str, cpu: str) -> Manifest:
@@ -70,7 +70,7 @@ def test_a_simulation_is_not_changed_by_what_is_tried() -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_a_screen_stays_short_however_much_there_is_to_tell(width: int) -> None:
-    many = [one for number in range(20) for one in deployment(f"app-{number}", f"{1 + number}", [None] * 6)]
+    many = [item for number in range(20) for item in deployment(f"app-{number}", f"{1 + number}", [None] * 6)]
     simulation = simulated([*nodes(), *many], {"remove-node": "node-5"})
     lines = simulation_lines(simulation, width=width)
     assert len(lines) <= MOST_LINES
@@ -97,7 +97,9 @@ def test_a_drain_says_what_would_mend_it_while_the_node_is_out() -> None:
 @pytest.mark.parametrize("count", [3, 40])
 def test_nodes_that_cannot_be_drained_share_their_causes(count: int) -> None:
     machines = nodes(("8",)) * count
-    named = [{**one, "metadata": {**at(one, "metadata"), "name": f"n-{number}"}} for number, one in enumerate(machines)]
+    named = [
+        {**item, "metadata": {**at(item, "metadata"), "name": f"n-{number}"}} for number, item in enumerate(machines)
+    ]
     pods = deployment("web", "1", [f"n-{number}" for number in range(count)])
     snapshot = Snapshot.from_objects([*named, *pods, budget("web", 0)])
     names = [f"n-{number}" for number in range(count)]
@@ -115,6 +117,6 @@ def test_workloads_that_share_a_cause_are_mended_together() -> None:
     full = deployment("old", "4", ["node-1", "node-1"])
     simulation = simulated([*nodes(("8",)), *full, *apart[0], *apart[1]])
     lines = [line.plain.strip() for line in simulation_lines(simulation, width=100)]
-    told = [line for line in lines if line.startswith("fix")]
+    texts = [line for line in lines if line.startswith("fix")]
     each = "fix  add a node like node-1 · for all 2"
-    assert told == [each, each, "fix  add 2 nodes like node-1 · for all 4"]
+    assert texts == [each, each, "fix  add 2 nodes like node-1 · for all 4"]

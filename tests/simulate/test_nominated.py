@@ -31,9 +31,13 @@ def could_preempt(run: Run, row: int) -> list[int]:
     built = run.cluster.frozen()
     anew = Decision.of(run.scheduler.on(built).schedule(built.pods[row]))
     assert decision.message == anew.message
-    found = [] if decision.post_filter is None else [int(one.node) for one in decision.post_filter.candidates]
-    assert found == ([] if anew.post_filter is None else [int(one.node) for one in anew.post_filter.candidates])
-    return found
+    result = (
+        [] if decision.post_filter is None else [int(candidate.node) for candidate in decision.post_filter.candidates]
+    )
+    assert result == (
+        [] if anew.post_filter is None else [int(candidate.node) for candidate in anew.post_filter.candidates]
+    )
+    return result
 
 
 def test_a_nomination_counts_for_others_and_not_for_the_pod_itself() -> None:
@@ -84,9 +88,9 @@ def test_victims_that_are_terminating_are_waited_for_and_not_preempted_again() -
     large = [{"name": "main", "resources": {"requests": {"cpu": "1500m"}}}]
     small = node("n", allocatable={"cpu": "2", "pods": "9"})
     objects = [small, pod("low", on="n", metadata=going, containers=large), pod("new", priority=10, containers=large)]
-    found = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/new")
-    assert [one.title for one in found.fixes][:1] == ["wait until default/low on n has terminated"]
-    assert not any("wait for preemption" in one.title for one in found.fixes)
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/new")
+    assert [fix.title for fix in explanation.fixes][:1] == ["wait until default/low on n has terminated"]
+    assert not any("wait for preemption" in fix.title for fix in explanation.fixes)
 
 
 @pytest.mark.parametrize(("kind", "pending"), [("ReplicaSet", []), ("StatefulSet", ["default/low"])])

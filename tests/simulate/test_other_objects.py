@@ -12,9 +12,9 @@ import kschedx
 from kschedx.controllers.workloads import Owners
 from kschedx.errors import InputError
 from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.simulation import Simulation
 from kschedx.render.states import NotChanged
 from kschedx.simulate.drain import DrainOutcome
-from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx as kschedx_command
@@ -64,11 +64,11 @@ def test_an_object_that_nobody_uses_goes(target: str) -> None:
 def test_applying_an_immutable_field_is_refused_as_the_api_server_does(tmp_path: Path) -> None:
     written = tmp_path / "claim.json"
     written.write_bytes(msgspec.json.encode(claim("data", storage_class="other")))
-    found = simulated({"apply": str(written)})
-    (state,) = (one.lifecycle for one in found.states)
+    simulation = simulated({"apply": str(written)})
+    (state,) = (item.lifecycle for item in simulation.states)
     assert isinstance(state, NotChanged)
     assert "spec is immutable after creation except" in state.message
-    assert (found.overall, tuple(found.pending)) == (Outcome.UNSCHEDULABLE, ("default/db",))
+    assert (simulation.overall, tuple(simulation.pending)) == (Outcome.UNSCHEDULABLE, ("default/db",))
     written.write_bytes(msgspec.json.encode(claim("data", storage_class=None)))
     assert simulated({"apply": str(written)}).pending == ("default/db",)
 
@@ -85,9 +85,9 @@ def test_a_claim_grows_only_if_its_class_allows_it(
     waits = {**storage_class("waits"), **({} if expands is None else {"allowVolumeExpansion": expands})}
     bound = {**claim("kept", volume="disk"), "status": {"phase": "Bound"}}
     snapshot = Snapshot.from_objects([node("a"), waits, bound, volume("disk", holder="kept")])
-    found = kschedx.simulate(snapshot, changes=[{"apply": str(written)}])
-    messages = [one.lifecycle.message for one in found.states if isinstance(one.lifecycle, NotChanged)]
-    assert [" ".join(one.split()[-4:]) for one in messages] == ["pvc must support resize"] * is_refused
+    simulation = kschedx.simulate(snapshot, changes=[{"apply": str(written)}])
+    messages = [state.lifecycle.message for state in simulation.states if isinstance(state.lifecycle, NotChanged)]
+    assert [" ".join(state.split()[-4:]) for state in messages] == ["pvc must support resize"] * is_refused
     if is_refused:
         with pytest.raises(InputError, match="must support resize"):
             kschedx.simulate(snapshot, changes=[change])
@@ -119,12 +119,12 @@ def test_what_has_no_value_yet_can_be_set(change: str) -> None:
     target, _, said = change.partition(":spec.")
     path, _, value = said.partition("=")
     spec = simulated({"set": change}).after.storage.claims[f"default/{target.partition('/')[2]}"].spec
-    found = {"storageClassName": spec.storage_class_name, "volumeName": spec.volume_name}
-    assert found.get(path, str(spec.resources.requests.get("storage"))) == value
+    entries = {"storageClassName": spec.storage_class_name, "volumeName": spec.volume_name}
+    assert entries.get(path, str(spec.resources.requests.get("storage"))) == value
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"delete": "pvc/dat"}, 'no PersistentVolumeClaim "dat" in namespace "default" (did you mean "data"?)'),
         ({"delete": "shop/pvc/data"}, 'no PersistentVolumeClaim "data" in namespace "shop" (there is one in namespace'),
@@ -146,10 +146,10 @@ def test_what_has_no_value_yet_can_be_set(change: str) -> None:
         ({"set": "pv/free:spec.accessModes=x"}, "spec.accessModes: expected a list"),
     ],
 )
-def test_what_cannot_be_done_is_told(change: dict[str, object], told: str) -> None:
+def test_what_cannot_be_done_is_told(change: dict[str, object], expected: str) -> None:
     with pytest.raises(InputError) as raised:
         simulated(change)
-    assert told in str(raised.value)
+    assert expected in str(raised.value)
 
 
 def budget(**spec: object) -> Manifest:
@@ -177,8 +177,8 @@ def test_a_drain_heeds_budgets_as_they_are_after_the_changes(change: dict[str, o
     web = deployment("web", "1", ["node-1", "node-1"])
     snapshot = Snapshot.from_objects([*nodes(), *web, budget(minAvailable=2)])
     simulation = kschedx.simulate(snapshot, changes=[change, {"drain": "node-1"}], namespace="shop")
-    (one,) = simulation.drained
-    assert len(one.of(DrainOutcome.BUDGET, DrainOutcome.BUDGETS)) == stays
+    (item,) = simulation.drained
+    assert len(item.of(DrainOutcome.BUDGET, DrainOutcome.BUDGETS)) == stays
 
 
 CONTROLLED = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "batch", "uid": "batch", "controller": True}
@@ -199,13 +199,15 @@ def test_the_pods_of_a_replica_set_belong_to_what_controls_it(
 ) -> None:
     """Its name alone, which ends with the hash of a template, makes no Deployment of it."""
     objects = [*nodes(("1", "1")), *deployment("batch", "2", [None, None])]
-    for one in objects:
-        if one["kind"] == "ReplicaSet":
-            at(one, "metadata")["ownerReferences"] = owners
-    kept = [one for one in objects if has_deployment or one["kind"] != "Deployment"]
+    for item in objects:
+        if item["kind"] == "ReplicaSet":
+            at(item, "metadata")["ownerReferences"] = owners
+    kept = [item for item in objects if has_deployment or item["kind"] != "Deployment"]
     snapshot = Snapshot.from_objects(kept)
     assert Owners(snapshot).of(snapshot.pods, 0).kind == kind
     (tmp_path / "pods.json").write_bytes(msgspec.json.encode({"kind": "List", "items": kept[-2:]}))
     (tmp_path / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": kept}))
-    asked = kschedx_command("why", "-f", tmp_path / "pods.json", "-s", tmp_path / "cluster.json", "-o", "json")
-    assert (asked.code, asked.err) == (1, "")
+    kschedx_commandresult = kschedx_command(
+        "why", "-f", tmp_path / "pods.json", "-s", tmp_path / "cluster.json", "-o", "json"
+    )
+    assert (kschedx_commandresult.code, kschedx_commandresult.err) == (1, "")

@@ -86,9 +86,9 @@ def test_it_is_the_cluster_of_the_simulation(name: str, tmp_path: Path) -> None:
         there, here = after.pods[row], written.pods[written.pods.rows[after.pods.key(row)]]
         assert (here.spec, here.metadata.labels) == (there.spec, there.metadata.labels)
     assert {node.name: node for node in written.cluster.nodes} == {node.name: node for node in after.cluster.nodes}
-    more = [kschedx.simulate(one, changes=[{"scale": "deploy/web=12"}], namespace="shop") for one in (after, written)]
-    told = [[step.get("bestNodes") for step in at(one.to_dict(), "steps")] for one in more]
-    assert told[0] == told[1]
+    more = [kschedx.simulate(item, changes=[{"scale": "deploy/web=12"}], namespace="shop") for item in (after, written)]
+    texts = [[step.get("bestNodes") for step in at(item.to_dict(), "steps")] for item in more]
+    assert texts[0] == texts[1]
 
 
 def test_what_was_loaded_is_written_as_it_was(tmp_path: Path) -> None:
@@ -102,19 +102,19 @@ def test_what_was_loaded_is_written_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("simulate", "--out", "after.txt"), '--out: found "after.txt", allowed are names in .json or .yaml'),
         (("drain", "--each", "--out", "after.json"), "--out writes the cluster after the drains"),
         (("fit", "deploy/web", "--out", "no/where.json"), "no/where.json"),
     ],
 )
-def test_bad_names_are_a_line(arguments: tuple[str, ...], told: str, tmp_path: Path) -> None:
+def test_bad_names_are_a_line(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.json"
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": shop()}))
     ran = command(*arguments, "-n", "shop", "-s", cluster)
     assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert told in ran.err
+    assert expected in ran.err
 
 
 def test_more_of_a_pod_are_in_the_cluster_after_fit(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def with_secrets(manifest: Manifest) -> Manifest:
 def test_what_does_not_count_is_not_written(tmp_path: Path) -> None:
     """Neither of the cluster nor of manifests: no values of variables, arguments and annotations."""
     cluster, manifest, after = (tmp_path / name for name in ("cluster.json", "web.json", "after.json"))
-    objects = [with_secrets(one) for one in (*shop(), *STORAGE)]
-    template = next(at(one, "spec.template") for one in objects if one["kind"] == "Deployment")
+    objects = [with_secrets(item) for item in (*shop(), *STORAGE)]
+    template = next(at(item, "spec.template") for item in objects if item["kind"] == "Deployment")
     another = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "another", "namespace": "shop"}}
     labels = at(template, "metadata.labels")
     manifest.write_text(json.dumps({**another, "spec": {"selector": {"matchLabels": labels}, "template": template}}))

@@ -24,9 +24,9 @@ FULL = ["node-1"] * 4
 def full_cluster() -> Snapshot:
     """One node full of batch, another that is half empty, and a pod of high priority that needs half of the first."""
     urgent = pod("urgent", namespace="shop", priority=9, containers=[asking("4")], nodeSelector={"zone": "a"})
-    one, two = nodes(("8", "6"))
-    at(one, "metadata.labels")["zone"] = "a"
-    return Snapshot.from_objects([one, two, *deployment("batch", "2", FULL), urgent])
+    item, two = nodes(("8", "6"))
+    at(item, "metadata.labels")["zone"] = "a"
+    return Snapshot.from_objects([item, two, *deployment("batch", "2", FULL), urgent])
 
 
 def asking(cpu: str) -> dict[str, object]:
@@ -48,12 +48,12 @@ def test_nobody_makes_them_anew_without_recreate() -> None:
 
 def test_every_steps_explanation_is_that_of_why() -> None:
     simulation = kschedx.simulate(full_cluster())
-    told = simulation.to_dict()["steps"]
-    assert isinstance(told, list)
-    for number, step in enumerate(told):
-        found = simulation.explain(number)
-        assert (found.outcome.value, found.message) == (step["outcome"], step.get("message", ""))
-        assert sorted(at(found.to_dict(), "bestNodes")) == step.get("bestNodes", [])
+    to_dictresult = simulation.to_dict()["steps"]
+    assert isinstance(to_dictresult, list)
+    for number, step in enumerate(to_dictresult):
+        explanation = simulation.explain(number)
+        assert (explanation.outcome.value, explanation.message) == (step["outcome"], step.get("message", ""))
+        assert sorted(at(explanation.to_dict(), "bestNodes")) == step.get("bestNodes", [])
 
 
 def test_one_by_one_is_as_rebuilding_the_snapshot_each_time() -> None:
@@ -152,7 +152,7 @@ def test_a_queue_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         ({"seed": "7"}, "seed: expected a whole number, found a str"),
         ({"seed": 1.5}, "seed: expected a whole number, found a float"),
@@ -163,37 +163,37 @@ def test_a_queue_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) 
         ({"namespace": 3}, "namespace: expected a string"),
     ],
 )
-def test_the_library_refuses_what_it_cannot_use(options: dict[str, Any], told: str) -> None:
+def test_the_library_refuses_what_it_cannot_use(options: dict[str, Any], expected: str) -> None:
     with pytest.raises(InputError) as raised:
         kschedx.simulate(full_cluster(), **options)
-    assert told in str(raised.value)
+    assert expected in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("replicas", "told"),
+    ("replicas", "expected"),
     [
         (1_000_001, "replicas: found 1,000,001, at most 1,000,000 are tried"),
         ("3", "replicas: expected a whole number, found a str"),
         (-1, "replicas: expected a number of at least 0"),
     ],
 )
-def test_fit_refuses_numbers_that_are_none(replicas: Any, told: str) -> None:
+def test_fit_refuses_numbers_that_are_none(replicas: Any, expected: str) -> None:
     with pytest.raises(InputError) as raised:
         kschedx.fit(full_cluster(), "shop/urgent", replicas=replicas)
-    assert told in str(raised.value)
+    assert expected in str(raised.value)
 
 
 def test_a_pod_may_depend_on_what_a_dump_lacks_beside_others_that_plugins_read_alike(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[str] = []
+    questions: list[str] = []
 
     def decided(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
-        asked.append(pod.metadata.name)
+        questions.append(pod.metadata.name)
         return scheduler.schedule(pod, profile)
 
     monkeypatch.setattr(queue, "may_be_open", lambda snapshot, pod: "open" in pod.metadata.labels)
     monkeypatch.setattr(queue, "decided", decided)
     waiting = [pod("a-0"), pod("a-1"), pod("a-2", labels={"open": "yes"}), pod("a-3")]
     kschedx.simulate(Snapshot.from_objects([*nodes(("8",)), *waiting]))
-    assert asked == ["a-2"]
+    assert questions == ["a-2"]

@@ -9,12 +9,12 @@ import pytest
 
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.what_if import simulate
 from kschedx.render.simulation import simulation_lines
 from kschedx.schemas import check_document
 from kschedx.simulate.changes import parse_changes
-from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.simulate.clusters import shop
 from tests.simulate.test_rollouts import CPU, daemons, stateful
@@ -55,14 +55,14 @@ def simulated(seed: int) -> Simulation | None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_told_is_what_there_is(seed: int) -> None:
-    found = simulated(seed)
-    if found is None:
+    simulation = simulated(seed)
+    if simulation is None:
         return
-    pods = found.after.pods
+    pods = simulation.after.pods
     keys = [pods.key(row) for row in range(len(pods))]
     assert len(keys) == len({*keys})
     assert not [key for key in keys if "~" in key], "every pod of a StatefulSet has its own name"
-    assert {key: pods.node_names[pods.rows[key]] for key in found.placed} == found.placed
-    assert {pods.key(row) for row in pods.pending} == {*found.pending, *found.gated, *found.of_others}
-    check_document(json.loads(json.dumps(found.to_dict())))
-    assert max(line.cell_len for line in simulation_lines(found, width=80)) <= 80
+    assert {key: pods.node_names[pods.rows[key]] for key in simulation.placed} == simulation.placed
+    assert {pods.key(row) for row in pods.pending} == {*simulation.pending, *simulation.gated, *simulation.of_others}
+    check_document(json.loads(json.dumps(simulation.to_dict())))
+    assert max(line.cell_len for line in simulation_lines(simulation, width=80)) <= 80

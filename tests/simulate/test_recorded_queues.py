@@ -36,8 +36,8 @@ def cases() -> Iterator[Any]:
 @pytest.mark.parametrize("case", list(cases()))
 def test_every_decision_is_kube_schedulers(case: dict[str, Any]) -> None:
     snapshot = kschedx.Snapshot.from_objects(case["objects"])
-    told: Any = kschedx.simulate(snapshot, config=case.get("config")).to_dict()
-    steps = [{RECORDED[key]: value for key, value in step.items() if key in RECORDED} for step in told["steps"]]
+    texts: Any = kschedx.simulate(snapshot, config=case.get("config")).to_dict()
+    steps = [{RECORDED[key]: value for key, value in step.items() if key in RECORDED} for step in texts["steps"]]
     assert steps == case["expect"]["steps"]
-    assert told["placed"] == case["expect"]["placed"]
-    assert told["pending"] == case["expect"]["pending"]
+    assert texts["placed"] == case["expect"]["placed"]
+    assert texts["pending"] == case["expect"]["pending"]

@@ -31,7 +31,7 @@ def test_packing_leaves_nodes_that_spreading_uses() -> None:
     rows = range(4)
     both = [repack(snapshot, setup(profile), rows) for profile in ("default", "binpack")]
     assert pickle.loads(pickle.dumps(both)) == both  # a worker process sends them
-    spread, packed = (one.filling for one in both)
+    spread, packed = (item.filling for item in both)
     assert spread.in_use == 3
     assert (packed.in_use, packed.unused, packed.percent("cpu")) == (1, ("node-1", "node-2"), 100)
     moves = repacking(spread, *both).moves
@@ -41,8 +41,8 @@ def test_packing_leaves_nodes_that_spreading_uses() -> None:
 
 def test_pods_that_are_not_asked_about_stay() -> None:
     snapshot = cluster(asking("web-0", "1", "node-0"), asking("db-0", "3", "node-2"))
-    found = repack(snapshot, setup("binpack"), [0]).filling
-    assert found.unused == ("node-0", "node-1")
+    repackresult = repack(snapshot, setup("binpack"), [0]).filling
+    assert repackresult.unused == ("node-0", "node-1")
 
 
 def test_a_node_with_nothing_but_a_daemons_pod_is_not_in_use() -> None:
@@ -53,7 +53,7 @@ def test_a_node_with_nothing_but_a_daemons_pod_is_not_in_use() -> None:
 
 
 def test_who_finds_no_place_is_told() -> None:
-    found = repack(
+    repackresult = repack(
         cluster(*(asking(f"web-{number}", "3", "node-0") for number in range(4))), setup("default"), range(4)
     ).filling
-    assert (found.in_use, found.pending) == (3, ("default/web-3",))
+    assert (repackresult.in_use, repackresult.pending) == (3, ("default/web-3",))

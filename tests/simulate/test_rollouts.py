@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.what_if import simulate
 from kschedx.render.simulation import rollout_text
 from kschedx.render.states import NotChanged
 from kschedx.simulate.changes import parse_changes
-from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod
 from tests.simulate.clusters import deployment, nodes

@@ -41,7 +41,7 @@ USES_A_CLAIM = pod("other", on="a", spec={"volumes": CLAIM}, status={"phase": "R
 
 
 @pytest.mark.parametrize(
-    ("manifest", "code", "told"),
+    ("manifest", "code", "expected"),
     [
         (
             workload("Deployment", replicas=3, paused=True, selector=SELECTOR),
@@ -69,18 +69,18 @@ USES_A_CLAIM = pod("other", on="a", spec={"volumes": CLAIM}, status={"phase": "R
         ),
     ],
 )  # fmt: skip
-def test_a_state_reads_and_exits_as_in_why(manifest: Manifest, code: int, told: str, tmp_path: Path) -> None:
+def test_a_state_reads_and_exits_as_in_why(manifest: Manifest, code: int, expected: str, tmp_path: Path) -> None:
     cluster = {"kind": "List", "items": [*NODES, STRICT, USES_A_CLAIM]}
     (tmp_path / "cluster.json").write_text(json.dumps(cluster))
     (tmp_path / "app.json").write_text(json.dumps(manifest))
     where = ("-s", tmp_path / "cluster.json")
     simulated = kschedx("simulate", "--apply", tmp_path / "app.json", *where, columns=200)
     assert simulated.code == code, simulated.out + simulated.err
-    assert told in simulated.out
+    assert expected in simulated.out
     assert kschedx("why", tmp_path / "app.json", *where).code == code
     document = json.loads(kschedx("simulate", "--apply", tmp_path / "app.json", *where, "-o", "json").out)
     headlines = [state["headline"] for state in document["states"]]
-    assert all(one in simulated.out for one in headlines)
+    assert all(headline in simulated.out for headline in headlines)
 
 
 def test_a_stateful_set_whose_first_pod_is_pending_has_no_second_one(tmp_path: Path) -> None:
@@ -100,14 +100,14 @@ def test_replicas_that_depend_on_what_a_dump_lacks_are_undecided_in_every_form(t
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, USES_A_CLAIM]}))
     manifest = workload("Deployment", replicas=3, selector=SELECTOR, template=template)
     (tmp_path / "app.json").write_text(json.dumps(manifest))
-    asked = ("why", tmp_path / "app.json", "-s", tmp_path / "cluster.json")
-    told = "default/deploy/web: 3 replicas are undecided"
+    question = ("why", tmp_path / "app.json", "-s", tmp_path / "cluster.json")
+    text = "default/deploy/web: 3 replicas are undecided"
     for output in (None, "markdown", "html", "svg", "junit"):
-        ran = kschedx(*asked, *(("-o", output) if output else ()))
+        ran = kschedx(*question, *(("-o", output) if output else ()))
         assert ran.code == 3
-        assert told in ran.out, output
-    assert kschedx(*asked).out.startswith(f"? {told}")
-    simulated = kschedx("simulate", "--apply", *asked[1:])
+        assert text in ran.out, output
+    assert kschedx(*question).out.startswith(f"? {text}")
+    simulated = kschedx("simulate", "--apply", *question[1:])
     assert simulated.code == 3
     assert "does not exist" not in simulated.out
 

@@ -27,7 +27,7 @@ def named(name: str, *tolerations: Mapping[str, object], kind: str = "", on: str
 
 
 @pytest.mark.parametrize(
-    ("one", "evicted", "gone"),
+    ("manifest", "evicted", "gone"),
     [
         (named("web", kind="ReplicaSet"), True, False),
         (named("alone"), False, True),
@@ -40,12 +40,12 @@ def named(name: str, *tolerations: Mapping[str, object], kind: str = "", on: str
     ],
     ids=["comes back", "for good", "static", "tolerates", "tolerates all", "for a while", "not this", "elsewhere"],
 )
-def test_who_has_to_go(one: Manifest, evicted: bool, gone: bool) -> None:
-    found = kschedx.simulate(Snapshot.from_objects([*nodes(), one]), changes=[NO_EXECUTE])
-    [effect] = found.effects
+def test_who_has_to_go(manifest: Manifest, evicted: bool, gone: bool) -> None:
+    simulation = kschedx.simulate(Snapshot.from_objects([*nodes(), manifest]), changes=[NO_EXECUTE])
+    [effect] = simulation.effects
     assert (bool(effect.evicted), bool(effect.gone)) == (evicted, gone)
-    assert len(found.placed) == int(evicted)
-    assert len(found.after.pods) == int(not gone)
+    assert len(simulation.placed) == int(evicted)
+    assert len(simulation.after.pods) == int(not gone)
 
 
 def test_a_taint_that_was_there_drives_nobody_off() -> None:
@@ -61,9 +61,9 @@ def test_a_node_that_is_lost_takes_no_pods_either() -> None:
     lost = "node.kubernetes.io/unreachable"
     waits = {"key": lost, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     snapshot = Snapshot.from_objects([*nodes(("8", "1")), named("web", waits, kind="ReplicaSet")])
-    found = kschedx.simulate(snapshot, changes=[{"taint": f"node-1:{lost}:NoExecute"}])
-    assert found.placed == {"shop/web": "node-2"}
-    assert [str(taint) for taint in found.after.cluster.nodes[0].spec.taints] == [
+    simulation = kschedx.simulate(snapshot, changes=[{"taint": f"node-1:{lost}:NoExecute"}])
+    assert simulation.placed == {"shop/web": "node-2"}
+    assert [str(taint) for taint in simulation.after.cluster.nodes[0].spec.taints] == [
         f"{lost}:NoExecute",
         f"{lost}:NoSchedule",
     ]
@@ -72,14 +72,14 @@ def test_a_node_that_is_lost_takes_no_pods_either() -> None:
 def test_nobody_comes_back_where_nobody_makes_them_anew() -> None:
     snapshot = Snapshot.from_objects([*nodes(), named("web", kind="ReplicaSet")])
     for change in (NO_EXECUTE, {"remove-node": "node-1"}):
-        found = kschedx.simulate(snapshot, changes=[change], recreate=False)
-        assert ([*found.placed], found.effects[0].gone, len(found.after.pods)) == ([], ("shop/web",), 0)
+        simulation = kschedx.simulate(snapshot, changes=[change], recreate=False)
+        assert ([*simulation.placed], simulation.effects[0].gone, len(simulation.after.pods)) == ([], ("shop/web",), 0)
 
 
 def test_the_screen_tells_who_lost_a_node(tmp_path: Path) -> None:
     objects = [*nodes(("8", "1")), *deployment("web", "1", ["node-1"] * 3), named("alone")]
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    found = ran("simulate", "--taint", "node-1:a=b:NoExecute", "-s", path)
-    assert "shop/alone will not be recreated" in " ".join(found.out.split())
-    assert found.code == 1
+    result = ran("simulate", "--taint", "node-1:a=b:NoExecute", "-s", path)
+    assert "shop/alone will not be recreated" in " ".join(result.out.split())
+    assert result.code == 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.ties import OtherOutcomes, other_outcomes
+from kschedx.inquiry.what_if import simulate
 from kschedx.render.simulation import ties_text
 from kschedx.simulate.simulator import SimulationOptions
-from kschedx.simulate.ties import OtherOutcomes, other_outcomes
-from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
@@ -51,13 +51,13 @@ MANY = [*(machine(f"node-{number}") for number in range(9)), *(asking(f"pod-{num
 def test_all_ways_are_counted(
     objects: list[Manifest], ties: int, outcomes: int, placed: dict[int, int], is_all: bool
 ) -> None:
-    found = tried(objects)
-    assert (found.ties, found.outcomes, found.placed, found.is_all) == (ties, outcomes, placed, is_all)
+    outcome = tried(objects)
+    assert (outcome.ties, outcome.outcomes, outcome.placed, outcome.is_all) == (ties, outcomes, placed, is_all)
 
 
 def test_of_many_ways_some_are_drawn() -> None:
-    found = tried(MANY)
-    assert (found.tried, found.is_all, found.placed) == (8, False, {9: 9}), "eight lots, and the one by name"
+    outcome = tried(MANY)
+    assert (outcome.tried, outcome.is_all, outcome.placed) == (8, False, {9: 9}), "eight lots, and the one by name"
 
 
 TOO_MANY = "of 8 random runs and the one by name"
@@ -65,7 +65,7 @@ BY_CHANCE = "1 decision is random, 1 other outcome possible: "
 
 
 @pytest.mark.parametrize(
-    ("objects", "told"),
+    ("objects", "expected"),
     [
         ([machine("a"), asking("web", "1")], "no decision is random"),
         ([*TWO, asking("web", "1")], f"{BY_CHANCE}1 pod is scheduled in each"),
@@ -80,5 +80,5 @@ BY_CHANCE = "1 decision is random, 1 other outcome possible: "
     ],
     ids=["none", "it does not matter", "it matters", "many"],
 )
-def test_what_is_told(objects: list[Manifest], told: str) -> None:
-    assert ties_text(tried(objects)) == told
+def test_what_is_told(objects: list[Manifest], expected: str) -> None:
+    assert ties_text(tried(objects)) == expected

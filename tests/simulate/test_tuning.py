@@ -35,28 +35,28 @@ def tuned(goal: Goal, base: Mapping[str, object] = HEAD, *, most: int = 30, seed
 
 @pytest.mark.parametrize("goal", [Goal.FEWEST_NODES, Goal.LEAST_FRAGMENTATION, Goal.SPREAD])
 def test_the_best_profile_does_what_is_said_of_it(goal: Goal) -> None:
-    found, snapshot = tuned(goal)
+    result, snapshot = tuned(goal)
     rows = movable(snapshot)
-    again = repack(snapshot, Setup.for_cluster(snapshot, config=found.configuration, kube_version="1.36"), rows)
-    assert (found.best.nodes, found.best.spread) == (again.filling.in_use, again.spread)
-    assert found.best.fragmentation == again.fragmentation
-    assert found.best.measure(goal) <= found.today.measure(goal)
-    check_document(found.to_dict())
+    again = repack(snapshot, Setup.for_cluster(snapshot, config=result.configuration, kube_version="1.36"), rows)
+    assert (result.best.nodes, result.best.spread) == (again.filling.in_use, again.spread)
+    assert result.best.fragmentation == again.fragmentation
+    assert result.best.measure(goal) <= result.today.measure(goal)
+    check_document(result.to_dict())
 
 
 def test_fewer_nodes_need_another_strategy() -> None:
-    found, _ = tuned(Goal.FEWEST_NODES)
-    assert (found.today.nodes, found.best.nodes, found.is_better) == (5, 1, True)
-    assert found.best.candidate.strategy in (Strategy.MOST, Strategy.UP_TO)
-    assert not any(one.rank(Goal.FEWEST_NODES) < found.best.rank(Goal.FEWEST_NODES) for one in found.front)
+    result, _ = tuned(Goal.FEWEST_NODES)
+    assert (result.today.nodes, result.best.nodes, result.is_better) == (5, 1, True)
+    assert result.best.candidate.strategy in (Strategy.MOST, Strategy.UP_TO)
+    assert not any(item.rank(Goal.FEWEST_NODES) < result.best.rank(Goal.FEWEST_NODES) for item in result.front)
 
 
 def test_no_change_is_kept_that_the_best_does_not_need() -> None:
-    found, snapshot = tuned(Goal.FEWEST_NODES)
-    for simpler in found.best.candidate.parts.values():
+    result, snapshot = tuned(Goal.FEWEST_NODES)
+    for simpler in result.best.candidate.parts.values():
         config = simpler.applied(HEAD, "default-scheduler")
         setup = Setup.for_cluster(snapshot, config=config, kube_version="1.36")
-        assert repack(snapshot, setup, movable(snapshot)).filling.in_use > found.best.nodes
+        assert repack(snapshot, setup, movable(snapshot)).filling.in_use > result.best.nodes
 
 
 def test_a_seed_finds_the_same_again() -> None:
@@ -115,8 +115,8 @@ def test_every_candidate_is_a_valid_configuration() -> None:
     snapshot = Snapshot.from_objects(SHOP)
     for strategy in (None, *Strategy):
         for weights in ((), (("PodTopologySpread", 0), ("NodeResourcesFit", 10))):
-            one = Candidate(strategy=strategy, resources=(1, 3), weights=weights, spreads_by_default=False)
-            setup = Setup.for_cluster(snapshot, config=one.applied(HEAD, "default-scheduler"))
+            item = Candidate(strategy=strategy, resources=(1, 3), weights=weights, spreads_by_default=False)
+            setup = Setup.for_cluster(snapshot, config=item.applied(HEAD, "default-scheduler"))
             assert setup.profiles[0].points["score"].count("PodTopologySpread") == (0 if weights else 1)
 
 
@@ -129,15 +129,15 @@ def test_a_cost_needs_prices() -> None:
 def test_the_screen(columns: int, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(yaml.safe_dump_all(SHOP))
-    asked = ("profiles", "tune", "-s", cluster, "--candidates", 12, "--jobs", 1, "--kube-version", "1.36")
-    ran = kschedx(*map(str, asked), columns=columns)
+    question = ("profiles", "tune", "-s", cluster, "--candidates", 12, "--jobs", 1, "--kube-version", "1.36")
+    ran = kschedx(*map(str, question), columns=columns)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("✓ ")
     words = " ".join(ran.out.split())
     assert ": 1 of 5 nodes in use, with today's profile 5 " in words
     assert "args NodeResourcesFit scoringStrategy.type LeastAllocated → " in words
     assert all(len(line) <= columns for line in ran.out.splitlines())
-    printed = kschedx(*map(str, asked), "-o", "yaml").out
+    printed = kschedx(*map(str, question), "-o", "yaml").out
     assert yaml.safe_load(printed)["profiles"][0]["pluginConfig"][0]["name"] == "NodeResourcesFit"
 
 

@@ -103,24 +103,24 @@ MARKS: dict[str, Callable[[str], str]] = {
 
 def recorded_expressions() -> list[str]:
     """The selectors of devices in the recorded decisions."""
-    found: set[str] = set()
+    result: set[str] = set()
     for name in ("cel", "dra"):
         text = gzip.decompress((ROOT / "tests" / "conformance" / f"{name}.jsonl.gz").read_bytes()).decode()
-        found.update(json.loads(f'"{one}"') for one in re.findall(r'"expression":\s*"((?:[^"\\]|\\.)*)"', text))
-    return sorted(found)
+        result.update(json.loads(f'"{item}"') for item in re.findall(r'"expression":\s*"((?:[^"\\]|\\.)*)"', text))
+    return sorted(result)
 
 
 @pytest.mark.parametrize("mark", MARKS)
 def test_a_marked_selector_keeps_no_mark(mark: str) -> None:
     """It is written without the mark, or refused."""
-    written = {MARKS[mark](one) for one in recorded_expressions()}
+    written = {MARKS[mark](recorded_expression) for recorded_expression in recorded_expressions()}
     refused, kept = 0, []
-    for one in sorted(written):
+    for recorded_expression in sorted(written):
         try:
-            new = json.dumps(anonymize([claim("c", request(select=[one])), device_class()]))
+            new = json.dumps(anonymize([claim("c", request(select=[recorded_expression])), device_class()]))
         except InputError:
             refused += 1
         else:
-            kept += [one] if "canary" in new else []
+            kept += [recorded_expression] if "canary" in new else []
     assert not kept
     assert refused < len(written)

@@ -53,12 +53,12 @@ def test_pods_read_together_are_those_read_one_by_one(parts: list[tuple[Manifest
         }
         for row, (status, volumes, text) in enumerate(parts)
     ]
-    alone = [Snapshot.from_objects([one]).pods[0] for one in pods]
+    alone = [Snapshot.from_objects([pod]).pods[0] for pod in pods]
     together, in_turn = SnapshotBuilder(), SnapshotBuilder()
     together.add_objects(pods)
-    for one in pods:
-        in_turn.add_objects([one])
-    expected = sorted(alone, key=lambda one: (one.metadata.namespace, one.metadata.name))
+    for pod in pods:
+        in_turn.add_objects([pod])
+    expected = sorted(alone, key=lambda item: (item.metadata.namespace, item.metadata.name))
     for table in (together.finish().pods, in_turn.finish().pods):
         assert [table[row] for row in range(len(table))] == expected
-        assert [table.rows[f"{one.metadata.namespace}/{one.metadata.name}"] for one in expected] == [*range(len(table))]
+        assert [table.rows[f"{pod.metadata.namespace}/{pod.metadata.name}"] for pod in expected] == [*range(len(table))]

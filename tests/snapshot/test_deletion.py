@@ -80,7 +80,7 @@ def test_it_schedules_alike(places: list[tuple[int, int]], gone: set[int], is_wa
     if is_warm:
         _stories(after)
     after = after.without_pods(rest)
-    never = Snapshot.from_objects([*NODES, *(one for number, one in enumerate(pods) if number not in gone)])
+    never = Snapshot.from_objects([*NODES, *(item for number, item in enumerate(pods) if number not in gone)])
     assert _stories(after) == _stories(never)
     table, other = (snapshot.nodes(request_options(RELEASE)) for snapshot in (after, never))
     assert np.array_equal(table.requested, other.requested)

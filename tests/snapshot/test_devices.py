@@ -40,12 +40,12 @@ SPECIAL = owned(YOURS, "resource.kubernetes.io/extended-resource-claim")
 def test_after_deletion(claim: Manifest, kept: bool, is_allocated: bool, consumers: list[str]) -> None:
     left = devices(claim).after_deletion({"default/you"}).claims
     assert list(left) == (["default/gpu"] if kept else [])
-    for one in left.values():
-        assert (one.status.allocation is not None) == is_allocated
-        assert [consumer.name for consumer in one.status.reserved_for] == consumers
+    for item in left.values():
+        assert (item.status.allocation is not None) == is_allocated
+        assert [consumer.name for consumer in item.status.reserved_for] == consumers
 
 
 @pytest.mark.parametrize(("claim", "kept"), [(owned(YOURS), True), (SPECIAL, False)])
 def test_as_if_a_pod_were_new(claim: Manifest, kept: bool) -> None:
     left = devices(claim).without_consumers({"default/you"}).claims
-    assert [one.status.allocation for one in left.values()] == ([None] if kept else [])
+    assert [item.status.allocation for item in left.values()] == ([None] if kept else [])

@@ -28,23 +28,25 @@ def loaded(*objects: Manifest) -> Snapshot:
     return Snapshot.from_objects(objects)
 
 
-def same(one: Snapshot, other: Snapshot) -> None:
+def same(snapshot: Snapshot, other: Snapshot) -> None:
     for name in PodTable.__struct_fields__:
         if name in ("grouped", "derived", "_requests", "without_priority"):
             continue
-        first, second = getattr(one.pods, name), getattr(other.pods, name)
+        first, second = getattr(snapshot.pods, name), getattr(other.pods, name)
         if isinstance(first, Column):
             first, second = (
                 list(map(first.__getitem__, range(len(first)))),
                 list(map(second.__getitem__, range(len(second)))),
             )
         np.testing.assert_equal(first, second, err_msg=name)
-    assert [one.pods[row] for row in range(len(one.pods))] == [other.pods[row] for row in range(len(other.pods))]
-    assert one.cluster.nodes == other.cluster.nodes
-    mine, theirs = one.nodes(OPTIONS), other.nodes(OPTIONS)
+    assert [snapshot.pods[row] for row in range(len(snapshot.pods))] == [
+        other.pods[row] for row in range(len(other.pods))
+    ]
+    assert snapshot.cluster.nodes == other.cluster.nodes
+    mine, theirs = snapshot.nodes(OPTIONS), other.nodes(OPTIONS)
     np.testing.assert_array_equal(mine.requested, theirs.requested)
     np.testing.assert_array_equal(mine.pod_count, theirs.pod_count)
-    assert one.pods.pending == other.pods.pending
+    assert snapshot.pods.pending == other.pods.pending
 
 
 @pytest.mark.parametrize("known", range(len(PODS) + 1))

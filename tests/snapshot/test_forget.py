@@ -25,14 +25,16 @@ def some(kind: str) -> list[Manifest]:
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_what_is_forgotten_can_be_added_again(kind: str) -> None:
     builder = SnapshotBuilder()
-    builder.add_objects([one for known in KINDS for one in some(known)])
+    builder.add_objects([item for known in KINDS for item in some(known)])
     builder.forget(kind)
     assert kind not in builder.kinds
     builder.add_objects(some(kind)[:1])
-    found = Snapshot.of_contents(builder.finish())
-    assert found.source.kinds == {known: 1 if known == kind else 2 for known in KINDS}
-    assert len(found.pods) == (1 if kind == "Pod" else 2)
-    assert len(found.cluster.nodes) == (1 if kind == "Node" else 2)
-    assert len(found.services) == (1 if kind == "Service" else 2)
-    assert len(found.storage.volumes) == (1 if kind == "PersistentVolume" else 2)
-    assert len([key for key in found.workloads if key[0] == "Deployment"]) == (1 if kind == "Deployment" else 2)
+    of_contentsresult = Snapshot.of_contents(builder.finish())
+    assert of_contentsresult.source.kinds == {known: 1 if known == kind else 2 for known in KINDS}
+    assert len(of_contentsresult.pods) == (1 if kind == "Pod" else 2)
+    assert len(of_contentsresult.cluster.nodes) == (1 if kind == "Node" else 2)
+    assert len(of_contentsresult.services) == (1 if kind == "Service" else 2)
+    assert len(of_contentsresult.storage.volumes) == (1 if kind == "PersistentVolume" else 2)
+    assert len([key for key in of_contentsresult.workloads if key[0] == "Deployment"]) == (
+        1 if kind == "Deployment" else 2
+    )

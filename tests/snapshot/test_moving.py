@@ -51,8 +51,8 @@ def test_moves_add_up_and_can_be_taken_back(seed: int) -> None:
         row = dice.randrange(len(moving.pods))
         some = dice.sample(range(len(moving.pods)), k=5)
         if dice.random() < 0.3:
-            moving.remove_many([one for one in some if moving.pods.node[one] >= 0])
-            some = [one for one in some if moving.pods.node[one] < 0]
+            moving.remove_many([item for item in some if moving.pods.node[item] >= 0])
+            some = [item for item in some if moving.pods.node[item] < 0]
             moving.place_many(
                 np.array(some, dtype=np.int64), np.array([dice.randrange(4) for _ in some], dtype=np.int64)
             )

@@ -18,21 +18,21 @@ VOLUMES = msgspec.convert(
 
 
 def names(storage: Storage) -> list[str]:
-    return [one.name for one in storage.candidates.of(CLAIM)]
+    return [item.name for item in storage.candidates.of(CLAIM)]
 
 
 def test_candidates_are_those_of_the_class_that_name_nobody_or_the_claim() -> None:
-    assert names(Storage(volumes={one.name: one for one in VOLUMES})) == ["named", "c", "a", "b"]
+    assert names(Storage(volumes={item.name: item for item in VOLUMES})) == ["named", "c", "a", "b"]
 
 
 def test_what_is_taken_back_stands_in_its_place_again() -> None:
-    volumes = {one.name: one for one in VOLUMES}
+    volumes = {item.name: item for item in VOLUMES}
     storage = MovingStorage.moving(Storage(volumes=volumes, claims={CLAIM.key: CLAIM}))
     version, elsewhere = storage.candidates.version("local"), storage.candidates.version("else")
     taken = replace(volumes["c"], spec=replace(volumes["c"].spec, claim_ref=ObjectReference(name="x", namespace="y")))
-    made = replace(taken, metadata=replace(taken.metadata, name="made"))
+    replaceresult = replace(taken, metadata=replace(taken.metadata, name="made"))
     other = replace(CLAIM, metadata=replace(CLAIM.metadata, name="other"))
-    change = StorageChange(claims={CLAIM.key: None, other.key: other}, volumes={"c": taken, "made": made})
+    change = StorageChange(claims={CLAIM.key: None, other.key: other}, volumes={"c": taken, "made": replaceresult})
     undo = storage.put(change)
     assert names(storage) == ["named", "a", "b"]
     assert [*storage.claims] == [other.key]

@@ -37,10 +37,10 @@ terms = st.fixed_dictionaries(
 
 @given(st.lists(labels, max_size=8), st.lists(terms, max_size=3))
 def test_a_lookup_equals_the_rule(on_nodes: list[dict[str, str]], written: list[Manifest]) -> None:
-    nodes = framework([node(f"n{i}", labels=one) for i, one in enumerate(on_nodes)]).nodes
+    nodes = framework([node(f"n{i}", labels=item) for i, item in enumerate(on_nodes)]).nodes
     selector = msgspec.convert({"nodeSelectorTerms": written}, NodeSelector)
     rule = compile_node_selector(selector)
-    expected = [row for row, one in enumerate(on_nodes) if rule.matches(one, "")]
+    expected = [row for row, item in enumerate(on_nodes) if rule.matches(item, "")]
     lookup = NodeLookup(nodes)
     assert lookup.selector(selector).tolist() == expected
     assert lookup.selector(selector).tolist() == expected  # remembered

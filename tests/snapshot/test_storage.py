@@ -27,8 +27,8 @@ def test_every_kind_is_kept_by_name() -> None:
     assert list(storage.classes) == ["fast"]
     assert list(storage.csi_nodes) == ["n"]
     assert list(storage.csi_drivers) == ["d"]
-    assert [one.key for one in storage.capacities] == ["kube-system/c"]
-    assert [one.spec.node_name for one in storage.attachments] == ["n"]
+    assert [item.key for item in storage.capacities] == ["kube-system/c"]
+    assert [item.spec.node_name for item in storage.attachments] == ["n"]
 
 
 def test_a_claim_without_a_namespace_is_in_default() -> None:
@@ -37,8 +37,8 @@ def test_a_claim_without_a_namespace_is_in_default() -> None:
     assert isinstance(metadata, dict)
     del metadata["namespace"]
     for objects in ([manifest], [manifest, storage_class()]):  # read in bulk, and one by one
-        found = Snapshot.from_objects(objects).storage.claims["default/data"]
-        assert found.key == "default/data"
+        snapshot = Snapshot.from_objects(objects).storage.claims["default/data"]
+        assert snapshot.key == "default/data"
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,10 @@ def test_a_claim_without_a_namespace_is_in_default() -> None:
 )
 def test_the_default_class(classes: list[Manifest], expected: str) -> None:
     claims = [claim("none", storage_class=None), claim("empty", storage_class=""), claim("named", storage_class="x")]
-    found = Snapshot.from_objects([*classes, *claims]).storage.claims
-    assert found["default/none"].storage_class == expected
-    assert found["default/empty"].storage_class == ""
-    assert found["default/named"].storage_class == "x"
+    snapshot = Snapshot.from_objects([*classes, *claims]).storage.claims
+    assert snapshot["default/none"].storage_class == expected
+    assert snapshot["default/empty"].storage_class == ""
+    assert snapshot["default/named"].storage_class == "x"
 
 
 def test_what_the_api_server_fills_in() -> None:

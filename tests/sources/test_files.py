@@ -111,8 +111,8 @@ def test_an_error_in_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_documents_with_places() -> None:
     write("a.yaml", "kind: A\n---\n\nkind: List\nitems:\n- kind: B\n- kind: C\n")
-    found = [(document["kind"], str(place), place.document) for document, place in load_documents("a.yaml")]
-    assert found == [("A", "a.yaml:1", 1), ("B", "a.yaml:6", 2), ("C", "a.yaml:7", 2)]
+    items = [(document["kind"], str(place), place.document) for document, place in load_documents("a.yaml")]
+    assert items == [("A", "a.yaml:1", 1), ("B", "a.yaml:6", 2), ("C", "a.yaml:7", 2)]
 
 
 def test_dicts() -> None:

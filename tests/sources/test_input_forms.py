@@ -26,18 +26,19 @@ def text(value: object, form: str) -> str:
 
 
 def joined(folder: Path, form: str) -> None:
-    (folder / f"cluster.{form}").write_text("".join(text(listed(one), form) for one in OBJECTS))
+    (folder / f"cluster.{form}").write_text("".join(text(listed(item), form) for item in OBJECTS))
 
 
 def joined_in_another_order(folder: Path, form: str) -> None:
     texts = [
-        text(listed(one), form) if form == "json" else yaml.safe_dump(listed(one), sort_keys=False) for one in OBJECTS
+        text(listed(item), form) if form == "json" else yaml.safe_dump(listed(item), sort_keys=False)
+        for item in OBJECTS
     ]
     (folder / f"cluster.{form}").write_text("".join(texts))
 
 
 def joined_objects(folder: Path, form: str) -> None:
-    (folder / f"cluster.{form}").write_text("".join(text(one, form) for one in OBJECTS))
+    (folder / f"cluster.{form}").write_text("".join(text(item, form) for item in OBJECTS))
 
 
 def without_kind(folder: Path, form: str) -> None:
@@ -59,10 +60,10 @@ def test_forms(write: Callable[[Path, str], None], form: str, tmp_path: Path) ->
     if write is twice and form == "yaml":
         pytest.skip("two files of one format are two clusters")
     write(tmp_path, form)
-    found = [(one["kind"], place.line) for one, place in load_documents(str(tmp_path))]
-    assert {kind for kind, _ in found} == {"Node", "Pod"}
-    assert len(found) == 2
-    assert all(line for _, line in found)
+    items = [(item["kind"], place.line) for item, place in load_documents(str(tmp_path))]
+    assert {kind for kind, _ in items} == {"Node", "Pod"}
+    assert len(items) == 2
+    assert all(line for _, line in items)
 
 
 def test_twins_that_differ_are_both_read(tmp_path: Path) -> None:

@@ -107,12 +107,12 @@ def test_damage_is_an_input_error_or_harmless(objects: list[dict[str, Any]], cut
     text = one_per_line(objects).encode()
     damaged = text[:cut] + junk + text[cut + 1 :]
     try:
-        found = objects_of(damaged, chunk=50, small=80)
+        objects_read = objects_of(damaged, chunk=50, small=80)
     except (InputError, msgspec.ValidationError):
         return
     # in a long file, what nobody reads of the head is not checked, and the kind may follow the items
     expected = json.loads(damaged.decode(errors="replace"))
-    assert found == (expected.get("items", []) if expected.get("kind", "List").endswith("List") else [expected])
+    assert objects_read == (expected.get("items", []) if expected.get("kind", "List").endswith("List") else [expected])
 
 
 @pytest.mark.parametrize("write", [one_per_line, indented(4), indented(2)])
@@ -161,8 +161,8 @@ def test_memory_does_not_grow_where_line_ends_do_not_tell(write: Callable[[list[
 def test_a_typed_list_on_a_single_line(separators: tuple[str, str]) -> None:
     items = [{"metadata": {"name": f"p{number}"}, "spec": [{}, {}]} for number in range(50)]
     text = json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}, separators=separators)
-    found = objects_of(text, chunk=200, small=200)
-    assert found == [{"apiVersion": "v1", "kind": "Pod", **item} for item in items]
+    objects_read = objects_of(text, chunk=200, small=200)
+    assert objects_read == [{"apiVersion": "v1", "kind": "Pod", **item} for item in items]
 
 
 @pytest.mark.parametrize(
@@ -231,15 +231,15 @@ def test_an_object_without_a_kind_in_a_long_list_has_its_line(tmp_path: Path) ->
 def test_lists_in_a_long_list_are_flattened() -> None:
     inner = {"kind": "List", "items": [{"kind": "Node", "n": 1}, {"kind": "Node", "n": 2}]}
     objects = [{"kind": "Pod", "n": 0}] * 20 + [inner] + [{"kind": "Pod", "n": 3}] * 20
-    found = objects_of(indented(4)(objects), chunk=200, small=200)
-    assert [item["n"] for item in found] == [0] * 20 + [1, 2] + [3] * 20
+    objects_read = objects_of(indented(4)(objects), chunk=200, small=200)
+    assert [item["n"] for item in objects_read] == [0] * 20 + [1, 2] + [3] * 20
 
 
 def test_items_of_a_typed_list_get_its_kind_also_when_it_comes_last() -> None:
     items = [{"metadata": {"name": f"p{number}"}} for number in range(50)]
     text = json.dumps({"items": items, "apiVersion": "v1", "kind": "PodList"}, indent=4)
-    found = objects_of(text, chunk=200, small=200)
-    assert found == [{"apiVersion": "v1", "kind": "Pod", **item} for item in items]
+    objects_read = objects_of(text, chunk=200, small=200)
+    assert objects_read == [{"apiVersion": "v1", "kind": "Pod", **item} for item in items]
 
 
 @pytest.mark.parametrize(
@@ -289,11 +289,11 @@ def test_every_object_of_a_long_list_has_its_line(tmp_path: Path) -> None:
     path.write_text(indented(4)([{"kind": "Pod", "a": {"b": number}} for number in range(60)]))
     with path.open("rb") as file:
         stream = JsonStream(file, source="a.json", path=path, chunk=400, small=300)
-        found = []
+        items = []
         for batch in stream.batches():
             objects = batch.decode(OBJECTS)
-            found += [(item["a"]["b"], batch.origin.place(index).line) for index, item in enumerate(objects)]
-    assert found == [(number, 4 + 6 * number) for number in range(60)]
+            items += [(item["a"]["b"], batch.origin.place(index).line) for index, item in enumerate(objects)]
+    assert items == [(number, 4 + 6 * number) for number in range(60)]
 
 
 def test_an_object_of_the_wrong_shape_is_named() -> None:
@@ -312,6 +312,6 @@ def test_a_number_without_end_is_told_with_its_field(number: str) -> None:
     (batch,) = JsonStream(io.BytesIO(text), source="a.json").batches()
     with pytest.raises(msgspec.ValidationError) as caught:
         batch.decode(msgspec.json.Decoder(list[object]))
-    told = str(batch.invalid(caught.value))
-    assert told.startswith("a.json:1: Pod a: spec.hosts[1].x: ")
-    assert told.endswith(" out of range")
+    textresult = str(batch.invalid(caught.value))
+    assert textresult.startswith("a.json:1: Pod a: spec.hosts[1].x: ")
+    assert textresult.endswith(" out of range")

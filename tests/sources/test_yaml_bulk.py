@@ -28,7 +28,7 @@ def read_all(text: str | bytes) -> Found:
         batches = [(batch.origin, batch.decode(OBJECTS)) for batch in read(data, source="a.yaml")]
     except InputError as error:
         return str(error)
-    return [(found, origin.place(index)) for origin, objects in batches for index, found in enumerate(objects)]
+    return [(result, origin.place(index)) for origin, objects in batches for index, result in enumerate(objects)]
 
 
 def both(text: str | bytes) -> tuple[Found, Found]:
@@ -224,17 +224,17 @@ def test_the_fast_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(yaml_blocks, "load", load)
     text = "apiVersion: v1\nitems:\n" + item * 3000 + 'kind: List\nmetadata:\n  resourceVersion: ""\n'
-    found = read_all(text)
-    assert len(found) == 3000
+    objects_read = read_all(text)
+    assert len(objects_read) == 3000
     assert read_by_pyyaml == [b'apiVersion: v1\nitems: []\nkind: List\nmetadata:\n  resourceVersion: ""\n']
 
 
 def test_lines_of_items() -> None:
     text = "items:\n" + "- kind: Pod\n  a: 1\n" * 20_000 + "kind: List\n"
     assert len(text) > yaml_blocks.SMALL
-    found = read_all(text)
-    assert not isinstance(found, str)
-    assert [place.line for _, place in found] == list(range(2, 40_002, 2))
+    objects_read = read_all(text)
+    assert not isinstance(objects_read, str)
+    assert [place.line for _, place in objects_read] == list(range(2, 40_002, 2))
 
 
 MARKS = [
@@ -274,24 +274,24 @@ def test_an_error_in_a_list_that_is_too_long_to_be_read_at_once(
     monkeypatch.setattr(yaml_blocks, "SMALL", 1000)
     monkeypatch.setattr(yaml_blocks, "PIECE", 1000)
     monkeypatch.setattr(yaml_blocks, "MAX_DOCUMENT", 2000)
-    found = read_all("kind: List\nitems:\n" + ITEM * 100 + item + ITEM * 100)
-    assert isinstance(found, str)
-    assert problem in found
-    assert found.startswith(("a.yaml:203", "a.yaml:204", "a.yaml:205"))
+    objects_read = read_all("kind: List\nitems:\n" + ITEM * 100 + item + ITEM * 100)
+    assert isinstance(objects_read, str)
+    assert problem in objects_read
+    assert objects_read.startswith(("a.yaml:203", "a.yaml:204", "a.yaml:205"))
 
 
 @pytest.mark.parametrize("unit", ["1_", "0_", "_", "12:", "0x", "1.", "'01'\n-\t"])
 def test_a_long_scalar_takes_no_long_time(unit: str) -> None:
     started = time.monotonic()
-    found = read_all(f"kind: Pod\na: {unit * 150_000}x\nb: c\n")
+    objects_read = read_all(f"kind: Pod\na: {unit * 150_000}x\nb: c\n")
     assert time.monotonic() - started < 5
-    assert isinstance(found, str) or found[0][0]["a"] == unit * 150_000 + "x"
+    assert isinstance(objects_read, str) or objects_read[0][0]["a"] == unit * 150_000 + "x"
 
 
 def test_many_words_that_can_be_read_in_two_ways() -> None:
     words = "\n".join(f'- "0{number:o}"' for number in range(30_000))
     started = time.monotonic()
-    found = read_all(f"kind: Pod\na:\n{words}\n")
+    objects_read = read_all(f"kind: Pod\na:\n{words}\n")
     assert time.monotonic() - started < 5
-    assert not isinstance(found, str)
-    assert found[0][0]["a"][:3] == ["00", "01", "02"]
+    assert not isinstance(objects_read, str)
+    assert objects_read[0][0]["a"][:3] == ["00", "01", "02"]

@@ -69,17 +69,17 @@ def test_readings(text: str, expected: Value) -> None:
     ],
 )
 def test_merge_keys(text: str, expected: Value) -> None:
-    found = value(text)
-    assert isinstance(found, dict)
-    assert found["b"] == expected
+    valueresult = value(text)
+    assert isinstance(valueresult, dict)
+    assert valueresult["b"] == expected
 
 
 def test_documents_and_their_lines() -> None:
     text = "# a comment\n---\n\nkind: A\n--- # another\n---\n# nothing\n---\nnull\n---\n# x\nkind: List\n"
     text += "items:\n- 1\n\n- a:\n    2\n"
     documents = [load(document, source="a.yaml") for document in split(text.encode(), source="a.yaml")]
-    found = [(document.value, document.line, document.item_lines) for document in documents if document is not None]
-    assert found == [({"kind": "A"}, 4, ()), ({"kind": "List", "items": [1, {"a": 2}]}, 12, (14, 16))]
+    items = [(document.value, document.line, document.item_lines) for document in documents if document is not None]
+    assert items == [({"kind": "A"}, 4, ()), ({"kind": "List", "items": [1, {"a": 2}]}, 12, (14, 16))]
 
 
 def test_separators_with_carriage_returns_and_directives() -> None:
@@ -174,16 +174,16 @@ def test_a_long_document_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_at_length_takes_no_memory(between: str) -> None:
     text = f"a: 1\n---\n{between}\n---\nb: 2\n".encode()
     tracemalloc.start()
-    found = [(document.number, document.line) for document in split(text, source="a.yaml")]
+    items = [(document.number, document.line) for document in split(text, source="a.yaml")]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert found[0] == (1, 1)
-    assert found[1] == (2, 4 + between.count("\n"))
+    assert items[0] == (1, 1)
+    assert items[1] == (2, 4 + between.count("\n"))
     assert peak < 3 * len(text)
 
 
 def test_ordinary_aliases_are_no_attack() -> None:
     text = "base: &base {a: 1, b: {c: 2}}\nitems:\n" + "- <<: *base\n" * 300
-    found = value(text)
-    assert isinstance(found, dict)
-    assert found["items"] == [{"a": 1, "b": {"c": 2}}] * 300
+    valueresult = value(text)
+    assert isinstance(valueresult, dict)
+    assert valueresult["items"] == [{"a": 1, "b": {"c": 2}}] * 300

@@ -447,17 +447,17 @@ KUBERNETES_FUNCTIONS = (
     single("sign", "quantity_sign", (QUANTITY,), INT, lambda _, item: _sign(item.nano), is_member=False),
     several(
         "isGreaterThan",
-        overload("quantity_is_greater_than", _QQ, BOOL, _of_quantities(lambda one, other: one > other)),
+        overload("quantity_is_greater_than", _QQ, BOOL, _of_quantities(lambda left, other: left > other)),
         overload("semver_is_greater_than", _VV, BOOL, _of_versions(lambda order: order > 0)),
     ),
     several(
         "isLessThan",
-        overload("quantity_is_less_than", _QQ, BOOL, _of_quantities(lambda one, other: one < other)),
+        overload("quantity_is_less_than", _QQ, BOOL, _of_quantities(lambda left, other: left < other)),
         overload("semver_is_less_than", _VV, BOOL, _of_versions(lambda order: order < 0)),
     ),
     several(
         "compareTo",
-        overload("quantity_compare_to", _QQ, INT, _of_quantities(lambda one, other: _sign(one - other))),
+        overload("quantity_compare_to", _QQ, INT, _of_quantities(lambda left, other: _sign(left - other))),
         overload("semver_compare_to", _VV, INT, _of_versions(lambda order: order)),
     ),
     single("asApproximateFloat", "quantity_get_float", (QUANTITY,), DOUBLE, lambda _, item: item.nano / _NANO),
@@ -465,16 +465,22 @@ KUBERNETES_FUNCTIONS = (
     single("isInteger", "quantity_is_integer", (QUANTITY,), BOOL, _is_integer),
     several(
         "add",
-        overload("quantity_add", _QQ, QUANTITY, _of_quantities(lambda one, other: Quantity(one + other))),
+        overload("quantity_add", _QQ, QUANTITY, _of_quantities(lambda left, other: Quantity(left + other))),
         overload(
-            "quantity_add_int", (QUANTITY, INT), QUANTITY, _of_quantities(lambda one, other: Quantity(one + other))
+            "quantity_add_int",
+            (QUANTITY, INT),
+            QUANTITY,
+            _of_quantities(lambda left, other: Quantity(left + other)),
         ),
     ),
     several(
         "sub",
-        overload("quantity_sub", _QQ, QUANTITY, _of_quantities(lambda one, other: Quantity(one - other))),
+        overload("quantity_sub", _QQ, QUANTITY, _of_quantities(lambda left, other: Quantity(left - other))),
         overload(
-            "quantity_sub_int", (QUANTITY, INT), QUANTITY, _of_quantities(lambda one, other: Quantity(one - other))
+            "quantity_sub_int",
+            (QUANTITY, INT),
+            QUANTITY,
+            _of_quantities(lambda left, other: Quantity(left - other)),
         ),
     ),
     several(

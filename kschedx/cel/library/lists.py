@@ -179,9 +179,9 @@ def _sorted_by(budget: Budget, items: ListValue, keys: ListValue) -> Value:
     if len(own) > 1 and any(type_value(key) != type_value(first) for key in own_keys):
         return Fault("list elements must have the same type")
 
-    def order(one: int, other: int) -> int:
+    def order(index: int, other: int) -> int:
         budget.spend(1)
-        comparison = compare(own_keys[one], own_keys[other])
+        comparison = compare(own_keys[index], own_keys[other])
         return 0 if isinstance(comparison, Fault) else comparison
 
     return [own[index] for index in sorted(range(len(own)), key=cmp_to_key(order))]

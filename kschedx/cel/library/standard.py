@@ -273,31 +273,31 @@ def _not_converted(value: Value, to: Type) -> Fault:
     return Fault(f"type conversion error from '{type_value(value)}' to '{to}'")
 
 
-def _whole(one: float, low: float, high: float, overflow: str, kind: type) -> Value:
-    if one != one or not low < one < high:
+def _whole(value: float, low: float, high: float, overflow: str, kind: type) -> Value:
+    if value != value or not low < value < high:
         return Fault(overflow)
-    return kind(int(one))
+    return kind(int(value))
 
 
-def _to_int(_: Budget, one: Value) -> Value:
-    if isinstance(one, Timestamp):
-        return one // 10**9
-    if isinstance(one, float):
-        return _whole(one, -(2.0**63), 2.0**63, "integer overflow", int)
-    if isinstance(one, str):
-        digits = one if _INTEGER.fullmatch(one) and len(one) < 40 else ""
+def _to_int(_: Budget, operand: Value) -> Value:
+    if isinstance(operand, Timestamp):
+        return operand // 10**9
+    if isinstance(operand, float):
+        return _whole(operand, -(2.0**63), 2.0**63, "integer overflow", int)
+    if isinstance(operand, str):
+        digits = operand if _INTEGER.fullmatch(operand) and len(operand) < 40 else ""
         value = int(digits) if digits else MAX_INT + 1
-        return value if MIN_INT <= value <= MAX_INT else _not_converted(one, INT)
-    return in_range(int(one), int) if isinstance(one, int) else NO_OVERLOAD
+        return value if MIN_INT <= value <= MAX_INT else _not_converted(operand, INT)
+    return in_range(int(operand), int) if isinstance(operand, int) else NO_OVERLOAD
 
 
-def _to_uint(_: Budget, one: Value) -> Value:
-    if isinstance(one, float):
-        return _whole(one, -1.0, 2.0**64, _UINT_OVERFLOW, Uint) if one >= 0 else Fault(_UINT_OVERFLOW)
-    if isinstance(one, str):
-        value = int(one) if _UNSIGNED.fullmatch(one) and len(one) < 40 else MAX_UINT + 1
-        return Uint(value) if value <= MAX_UINT else _not_converted(one, UINT)
-    return in_range(int(one), Uint) if isinstance(one, int) else NO_OVERLOAD
+def _to_uint(_: Budget, operand: Value) -> Value:
+    if isinstance(operand, float):
+        return _whole(operand, -1.0, 2.0**64, _UINT_OVERFLOW, Uint) if operand >= 0 else Fault(_UINT_OVERFLOW)
+    if isinstance(operand, str):
+        value = int(operand) if _UNSIGNED.fullmatch(operand) and len(operand) < 40 else MAX_UINT + 1
+        return Uint(value) if value <= MAX_UINT else _not_converted(operand, UINT)
+    return in_range(int(operand), Uint) if isinstance(operand, int) else NO_OVERLOAD
 
 
 def _to_double(_: Budget, value: Value) -> Value:

@@ -291,7 +291,7 @@ def _refused(verb: str, expr: Expr) -> Expr | None:
         inner = tuple(expr.elements)
     elif verb == "s" and isinstance(expr, MapNode):
         inner = tuple(part for key, value, _ in expr.entries for part in (key, value))
-    return next((found for each in inner if (found := _refused(verb, each)) is not None), None)
+    return next((refused for each in inner if (refused := _refused(verb, each)) is not None), None)
 
 
 # The string library. Upstream: cel-go's ext/strings.go, version 2.

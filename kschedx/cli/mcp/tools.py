@@ -105,15 +105,15 @@ _Found = tuple[int, str, dict[str, Any] | list[Any]]
 """How many bytes halving saves, the path, and the map or list."""
 
 
-def _largest(value: dict[str, Any] | list[Any], path: str, found: _Found) -> _Found:
-    """Return the map or list for which halving saves most, among these and `found`."""
+def _largest(value: dict[str, Any] | list[Any], path: str, largest: _Found) -> _Found:
+    """Return the map or list for which halving saves most, among these and `largest`."""
     if len(value) > FEWEST and (isinstance(value, list) or _is_map(value)):
-        found = max(found, (_spare(value), path, value), key=lambda item: item[:2])
+        largest = max(largest, (_spare(value), path, value), key=lambda item: item[:2])
     entries = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in entries:
-        if isinstance(item, dict | list) and size(item) > found[0]:
-            found = _largest(item, _below(path, str(key)), found)
-    return found
+        if isinstance(item, dict | list) and size(item) > largest[0]:
+            largest = _largest(item, _below(path, str(key)), largest)
+    return largest
 
 
 def _is_map(value: Mapping[str, object]) -> bool:
@@ -212,7 +212,7 @@ def _nodes_in(arguments: Arguments) -> list[str]:
     nodes: list[str] = arguments.get("nodes") or []
     for node in nodes:
         if not re.fullmatch(_NODE.pattern, node):
-            raise InputError(f"nodes: found {node!r}, allowed is {_NODE.told}")
+            raise InputError(f"nodes: found {node!r}, allowed is {_NODE.allowed}")
     return nodes
 
 
@@ -266,7 +266,7 @@ def _simulate(question: Question, arguments: Arguments, folder: Path) -> Answer:
     for key, change in _CHANGES.items():
         for value in arguments.get(key) or ():
             if not re.fullmatch(change.pattern, value):
-                raise InputError(f"{key}: found {value!r}, allowed is {change.told}")
+                raise InputError(f"{key}: found {value!r}, allowed is {change.allowed}")
             what_if.append((key, value))
     return simulate(question=replace(_asked(question, arguments), what_if=what_if))
 
@@ -275,7 +275,7 @@ class _Change(Struct, frozen=True):
     """The form of a change's value."""
 
     pattern: str
-    told: str
+    allowed: str
 
 
 _ONE_NAME = r"[A-Za-z0-9][-A-Za-z0-9_.]*"
@@ -381,7 +381,7 @@ TOOLS: tuple[Tool, ...] = (
         properties={
             "manifest": {"type": "string", "maxLength": 1_000_000, "description": "YAML that counts as applied"},
             "namespace": {**TEXT, "description": "the namespace of the named objects"},
-            **{key: {**NAMES, "description": change.told} for key, change in _CHANGES.items()},
+            **{key: {**NAMES, "description": change.allowed} for key, change in _CHANGES.items()},
             **_SCHEDULER,
         },
         document="Simulation",
@@ -492,12 +492,12 @@ class Asked(Struct, frozen=True):
     folder: Path
 
 
-def answer(asked: Asked) -> Answer | int:
+def answer(question: Asked) -> Answer | int:
     """Return the answer with this much detail. Raises `KschedxError`."""
-    answers = tool(asked.tool).answer
+    answers = tool(question.tool).answer
     assert answers is not None, "the server answers by itself"
-    result = answers(asked.question, asked.arguments, asked.folder)
-    return result if isinstance(result, int) else detailed(result, asked.arguments.get("detail", SUMMARY))
+    result = answers(question.question, question.arguments, question.folder)
+    return result if isinstance(result, int) else detailed(result, question.arguments.get("detail", SUMMARY))
 
 
 def detailed(result: Answer, detail: str) -> Answer:

@@ -167,4 +167,4 @@ class Anonymous:
 def anonymize(objects: Sequence[Mapping[str, object]], *, keep_selectors: bool = False) -> list[Json]:
     """Return the objects, in their order, with everything replaced that could identify their owner."""
     anonymous = Anonymous.of(objects, keep_selectors=keep_selectors)
-    return [found for item in objects if (found := anonymous.replaced(item)) is not None]
+    return [replaced for item in objects if (replaced := anonymous.replaced(item)) is not None]

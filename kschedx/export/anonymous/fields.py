@@ -19,28 +19,11 @@ from kschedx.export.anonymous import values as device_texts
 from kschedx.export.anonymous import values as yunikorn
 from kschedx.export.anonymous.values import Json, Names, Record, Replacement, keep_flags
 from kschedx.findings.nodes import MAINTENANCE_ANNOTATIONS
+from kschedx.kube import autoscalers, descheduling, devices, kueue, other_schedulers, selectors, storage, types
 from kschedx.kube import autoscalers as capi
 from kschedx.kube import autoscalers as karpenter
-from kschedx.kube import descheduling, devices, kueue, other_schedulers, selectors, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube import types as pod_volumes
-from kschedx.kube.autoscalers import (
-    COMPUTE_TYPE,
-    DO_NOT_DISRUPT,
-    GANG_LEAST,
-    GROUP_NAMES,
-    GROUP_SIZE,
-    HAMI_DEVICES,
-    HAMI_PHASE,
-    LIMIT_RANGER,
-    NODE_POOL_ID,
-    SCALE_DOWN_DISABLED,
-    TASK_GROUP,
-    TASK_GROUPS,
-    VERTICAL_UPDATES,
-    YUNIKORN_APPLICATION,
-    YUNIKORN_QUEUE,
-)
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.names import ZONE
 from kschedx.kube.workloads import REVISION
@@ -286,20 +269,22 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     optional_admission.DEFAULT_TOLERATIONS: _TOLERATIONS,
     optional_admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
     **dict.fromkeys((capi.CPU, capi.MEMORY, capi.DISK, capi.GPU_COUNT, capi.MAX_PODS), _quantity),
-    GROUP_SIZE: _number,
+    autoscalers.GROUP_SIZE: _number,
     capi.GPU_TYPE: changes.text(changes.resource),
     capi.LABELS: changes.text(changes.label_pairs),
     capi.TAINTS: changes.text(changes.taint_list),
     **dict.fromkeys((capi.OWNER_NAME, capi.OWNER_NAMESPACE), changes.name()),
     capi.OWNER_KIND: changes.text(lambda text, _: text if text in ("MachineSet", "MachineDeployment") else ""),
     capi.MACHINE: changes.text(_machine),
-    NODE_POOL_ID: changes.name(),
-    **dict.fromkeys(GROUP_NAMES, changes.name()),
-    **dict.fromkeys((YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP), changes.name()),
-    TASK_GROUPS: changes.encoded(changes.list_of(Record(_of_record(other_schedulers.TaskGroup)))),
-    GANG_LEAST: _number,
-    HAMI_DEVICES: changes.text(lambda _, __: ""),
-    HAMI_PHASE: changes.text(lambda text, _: text if text in ("allocating", "success", "failed") else ""),
+    autoscalers.NODE_POOL_ID: changes.name(),
+    **dict.fromkeys(autoscalers.GROUP_NAMES, changes.name()),
+    **dict.fromkeys(
+        (autoscalers.YUNIKORN_QUEUE, autoscalers.YUNIKORN_APPLICATION, autoscalers.TASK_GROUP), changes.name()
+    ),
+    autoscalers.TASK_GROUPS: changes.encoded(changes.list_of(Record(_of_record(other_schedulers.TaskGroup)))),
+    autoscalers.GANG_LEAST: _number,
+    autoscalers.HAMI_DEVICES: changes.text(lambda _, __: ""),
+    autoscalers.HAMI_PHASE: changes.text(lambda text, _: text if text in ("allocating", "success", "failed") else ""),
     kueue.WORKLOAD_ANNOTATION: changes.name(),
     kueue.GROUP_TOTAL: _number,
     **dict.fromkeys(kueue.PLACED_ANNOTATIONS, changes.text(_placed)),
@@ -307,12 +292,12 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     descheduling.CONFIG_SOURCE: changes.text(lambda text, _: text if text in ("api", "file", "http") else "file"),
     capi.MIRROR: changes.text(lambda _, __: "mirror"),
     capi.DELETION_COST: _number,
-    **dict.fromkeys((LIMIT_RANGER, VERTICAL_UPDATES), _message),
+    **dict.fromkeys((autoscalers.LIMIT_RANGER, autoscalers.VERTICAL_UPDATES), _message),
     other_schedulers.QUOTA_NAMESPACES: changes.encoded(changes.list_of(changes.name())),
     **dict.fromkeys((other_schedulers.QUOTA_RUNTIME, other_schedulers.QUOTA_REQUEST), changes.encoded(changes.amounts)),
-    SCALE_DOWN_DISABLED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
-    DO_NOT_DISRUPT: changes.text(lambda text, _: text if text in ("true", "false") else ""),
-    COMPUTE_TYPE: changes.text(lambda text, _: text if text in ("ec2", "fargate") else ""),
+    autoscalers.SCALE_DOWN_DISABLED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
+    autoscalers.DO_NOT_DISRUPT: changes.text(lambda text, _: text if text in ("true", "false") else ""),
+    autoscalers.COMPUTE_TYPE: changes.text(lambda text, _: text if text in ("ec2", "fargate") else ""),
     **dict.fromkeys(MAINTENANCE_ANNOTATIONS, _message),
     **dict.fromkeys((scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY, scheduler_plugins.TOLERATION_SECONDS), _number),
 }

@@ -284,12 +284,12 @@ DOMAIN_OF_ITS_OWN = "new"
 
 
 class AddNode(Step, frozen=True, kw_only=True):
-    """A new node; `like` is the one that it copies, empty for the smallest node that would fit."""
+    """A new node; `model` is the one that it copies, empty for the smallest node that would fit."""
 
     _cost = Cost.NEW_NODE
     _group = Group.CAPACITY
     node: Node
-    like: str = ""
+    model: str = ""
     slices: tuple[ResourceSlice, ...] = ()
     attributes: tuple[str, ...] = ()
     """Attributes of the node's devices, `name=value`, that claims select and no other device has."""
@@ -317,11 +317,11 @@ class AddNode(Step, frozen=True, kw_only=True):
         """Return the title for this number of nodes, in these zones or all in one."""
         added = "add a node" if number == 1 else f"add {number:,} nodes"
         host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
-        if host != self.node.name and not self.like:
+        if host != self.node.name and not self.model:
             added = f"restore node {host}, or add a node with that host name"
-        if self.like and not self.slices:
+        if self.model and not self.slices:
             scale = f": scale {self.scalable} from {self.replicas} to {self.replicas + number}" if self.scalable else ""
-            return f"{added} like {self.like}{_in_zones(zones)}{'' if zones else scale}"
+            return f"{added} like {self.model}{_in_zones(zones)}{'' if zones else scale}"
         phrases = [f"{added}{_in_zones(zones)}", *self._where(is_zone_known=bool(zones))]
         if offers := [*self._offers(), *self._devices()]:
             phrases.append(f"{'with' if number == 1 else 'each with'} {joined(offers)}")

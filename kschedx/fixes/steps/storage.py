@@ -75,7 +75,7 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
     """Whether the wrong class has nearly the name of `storage_class`."""
     users: tuple[str, ...] = ()
     """Pods, `namespace/name`, that use a claim that is being deleted: it stays until they are gone."""
-    like: str = ""
+    model: str = ""
     """The volume that the claim then matches."""
     differs: tuple[str, ...] = ()
     """In what the claim then differs: `ReadWriteOnce`, `5Gi`."""
@@ -101,9 +101,9 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
         if self.users:
             which = f"which still {'uses' if len(self.users) == 1 else 'use'} claim {self.claim.key}"
             return f"delete {joined(self.users)}, {which}, and recreate the claim"
-        if self.like:
+        if self.model:
             differs = joined((*self.differs, *([f"class {self.claim.storage_class}"] if self.is_renamed else [])))
-            return f"delete and recreate claim {self.claim.key} with {differs}, as volume {self.like} has it"
+            return f"delete and recreate claim {self.claim.key} with {differs}, as volume {self.model} has it"
         return f"delete and recreate claim {self.claim.key}{named}{instead}"
 
     @property
@@ -115,7 +115,7 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         proposal = super().apply(replace(proposal, deleted=proposal.deleted | {*self.users}), ground)
-        return proposal.having(bound_claim(self.claim, self.like)) if self.is_bound_at_once else proposal
+        return proposal.having(bound_claim(self.claim, self.model)) if self.is_bound_at_once else proposal
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
         yield from super().makers()

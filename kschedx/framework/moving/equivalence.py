@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.framework.interface import WHOLE, Plugin, Touch
+from kschedx.framework.interface import WHOLE, Plugin, PreEnqueuePlugin, Touch
 from kschedx.framework.runtime import Framework
 from kschedx.kube.types import Pod, PodSpec
 from kschedx.snapshot.snapshot import Snapshot
@@ -35,6 +35,9 @@ class EquivalenceKey(NamedTuple):
     """What pods have in common, apart from the objects behind their claims and from the other pods that affect them."""
     apart: tuple[Hashable, ...]
     """The values by which each of `EquivalenceClasses.plugins` distinguishes such pods."""
+    fit: int | None = None
+    """A number that is equal for pods that fit the same nodes with the same scores, apart from `apart`: their
+    priorities may differ. None for pods with claims."""
 
 
 def shares_columns(spec: PodSpec) -> bool:
@@ -46,7 +49,10 @@ class _Readers(Struct):
     """The plugins of a profile that read pods and nodes, and their keys of pods without claims."""
 
     framework: Framework
+    entering: tuple[PreEnqueuePlugin, ...]
     plugins: list[Plugin]
+    fits: list[bool]
+    """Whether each of `plugins` reads pods for more than PostFilter."""
     keys: dict[tuple[int, ...], EquivalenceKey]
     """By everything that is equal except names."""
     of_rows: dict[int, EquivalenceKey]
@@ -94,16 +100,25 @@ class EquivalenceClasses:
             value = plugin.reads(pod)
             return likeness if value is WHOLE else value
 
-        plugins = self.plugins(framework)
-        is_apart = [plugin.touches(pod) is Touch.CLUSTER for plugin in plugins]
-        alike = (
-            framework.profile.scheduler_name,
-            *map(read, framework.plugins("preEnqueue", Plugin)),
-            *(apart or read(plugin) for plugin, apart in zip(plugins, is_apart, strict=True)),
+        readers, name = self._readers_of(framework), framework.profile.scheduler_name
+        values = {plugin: read(plugin) for plugin in (*readers.plugins, *readers.entering)}
+        touches = {plugin: plugin.touches(pod) for plugin in values}
+        apart = [values[plugin] if touches[plugin] is Touch.CLUSTER else None for plugin in readers.plugins]
+        alike = [
+            values[plugin] if other is None else None for plugin, other in zip(readers.plugins, apart, strict=True)
+        ]
+        enters = (
+            plugin.pre_enqueue(pod).is_success if touches[plugin] is Touch.NOTHING else values[plugin]
+            for plugin in readers.entering
         )
-        number = self._read_codes.setdefault(alike, len(self._read_codes))
-        apart = (read(plugin) if apart else None for plugin, apart in zip(plugins, is_apart, strict=True))
-        return EquivalenceKey((number,), tuple(apart))
+        number, fit = (
+            self._read_codes.setdefault((name, *read_values), len(self._read_codes))
+            for read_values in (
+                (*(values[plugin] for plugin in readers.entering), *alike),
+                (*enters, *(value for value, fits in zip(alike, readers.fits, strict=True) if fits)),
+            )
+        )
+        return EquivalenceKey((number,), tuple(apart), fit)
 
     def _template(self, code: int) -> tuple[int, bool]:
         """Return a number that is equal for specs that differ only in the names of claims, and whether the spec has
@@ -139,8 +154,12 @@ class EquivalenceClasses:
         name = framework.profile.scheduler_name
         known = self._readers.get(name)
         if known is None or known.framework is not framework:
-            every = (plugin for point in _READING_POINTS for plugin in framework.plugins(point, Plugin))
-            known = self._readers[name] = _Readers(framework, list(dict.fromkeys(every)), {}, {})
+            by_point = {point: framework.plugins(point, Plugin) for point in _READING_POINTS}
+            every = list(dict.fromkeys(plugin for plugins in by_point.values() for plugin in plugins))
+            fitting = {plugin for point, plugins in by_point.items() if point != "postFilter" for plugin in plugins}
+            entering = framework.plugins("preEnqueue", PreEnqueuePlugin)
+            fits = [plugin in fitting for plugin in every]
+            known = self._readers[name] = _Readers(framework, entering, every, fits, {}, {})
         return known
 
 

@@ -45,7 +45,7 @@ class Rejections:
     """The distinct rejections so far, numbered."""
 
     def __init__(self) -> None:
-        self.found: list[Rejected] = []
+        self.rejected: list[Rejected] = []
         self._number: dict[Rejected, int] = {}
 
     def numbers(self, plugin: str, verdicts: Verdicts) -> IntArray:
@@ -66,9 +66,9 @@ class Rejections:
     def _of(self, rejected: Rejected) -> int:
         if rejected.code is Code.ERROR:
             raise RareError
-        number = self._number.setdefault(rejected, len(self.found))
-        if number == len(self.found):
-            self.found.append(rejected)
+        number = self._number.setdefault(rejected, len(self.rejected))
+        if number == len(self.rejected):
+            self.rejected.append(rejected)
         return number + 1
 
 
@@ -113,36 +113,36 @@ class SharedPlugin:
 class FilterWithout:
     """A Filter plugin's verdicts, as numbers of `Rejections`."""
 
-    def __init__(self, asked: SharedPlugin, rejections: Rejections, pod: Pod, nodes: NodeTable) -> None:
-        assert isinstance(asked.plugin, FilterPlugin)
-        self.asked = asked
-        self._plugin = asked.plugin
+    def __init__(self, plugin: SharedPlugin, rejections: Rejections, pod: Pod, nodes: NodeTable) -> None:
+        assert isinstance(plugin.plugin, FilterPlugin)
+        self.shared = plugin
+        self._plugin = plugin.plugin
         self._rejections = rejections
-        asked.prepare_filter(pod, nodes)
+        plugin.prepare_filter(pod, nodes)
         self.base = self._evaluate(pod, nodes)
         self.own = _NOTHING
 
     def _evaluate(self, pod: Pod, nodes: NodeTable) -> IntArray:
-        if not self.asked.filters:
+        if not self.shared.filters:
             return np.zeros(len(nodes), dtype=np.int64)
-        return self._rejections.numbers(self._plugin.name, self._plugin.filter(self.asked.state, pod, nodes))
+        return self._rejections.numbers(self._plugin.name, self._plugin.filter(self.shared.state, pod, nodes))
 
     def evaluate_own(self, pod: Pod, spots: NodeTable) -> None:
         """Evaluate `spots`, the table of the spots with one pod less on each."""
-        self.own = self._evaluate(pod, spots) if self.asked.touch is Touch.NODE else self.base[spots.rows]
+        self.own = self._evaluate(pod, spots) if self.shared.touch is Touch.NODE else self.base[spots.rows]
 
     def is_like(self, other: FilterWithout) -> bool:
         """Return whether both have the same verdicts for every pod of the class."""
         return self is other or (
             self._plugin.name == other._plugin.name
-            and not (self.asked.moves or other.asked.moves)
+            and not (self.shared.moves or other.shared.moves)
             and np.array_equal(self.base, other.base)
             and np.array_equal(self.own, other.own)
         )
 
     def without(self, pod: Pod, nodes: NodeTable) -> IntArray:
         """Return the column of a plugin that `moves`, in the cluster from which the pod has been removed."""
-        self.asked.prepare_filter(pod, nodes)
+        self.shared.prepare_filter(pod, nodes)
         return self._evaluate(pod, nodes)
 
 
@@ -180,12 +180,12 @@ class Filters:
         self.base = _first((column.base for column in columns), len(nodes))
         self._nodes = nodes
         self._own = _first((column.own for column in columns), own_count)
-        self._rejecting = [column for column in columns if column.asked.moves or column.base.any() or column.own.any()]
+        self._rejecting = [column for column in columns if column.shared.moves or column.base.any() or column.own.any()]
         """The columns that reject a pod of the class on some node, as far as that is known."""
 
     @property
     def moves(self) -> bool:
-        return any(column.asked.moves for column in self.columns)
+        return any(column.shared.moves for column in self.columns)
 
     @cached_property
     def fitting(self) -> NodeTable:
@@ -205,7 +205,7 @@ class Filters:
         if pod is not None and self.moves:
             columns = []
             for column in self._rejecting:
-                if column.asked.moves:
+                if column.shared.moves:
                     if column not in anew:
                         anew[column] = column.without(pod, self._nodes)
                     columns.append(anew[column])
@@ -213,7 +213,7 @@ class Filters:
                     columns.append(column.base)
             first = _first(columns, len(first))
             own = [
-                column.own[spot] if column.asked.touch is Touch.NODE else numbers[node]
+                column.own[spot] if column.shared.touch is Touch.NODE else numbers[node]
                 for column, numbers in zip(self._rejecting, columns, strict=True)
             ]
             first[node] = next((number for number in own if number), 0) - 1
@@ -235,35 +235,35 @@ class Filters:
 class RawScores:
     """A Score plugin's raw scores."""
 
-    def __init__(self, asked: SharedPlugin, pod: Pod, nodes: NodeTable) -> None:
-        assert isinstance(asked.plugin, ScorePlugin)
-        self.asked = asked
-        self.plugin = asked.plugin
+    def __init__(self, plugin: SharedPlugin, pod: Pod, nodes: NodeTable) -> None:
+        assert isinstance(plugin.plugin, ScorePlugin)
+        self.shared = plugin
+        self.plugin = plugin.plugin
         self.base = self.own = _NOTHING
         self.is_skipped = False
         """Whether the plugin scores no pod of the class."""
-        if not asked.moves:
-            self.is_skipped = not asked.prepare_score(pod, nodes)
+        if not plugin.moves:
+            self.is_skipped = not plugin.prepare_score(pod, nodes)
             self.base = _NOTHING if self.is_skipped else self._evaluate(pod, nodes)
 
     def _evaluate(self, pod: Pod, nodes: NodeTable) -> IntArray:
-        return self.plugin.score(self.asked.state, pod, nodes)
+        return self.plugin.score(self.shared.state, pod, nodes)
 
     def evaluate_own(self, pod: Pod, spots: NodeTable) -> None:
         """Evaluate `spots`, the table of the spots with one pod less on each."""
-        if not (self.is_skipped or self.asked.moves):
-            self.own = self._evaluate(pod, spots) if self.asked.touch is Touch.NODE else self.base[spots.rows]
+        if not (self.is_skipped or self.shared.moves):
+            self.own = self._evaluate(pod, spots) if self.shared.touch is Touch.NODE else self.base[spots.rows]
 
     def without(self, pod: Pod, feasible: NodeTable) -> IntArray | None:
         """Return (feasible node,) scores of a plugin that `moves`; None if it does not score."""
-        return self._evaluate(pod, feasible) if self.asked.prepare_score(pod, feasible) else None
+        return self._evaluate(pod, feasible) if self.shared.prepare_score(pod, feasible) else None
 
 
 class ScoreWithout:
     """A Score plugin's normalized scores of the nodes that certain Filter plugins pass; 0 for all others."""
 
     def __init__(self, raw: RawScores, filters: Filters, pod: Pod, nodes: NodeTable) -> None:
-        self.asked = raw.asked
+        self.shared = raw.shared
         self.base = np.zeros(len(nodes), dtype=np.int64)
         self._raw = raw
         self._plugin = raw.plugin
@@ -273,7 +273,7 @@ class ScoreWithout:
         self._weighted: dict[int, IntArray] = {}
         self._value_of: dict[int, int] = {}
         fitting = filters.fitting
-        if not (raw.is_skipped or raw.asked.moves) and len(fitting):
+        if not (raw.is_skipped or raw.shared.moves) and len(fitting):
             scores = raw.base[fitting.rows]
             self.base[fitting.rows] = self._normalized(pod, fitting, scores)
             self._lowest, self._highest = int(scores.min()), int(scores.max())
@@ -285,7 +285,7 @@ class ScoreWithout:
         return self._weighted[weight]
 
     def _normalized(self, pod: Pod, nodes: NodeTable, raw: IntArray) -> IntArray:
-        scores = self._plugin.normalize_score(self.asked.state, pod, nodes, raw)
+        scores = self._plugin.normalize_score(self.shared.state, pod, nodes, raw)
         if score_error(self._plugin.name, scores) is not None:
             raise RareError
         return scores
@@ -297,7 +297,7 @@ class ScoreWithout:
 
     def _without(self, verdict: Verdict, pod: Pod) -> int | IntArray | None:
         """Return the score of the pod's own node if all others are those of `base`; otherwise the whole column."""
-        if self.asked.moves:
+        if self.shared.moves:
             scores = self._raw.without(pod, verdict.feasible)
             return None if scores is None else self._spread(verdict, pod, scores)
         if self._raw.is_skipped:
@@ -337,11 +337,11 @@ class ScoreWithout:
 class Scored:
     """A score column of one pod."""
 
-    def __init__(self, column: ScoreWithout, node: int, found: int | IntArray) -> None:
-        """`found` is the score of the pod's own node if only that differs from the column's base; otherwise the whole
+    def __init__(self, column: ScoreWithout, node: int, points: int | IntArray) -> None:
+        """`points` is the score of the pod's own node if only that differs from the column's base; otherwise the whole
         column."""
         self.column = column
-        self.found = found
+        self.points = points
         self._node = node
         self._weighted: dict[int, IntArray] = {}
 
@@ -350,13 +350,13 @@ class Scored:
         `base`."""
         scores = self._weighted.get(weight)
         if scores is None:
-            if isinstance(self.found, int):
+            if isinstance(self.points, int):
                 scores = self.column.weighted(weight)
-                if scores[self._node] != self.found * weight:
+                if scores[self._node] != self.points * weight:
                     scores = scores.copy()
-                    scores[self._node] = self.found * weight
+                    scores[self._node] = self.points * weight
             else:
-                scores = self.found * weight
+                scores = self.points * weight
             self._weighted[weight] = scores
         return scores
 
@@ -408,7 +408,7 @@ class Profiles:
             others = (its for other, its in every[:number] if _is_same(other, its, framework, plugin))
             self._same_as[plugin] = list(others)
 
-    def asked(self, pod: Pod) -> list[dict[str, SharedPlugin]]:
+    def plugins_for(self, pod: Pod) -> list[dict[str, SharedPlugin]]:
         """Return, for each profile, its plugins that read nodes, by name; those that are configured in the same way are
         one."""
         known: dict[Plugin, SharedPlugin] = {}
@@ -466,7 +466,7 @@ class LeaveOneOut:
         cluster.remove(self._at[0][1][0], waits=True)
         pod = cluster.pods[self._at[0][1][0]]
         cluster.revert(mark)
-        plugins = self._profiles.asked(pod)
+        plugins = self._profiles.plugins_for(pod)
         verdicts: dict[SharedPlugin, FilterWithout] = {}
         raw: dict[SharedPlugin, RawScores] = {}
         rejections = Rejections()
@@ -494,7 +494,7 @@ class LeaveOneOut:
         }
         columns: list[FilterWithout | RawScores] = [*verdicts.values(), *raw.values()]
         for column in columns:
-            column.evaluate_own(pod, parts[column.asked.framework])
+            column.evaluate_own(pod, parts[column.shared.framework])
         return [*self._put_together(used, rejections, pod)], pod
 
     def _put_together(
@@ -523,7 +523,7 @@ class _Side:
         self.filters = filters
         self.parts = parts
         self.rejections = rejections
-        self.moves = filters.moves or any(column.asked.moves for column, _ in parts)
+        self.moves = filters.moves or any(column.shared.moves for column, _ in parts)
         self._totals: IntArray = np.zeros_like(filters.base)
         for column, weight in parts:
             self._totals += column.weighted(weight)
@@ -540,11 +540,11 @@ class _Side:
             known = scored[column]
             if known is None:
                 continue
-            name = column.asked.plugin.name
+            name = column.shared.plugin.name
             weights[name] = weight
             scores[name] = known.weighted(weight)
-            if isinstance(known.found, int):
-                total += known.found * weight
+            if isinstance(known.points, int):
+                total += known.points * weight
             else:
                 is_whole = True
         if is_whole:
@@ -557,7 +557,7 @@ class _Side:
             totals[node] = total if verdict.fits else -1
         return Outlook(
             verdicts=verdict.first,
-            rejections=self.rejections.found,
+            rejections=self.rejections.rejected,
             scores=scores,
             weights=weights,
             totals=totals,

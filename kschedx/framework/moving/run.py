@@ -64,10 +64,10 @@ class Run:
         """The rows of a placement, as bytes, to a number."""
         self._latest: dict[tuple[int, ...], EquivalenceKey] = {}
         """The last used of the classes that differ only in the objects behind their claims."""
-        self._standings: dict[tuple[int, ...], Standing] = {}
-        """By the likeness of their classes, the least recently used first."""
-        self._recurring: set[tuple[int, ...]] = set()
-        """The likenesses of pods that were decided by themselves."""
+        self._standings: dict[int, Standing] = {}
+        """By `EquivalenceKey.fit`, the least recently used first."""
+        self._recurring: set[int] = set()
+        """`EquivalenceKey.fit` of pods that were decided by themselves."""
         self._stood_in = self.cluster.snapshot
         """The snapshot to which the standings belong."""
         self._series: _Series | None = None
@@ -161,15 +161,14 @@ class Run:
     def _next_series(self, row: int) -> _Series | None:
         """Return a series that starts with this pod, from the results for identical pods; None if there are none."""
         kind = None if self.cluster.pods.deletion_timestamps[row] else self.kind_of(row)
-        standing = None if kind is None else self._standings.pop(kind.likeness, None)
-        if kind is None or standing is None:
+        if kind is None or kind.fit is None or (standing := self._standings.pop(kind.fit, None)) is None:
             return None
         framework, steps = standing.framework, self.cluster.pods.steps
         plugins = self._keys.plugins(framework)
         concerned = [plugin for plugin, apart in zip(plugins, kind.apart, strict=True) if apart is not None]
         try:
             standing.catch_up(steps)
-            self._standings[kind.likeness] = standing
+            self._standings[kind.fit] = standing
             replicas = Replicas(standing, self.cluster.pods[row], row, concerned)
         except NotFollowedError:
             return None
@@ -257,16 +256,18 @@ class Run:
         """Keep the results for the last decided pod if the next pod is identical, or if such a pod was decided
         before."""
         kind = self.kind_of(row)
-        goes_on = kind is not None and then is not None and self._is_of(kind, then)
-        if kind is None or not (goes_on or kind.likeness in self._recurring):
-            self._recurring |= set() if kind is None else {kind.likeness}
+        if kind is None or kind.fit is None:
+            return
+        goes_on = then is not None and self._is_of(kind, then)
+        if not (goes_on or kind.fit in self._recurring):
+            self._recurring.add(kind.fit)
             return
         own = self._classes.get(kind)
         standing = None if own is None or self.cluster.pods.nominations else own.standing(row)
         if standing is not None:
             if len(self._standings) >= max(MOST_STANDING_ROWS // len(self.cluster.node_names), 1):
                 del self._standings[next(iter(self._standings))]
-            self._standings[kind.likeness] = standing
+            self._standings[kind.fit] = standing
             self._series = self._next_series(row) if goes_on else None
 
     def _bind_claims(self, pod: Pod, node: ClusterRow) -> None:
@@ -359,10 +360,10 @@ class Run:
     def _beginning_with_another(self, key: EquivalenceKey, pod: Pod, framework: Framework) -> EquivalenceClass | None:
         """Return the class, copied from one that differs only in the objects behind its claims; None if there is
         none."""
-        like = self._latest.get(key.likeness)
-        known = None if like is None else self._classes.get(like)
-        if like is None or known is None:
+        latest = self._latest.get(key.likeness)
+        known = None if latest is None else self._classes.get(latest)
+        if latest is None or known is None:
             return None
         plugins = self._keys.plugins(framework)
-        pairs = zip(plugins, like.apart, key.apart, strict=True)
-        return known.like(pod, [plugin.name for plugin, its, own in pairs if its != own])
+        pairs = zip(plugins, latest.apart, key.apart, strict=True)
+        return known.copy_without(pod, [plugin.name for plugin, its, own in pairs if its != own])

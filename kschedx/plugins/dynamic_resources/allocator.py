@@ -281,7 +281,9 @@ class Solutions:
             wanted = [
                 wish for claim in claims for request in claim.spec.devices.requests for wish in alternatives(request)
             ]
-            classes = [found for wish in wanted if (found := self._classes.get(wish.class_name)) is not None]
+            classes = [
+                device_class for wish in wanted if (device_class := self._classes.get(wish.class_name)) is not None
+            ]
             selectors = [selector for some in wanted for selector in some.selectors]
             selectors += [selector for some in classes for selector in some.spec.selectors]
             constraints = [constraint for claim in claims for constraint in claim.spec.devices.constraints]
@@ -654,13 +656,13 @@ class AllocationSearch:
             return False
         return device.id not in allocated.devices and not self._in_use.get(device.id)
 
-    def is_selectable(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice) -> bool:
-        if one.device.binding_conditions and not self._features.binding_conditions:
+    def is_selectable(self, at: tuple[int, int, int], checked: Checked, device: PooledDevice) -> bool:
+        if device.device.binding_conditions and not self._features.binding_conditions:
             return False
-        key = (one.id, *at)
+        key = (device.id, *at)
         known = self._matches.get(key)
         if known is None:
-            known = self._matches[key] = self._selects(at[0], checked, one)
+            known = self._matches[key] = self._selects(at[0], checked, device)
         return known
 
     def _selects(self, claim: int, checked: Checked, device: PooledDevice) -> bool:
@@ -671,20 +673,20 @@ class AllocationSearch:
             return False
         return not device.slice.spec.per_device_node_selection or device_reaches(self._node, device.device)
 
-    def matches_all(self, whose: str, selectors: Sequence[DeviceSelector], one: PooledDevice) -> bool:
+    def matches_all(self, whose: str, selectors: Sequence[DeviceSelector], device: PooledDevice) -> bool:
         for position, each in enumerate(selectors):
             expression = each.cel.expression if each.cel is not None else ""
-            known = self._allocator.solutions.matches(expression, one)
+            known = self._allocator.solutions.matches(expression, device)
             if known:
                 continue
             if known is False:
                 return False
             try:
-                matches = language().compiled(expression, self._features.cel).matches(one.device, one.id[0])
+                matches = language().compiled(expression, self._features.cel).matches(device.device, device.id[0])
             except (CompileError, EvaluationError) as error:
                 kind = "compile" if isinstance(error, CompileError) else "runtime"
                 failed = DeviceSelectorFailed(
-                    owner=whose, expression=expression, device="/".join(one.id), error=str(error)
+                    owner=whose, expression=expression, device="/".join(device.id), error=str(error)
                 )
                 is_missing = self._features.missing_attributes_have_a_hint and "no such key:" in str(error)
                 hint = MISSING_ATTRIBUTE if is_missing else ""
@@ -695,12 +697,12 @@ class AllocationSearch:
                 return False
         return True
 
-    def has_capacity(self, wanted: DeviceWish, one: PooledDevice) -> bool:
+    def has_capacity(self, wanted: DeviceWish, device: PooledDevice) -> bool:
         if not self._features.consumable_capacity:
             return True
-        consumed = self._allocator.allocated.capacity.get(one.id, {})
-        amounts = self._amounts(wanted, one)
-        return capacity.fits_capacity(one.device.capacity, amounts, consumed, self._shares.get(one.id, {}))
+        consumed = self._allocator.allocated.capacity.get(device.id, {})
+        amounts = self._amounts(wanted, device)
+        return capacity.fits_capacity(device.device.capacity, amounts, consumed, self._shares.get(device.id, {}))
 
     def _amounts(self, wanted: DeviceWish, device: PooledDevice) -> CapacityRequirements | None:
         if self._features.capacities_have_two_names:

@@ -395,8 +395,8 @@ Refusal = tuple[str, str]
 """A field and the error of its value."""
 
 
-def class_refusals(one: DeviceClass, features: Features) -> Iterator[Refusal]:
-    yield from _selector_refusals(one.spec.selectors, "spec.selectors", features)
+def class_refusals(device_class: DeviceClass, features: Features) -> Iterator[Refusal]:
+    yield from _selector_refusals(device_class.spec.selectors, "spec.selectors", features)
 
 
 def claim_refusals(resource_claim: ResourceClaim, features: Features) -> Iterator[Refusal]:

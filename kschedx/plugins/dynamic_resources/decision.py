@@ -326,7 +326,7 @@ def _of_request(
 ) -> list[DeviceShortage]:
     """Return the shortage of each alternative, or nothing if one of them could be allocated on its own."""
     accounts = [_Account(search, allocator, devices, (*at, number), checked) for number, checked in enumerate(options)]
-    return [] if any(account.suffices for account in accounts) else [account.told(claim) for account in accounts]
+    return [] if any(account.suffices for account in accounts) else [account.shortage(claim) for account in accounts]
 
 
 class _Account:
@@ -399,7 +399,7 @@ class _Account:
             )
         return not short and all(amount >= 0 for amount in left.values() if device.device.consumes_counters)
 
-    def told(self, claim: ResourceClaim) -> DeviceShortage:
+    def shortage(self, claim: ResourceClaim) -> DeviceShortage:
         wanted, failing = self._checked.wanted, self._failing()
         return DeviceShortage(
             claim=claim.key,

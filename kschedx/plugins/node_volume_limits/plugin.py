@@ -77,8 +77,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return Touch.NODE if pod.spec.mounts_storage else Touch.NOTHING
 
     def tells_apart(self, pod: Pod) -> Hashable:
-        found = tuple(self._wanted(pod, migrated) for migrated in self._migrated.values)
-        if any(isinstance(volumes, Status) for volumes in found):
+        wanted = tuple(self._wanted(pod, migrated) for migrated in self._migrated.values)
+        if any(isinstance(volumes, Status) for volumes in wanted):
             return pod.key
         attached, pods = self._attached, self.handle.snapshot.pods
         nominated = {
@@ -97,7 +97,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
         return tuple(
             tuple((volume.driver, volume.plugin, name(volume)) for volume in volumes)
-            for volumes in found
+            for volumes in wanted
             if not isinstance(volumes, Status)
         )
 

@@ -10,11 +10,12 @@ from kschedx.doctor.diagnosis import Diagnosis
 from kschedx.doctor.findings import MissingKind
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.explain.difference import DifferenceGroup, Repacking, Summary
-from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.profile_difference import SetupComparison
+from kschedx.inquiry.simulation import NodeUse, Simulation
+from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.progress import Phase, counted
 from kschedx.render.comparison import comparison_headline, comparison_lines, comparison_tone
@@ -96,7 +97,6 @@ from kschedx.render.words.comparison import (
     side_titles,
 )
 from kschedx.simulate.drain import REFUSES, STAYS, DrainOutcome, DrainResult
-from kschedx.simulate.simulation import NodeUse, Simulation
 from kschedx.snapshot.snapshot import Snapshot
 
 TENTHS = (*(f"{low} to {low + 9}%" for low in range(0, 90, 10)), "90% and more")

@@ -220,7 +220,7 @@ def _affinity(finding: NodeAffinityMismatch) -> str:
 
 def _repelling(groups: Sequence[NodeGroup]) -> str:
     """Return the running pods whose anti-affinity matches the pod."""
-    findings = [one for group in groups if isinstance(one := _main(group), ExistingAntiAffinityConflict)]
+    findings = [main for group in groups if isinstance(main := _main(group), ExistingAntiAffinityConflict)]
     pods = dict.fromkeys(pod for finding in findings for pod in finding.pods)
     is_all = all(finding.pod_count == len(finding.pods) for finding in findings) and all(
         group.count == 1 for group in groups

@@ -130,8 +130,8 @@ def pool_headline(verdict: PoolVerdict) -> str:
             return "helps"
         case NotTolerated(taints=taints):
             return f"untolerated taint {' and '.join(map(str, taints))}"
-        case PortTaken(asked=asked, by=by):
-            return f"host port {asked.port}/{asked.protocol} is in use by {by}, which runs on every new node"
+        case PortTaken(port=port, by=by):
+            return f"host port {port.port}/{port.protocol} is in use by {by}, which runs on every new node"
         case Incompatible():
             return "; ".join(
                 _conflict(conflict, is_about_volumes=rejection.is_about_volumes) for conflict in rejection.conflicts
@@ -217,12 +217,12 @@ def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
         yield text if left.nano <= 0 or not wanted.nano else f"{text}, {resource_amount(name, wanted)} requested"
 
 
-def resource_amount(resource: str, one: Amount) -> str:
+def resource_amount(resource: str, quantity: Amount) -> str:
     """Return an amount as users write it."""
     unit = Unit.of(resource)
     if resource == NODES:
-        return str(one.nano // 10**9)
-    return amount(resource, one.nano // (10**6 if unit is Unit.MILLI else 10**9))
+        return str(quantity.nano // 10**9)
+    return amount(resource, quantity.nano // (10**6 if unit is Unit.MILLI else 10**9))
 
 
 def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:

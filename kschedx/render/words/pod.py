@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from kschedx import findings
 from kschedx.framework.cycle import Stake, Unevaluated, UnevaluatedKind
 from kschedx.kube.kinds import KINDS
 from kschedx.render.wording import Fact, Words, amount, amounts, count, in_words, listed
-
-if TYPE_CHECKING:
-    from kschedx.kueue.verdict import Verdict
 
 SHOWN_NODES = 5
 
@@ -110,14 +107,14 @@ def _plugin_finding(finding: findings.PluginFinding) -> Words:
 SHOWN_PLUGINS = 3
 
 
-def could_reject(unheard: Iterable[Unevaluated]) -> str:
+def could_reject(unevaluated: Iterable[Unevaluated]) -> str:
     """Return why a pod that fits is undecided: `the plugin Foo, not available to kschedx, could reject it`."""
-    return _told(unheard, Stake.FIT, "could reject it")
+    return _told(unevaluated, Stake.FIT, "could reject it")
 
 
-def could_prefer(unheard: Iterable[Unevaluated]) -> str:
+def could_prefer(unevaluated: Iterable[Unevaluated]) -> str:
     """Return why only the node is undecided, for a pod that fits."""
-    return _told(unheard, Stake.NODE, "could prefer another of the nodes that fit")
+    return _told(unevaluated, Stake.NODE, "could prefer another of the nodes that fit")
 
 
 def _told(unevaluated: Iterable[Unevaluated], stake: Stake, does: str) -> str:
@@ -142,53 +139,18 @@ def _told(unevaluated: Iterable[Unevaluated], stake: Stake, does: str) -> str:
     return "; ".join(phrases)
 
 
-def not_in_the_dump(unheard: Unevaluated) -> str:
+def not_in_the_dump(unevaluated: Unevaluated) -> str:
     """Return `PersistentVolumeClaim data-0 is not in this dump: it has no persistentvolumeclaims`."""
-    kind = KINDS[unheard.name]
-    holds = f"it lacks {unheard.lacking}" if unheard.lacking else f"it has no {kind.plural}"
-    if not unheard.objects:
+    kind = KINDS[unevaluated.name]
+    holds = f"it lacks {unevaluated.lacking}" if unevaluated.lacking else f"it has no {kind.plural}"
+    if not unevaluated.objects:
         return f"{kind.leaves} is not in this dump: {holds}"
-    verb = "is" if len(unheard.objects) == 1 else "are"
-    return f"{kind.name} {listed(unheard.objects, SHOWN_PLUGINS)} {verb} not in this dump: {holds}"
+    verb = "is" if len(unevaluated.objects) == 1 else "are"
+    return f"{kind.name} {listed(unevaluated.objects, SHOWN_PLUGINS)} {verb} not in this dump: {holds}"
 
 
-def how_to_complete(unheard: Iterable[Unevaluated]) -> tuple[str, ...]:
+def how_to_complete(plugins: Iterable[Unevaluated]) -> tuple[str, ...]:
     """Return the commands that complete a dump, one line each; empty if nothing is missing."""
-    command = next((unevaluated.completed_by for unevaluated in unheard if unevaluated.completed_by), "")
+    command = next((unevaluated.completed_by for unevaluated in plugins if unevaluated.completed_by), "")
     _, _, file = command.partition(" > ")
     return (command, f"kschedx why ... -s {file}   (with the other files)") if file else (command,) if command else ()
-
-
-def kueue_wait(verdict: Verdict) -> str:
-    """Return the state of a Workload in Kueue, as a predicate."""
-    from kschedx.kueue.verdict import Wait  # needed only for clusters with Kueue
-
-    match verdict.wait:
-        case Wait.FLAVOR:
-            return "matches no flavor in Kueue"
-        case Wait.TOPOLOGY:
-            return "waits for room in a topology in Kueue"
-        case Wait.HEAD:
-            return f"waits behind {verdict.behind} in Kueue"
-        case Wait.NAMESPACE:
-            return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} does not select its namespace"
-        case Wait.REQUESTS:
-            return "waits in Kueue because its requests are refused"
-        case Wait.QUEUE:
-            if verdict.cluster_queue:
-                return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} is inactive"
-            return f"waits in Kueue{verdict.queue_state}"
-        case Wait.PODS_READY:
-            others = listed(verdict.not_ready, 2, conjunction="and")
-            return f"waits in Kueue until the pods of {others} are ready"
-        case Wait.CHECKS:
-            noun = "admission check" if len(verdict.checks) == 1 else "admission checks"
-            return f"has quota in Kueue and waits for the {noun} {listed(verdict.checks, 3, conjunction='and')}"
-        case Wait.BACKOFF:
-            return f"waits in Kueue for its backoff, until {verdict.requeue_at}"
-        case Wait.TURN:
-            return "waits for Kueue's next cycle"
-        case Wait.QUOTA | None:
-            return "waits for quota in Kueue"
-        case _:
-            assert_never(verdict.wait)

@@ -91,5 +91,5 @@ def as_list(kind: str, items: bytes) -> bytes:
 def _from_yaml(text: bytes, source: str) -> bytes:
     from kschedx.sources.yaml import load, split
 
-    documents = [found for part in split(text, source=source) if (found := load(part, source=source))]
+    documents = [value for part in split(text, source=source) if (value := load(part, source=source))]
     return msgspec.json.encode(documents[0].value if len(documents) == 1 else None)

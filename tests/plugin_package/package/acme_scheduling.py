@@ -35,7 +35,7 @@ class LicenseSeats(PreFilterPlugin, NodeByNodeFilter):
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         licence = pod.metadata.labels[LICENCE]
         seats = int(node.labels.get(SEATS, "0"))
-        taken = [one.key for one in node.pods if one.metadata.labels.get(LICENCE) == licence]
+        taken = [item.key for item in node.pods if item.metadata.labels.get(LICENCE) == licence]
         if len(taken) < seats:
             return SUCCESS
         why = finding(

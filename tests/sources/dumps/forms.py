@@ -75,7 +75,7 @@ def as_yaml(value: object) -> bytes:
 
 
 def in_namespace(objects: Sequence[Manifest], namespace: str) -> list[Manifest]:
-    return [found for found in objects if found["metadata"].get("namespace") == namespace]
+    return [match for match in objects if match["metadata"].get("namespace") == namespace]
 
 
 def typed(kind: str, items: Sequence[Manifest], version: str = "v1", *, with_kinds: bool = False) -> Manifest:
@@ -93,7 +93,7 @@ def manifests() -> Files:
     return {
         "nodes.yaml": as_yaml(of("List", "", items=NODES)),
         "shop/pods.json": as_json(of("List", "", items=PODS)),
-        "rest.yml": b"".join(as_yaml(found) for found in EVERYTHING if found["kind"] not in ("Node", "Pod")),
+        "rest.yml": b"".join(as_yaml(match) for match in EVERYTHING if match["kind"] not in ("Node", "Pod")),
         "README.md": b"# not read",
         ".git/config.yaml": b"not: read",
     }
@@ -112,8 +112,8 @@ _LISTS = {
 }
 
 
-def log_of(container: str, found: Manifest, log: bytes = b"a line\nanother") -> bytes:
-    name = f"{container} of pod {found['metadata']['namespace']}/{found['metadata']['name']}".encode()
+def log_of(container: str, manifest: Manifest, log: bytes = b"a line\nanother") -> bytes:
+    name = f"{container} of pod {manifest['metadata']['namespace']}/{manifest['metadata']['name']}".encode()
     return b"==== START logs for container %s ====\n%s==== END logs for container %s ====\n" % (name, log, name)
 
 
@@ -128,25 +128,25 @@ def cluster_info(suffix: str = "json", namespaces: Sequence[str] = NAMESPACES) -
     write = as_json if suffix == "json" else as_yaml
     files = {f"nodes.{suffix}": write(typed("NodeList", NODES))}
     for namespace in namespaces:
-        for name, found in cluster_info_parts(namespace).items():
-            files[f"{namespace}/{name}.{suffix}"] = write(found)
-        for one in in_namespace(PODS, namespace):
-            files[f"{namespace}/{one['metadata']['name']}/logs.txt"] = log_of("init", one) + log_of("main", one)
+        for name, result in cluster_info_parts(namespace).items():
+            files[f"{namespace}/{name}.{suffix}"] = write(result)
+        for item in in_namespace(PODS, namespace):
+            files[f"{namespace}/{item['metadata']['name']}/logs.txt"] = log_of("init", item) + log_of("main", item)
     return files
 
 
 def cluster_info_stdout(
     suffix: str = "json",
     namespaces: Sequence[str] = NAMESPACES,
-    log: Callable[[str, Manifest], bytes] = lambda container, found: b"a line\nanother",
+    log: Callable[[str, Manifest], bytes] = lambda container, value: b"a line\nanother",
 ) -> bytes:
     """kubectl cluster-info dump, into one file."""
     write = as_json if suffix == "json" else as_yaml
     parts = [write(typed("NodeList", NODES)).removeprefix(b"---\n")]
     for namespace in namespaces:
-        parts += [write(found) for found in cluster_info_parts(namespace).values()]
-        for one in in_namespace(PODS, namespace):
-            parts += [log_of(name, one, log(name, one)) for name in ("init", "main")]
+        parts += [write(cluster_info_part) for cluster_info_part in cluster_info_parts(namespace).values()]
+        for item in in_namespace(PODS, namespace):
+            parts += [log_of(name, item, log(name, item)) for name in ("init", "main")]
     return b"".join(parts)
 
 
@@ -169,11 +169,11 @@ def _in_memory(value: object) -> object:
         return [_in_memory(item) for item in value]
     if not isinstance(value, dict):
         return value
-    found: Manifest = {}
+    result: Manifest = {}
     for key, item in value.items():
         if key not in ("metadata", "kind", "apiVersion"):
-            found[key[0].upper() + key[1:]] = item if key in _OWN_KEYS else _in_memory(item)
-    return {**value.get("metadata", {}), **found, "Nothing": None}
+            result[key[0].upper() + key[1:]] = item if key in _OWN_KEYS else _in_memory(item)
+    return {**value.get("metadata", {}), **result, "Nothing": None}
 
 
 def _list_of_2017(link: str, items: Sequence[Manifest]) -> bytes:
@@ -195,7 +195,7 @@ def cluster_info_stdout_of_2017(log: bytes = b"a line\nanother") -> bytes:
     parts = [files["nodes.json"]]
     for namespace in NAMESPACES:
         parts += [files[f"{namespace}/{name}.json"] for name in _LISTS]
-        parts += [log_of("main", one, log) for one in in_namespace(PODS, namespace)]
+        parts += [log_of("main", item, log) for item in in_namespace(PODS, namespace)]
     return b"".join((*parts, b"Cluster info dumped to standard output\n"))
 
 
@@ -205,8 +205,10 @@ def cluster_info_stdout_of_2017(log: bytes = b"a line\nanother") -> bytes:
 def insights() -> Files:
     """An archive of it: no object says its kind, but for the budgets."""
 
-    def bare(found: Manifest) -> bytes:
-        return as_json({key: value for key, value in found.items() if key not in ("kind", "apiVersion")}, indent=None)
+    def bare(manifest: Manifest) -> bytes:
+        return as_json(
+            {key: value for key, value in manifest.items() if key not in ("kind", "apiVersion")}, indent=None
+        )
 
     files = {
         "config/infrastructure.json": b'{"kind":"Infrastructure","apiVersion":"config.openshift.io/v1"}',
@@ -215,13 +217,13 @@ def insights() -> Files:
         "events/shop.json": b'{"items":[{"namespace":"shop","reason":"BackOff"}]}',
         "config/pod/shop/logs/web-1/errors.log": b"...",
     }
-    files |= {f"config/node/{one['metadata']['name']}.json": bare(one) for one in NODES}
-    files |= {f"config/persistentvolumes/{one['metadata']['name']}.json": bare(one) for one in VOLUMES}
-    files |= {f"config/storage/storageclasses/{one['metadata']['name']}.json": bare(one) for one in CLASSES}
-    for one in PODS:
-        space, name = one["metadata"]["namespace"], one["metadata"]["name"]
-        files[f"config/pod/{space}/{name}.json"] = bare(one)
-        files[f"conditional/namespaces/{space}/pods/{name}/{name}.json"] = bare(one)
+    files |= {f"config/node/{item['metadata']['name']}.json": bare(item) for item in NODES}
+    files |= {f"config/persistentvolumes/{item['metadata']['name']}.json": bare(item) for item in VOLUMES}
+    files |= {f"config/storage/storageclasses/{item['metadata']['name']}.json": bare(item) for item in CLASSES}
+    for item in PODS:
+        space, name = item["metadata"]["namespace"], item["metadata"]["name"]
+        files[f"config/pod/{space}/{name}.json"] = bare(item)
+        files[f"conditional/namespaces/{space}/pods/{name}/{name}.json"] = bare(item)
     return files
 
 
@@ -242,11 +244,11 @@ def inspected(namespaces: Sequence[str] = NAMESPACES) -> Files:
         "cluster-scoped-resources/metal3.io/nodes/x.yaml": as_yaml(of("Node", "node-a", version="metal3.io/v1")),
         "static-pods/kube-apiserver.json": b"no json",
     }
-    for one in NODES:
-        files[f"cluster-scoped-resources/core/nodes/{one['metadata']['name']}.yaml"] = as_yaml(one)
-    for one in SPACES:
-        name = one["metadata"]["name"]
-        files[f"cluster-scoped-resources/core/namespaces/{name}.yaml"] = as_yaml(one)
+    for item in NODES:
+        files[f"cluster-scoped-resources/core/nodes/{item['metadata']['name']}.yaml"] = as_yaml(item)
+    for item in SPACES:
+        name = item["metadata"]["name"]
+        files[f"cluster-scoped-resources/core/namespaces/{name}.yaml"] = as_yaml(item)
     for namespace in namespaces:
         base = f"namespaces/{namespace}"
         pods = in_namespace(PODS, namespace)
@@ -257,9 +259,9 @@ def inspected(namespaces: Sequence[str] = NAMESPACES) -> Files:
             typed("PersistentVolumeClaimList", in_namespace(CLAIMS, namespace), with_kinds=True)
         )
         files[f"{base}/core/secrets.yaml"] = b"redacted: {{"
-        for one in pods:
-            name = one["metadata"]["name"]
-            files[f"{base}/pods/{name}/{name}.yaml"] = as_yaml(one)
+        for item in pods:
+            name = item["metadata"]["name"]
+            files[f"{base}/pods/{name}/{name}.yaml"] = as_yaml(item)
             files[f"{base}/pods/{name}/main/main/logs/current.log"] = b"kind: Pod\n"
             files[f"{base}/pods/{name}/main/main/healthz"] = b"ok"
     return files
@@ -278,9 +280,9 @@ def must_gather(*images: Files) -> Files:
 
 def support_bundle(*, arrays: bool = False) -> Files:
     def written(kind: str, items: Sequence[Manifest], version: str = "v1") -> bytes:
-        found = typed(kind, items, version, with_kinds=not arrays)
-        found["items"] = found["items"] or None  # a nil slice of Go's
-        return as_json(found["items"] if arrays else found, 2)
+        typedresult = typed(kind, items, version, with_kinds=not arrays)
+        typedresult["items"] = typedresult["items"] or None  # a nil slice of Go's
+        return as_json(typedresult["items"] if arrays else typedresult, 2)
 
     resources = {
         "nodes.json": written("NodeList", NODES),
@@ -335,7 +337,7 @@ def sonobuoy(*, is_old: bool = False) -> Files:
     }
     for name, former_name, objects in lists:
         for namespace in ("", *NAMESPACES):
-            items = [one for one in objects if one["metadata"].get("namespace", "") == namespace]
+            items = [item for item in objects if item["metadata"].get("namespace", "") == namespace]
             if items:
                 folder = f"ns/{namespace}" if namespace else cluster
                 bare = typed("", items, with_kinds=not is_old)["items"]

@@ -81,8 +81,8 @@ def test_any_log(number: int, suffix: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_log_that_holds_what_may_be_its_end(more: bytes, suffix: str, tmp_path: Path) -> None:
-    def log(container: str, found: Manifest) -> bytes:
-        if (container, found["metadata"]["name"]) != ("main", "web-1"):
+    def log(container: str, manifest: Manifest) -> bytes:
+        if (container, manifest["metadata"]["name"]) != ("main", "web-1"):
             return b""
         return b"==== END logs for container main of pod shop/web-1 ====\n" + more
 

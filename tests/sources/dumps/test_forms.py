@@ -75,7 +75,7 @@ EXPECTED = summary(Snapshot.from_objects(forms.EVERYTHING))
 def read_whole(path: Path | str) -> tuple[Snapshot, list[Dump]]:
     everything: list[Dump | LeftOut] = []
     snapshot = load([str(path)], see=everything.append)
-    seen = [one for one in everything if isinstance(one, Dump)]
+    seen = [item for item in everything if isinstance(item, Dump)]
     assert summary(snapshot) == EXPECTED
     assert snapshot.source.formats == tuple(dict.fromkeys(dump.format for dump in seen))
     return snapshot, seen
@@ -181,8 +181,8 @@ def test_files_that_are_no_manifests_beside(form: str, tmp_path: Path) -> None:
     }
     if form != "manifests":
         others["chart.yaml"] = b"name: {{ .Values.name }}\n  - {{ x }}\n"
-    made, _ = TREES[form]
-    path = forms.folder(tmp_path / "d", {**{f"dump/{name}": text for name, text in made().items()}, **others})
+    built, _ = TREES[form]
+    path = forms.folder(tmp_path / "d", {**{f"dump/{name}": text for name, text in built().items()}, **others})
     snapshot, _ = read_whole(path)
     assert sorted(snapshot.source.left_out) == sorted(others)
 
@@ -229,7 +229,7 @@ def test_a_cluster_info_dump_of_few_namespaces_lacks_pods(form: str, tmp_path: P
     seen: list[Dump | LeftOut] = []
     load([str(path)], see=seen.append)
     assert (
-        lacking([one for one in seen if isinstance(one, Dump)])["Pod"]
+        lacking([item for item in seen if isinstance(item, Dump)])["Pod"]
         == "pods of namespaces that were not dumped (--all-namespaces dumps them)"
     )
 

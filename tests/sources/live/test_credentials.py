@@ -110,22 +110,22 @@ def test_the_nearest_file_is_named(tmp_path: Path) -> None:
     assert 'did you mean "ca.crt"?' in str(caught.value)
 
 
-def context_of(found: Access) -> ssl.SSLContext:
-    context = found.pool.connection_pool_kw["ssl_context"]
+def context_of(value: Access) -> ssl.SSLContext:
+    context = value.pool.connection_pool_kw["ssl_context"]
     assert isinstance(context, ssl.SSLContext)
     return context
 
 
 def test_trusting_anybody_looks_at_no_authority() -> None:
-    found = access(choice({"server": HERE, "certificate-authority": "/no/ca.crt"}), {}, insecure=True)
-    assert (context_of(found).verify_mode, context_of(found).check_hostname) == (ssl.CERT_NONE, False)
+    result = access(choice({"server": HERE, "certificate-authority": "/no/ca.crt"}), {}, insecure=True)
+    assert (context_of(result).verify_mode, context_of(result).check_hostname) == (ssl.CERT_NONE, False)
 
 
 def test_data_wins_over_a_file_and_is_all_that_is_trusted() -> None:
     data = encoded(CERTIFICATE.read_text())
-    found = logged_in({}, **{"certificate-authority": "/no/ca.crt", "certificate-authority-data": data})
-    assert context_of(found).verify_mode == ssl.CERT_REQUIRED
-    assert len(context_of(found).get_ca_certs()) == 1
+    logged_inresult = logged_in({}, **{"certificate-authority": "/no/ca.crt", "certificate-authority-data": data})
+    assert context_of(logged_inresult).verify_mode == ssl.CERT_REQUIRED
+    assert len(context_of(logged_inresult).get_ca_certs()) == 1
 
 
 @pytest.mark.parametrize(
@@ -143,25 +143,25 @@ def test_what_the_header_says(user: Mapping[str, object], says: str) -> None:
 def test_a_file_of_a_token_is_trimmed_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "token"
     path.write_text(" first\n")
-    found = logged_in({"tokenFile": str(path)})
-    assert found.authorization() == "Bearer first"
+    logged_inresult = logged_in({"tokenFile": str(path)})
+    assert logged_inresult.authorization() == "Bearer first"
     path.write_text("second\n")
-    assert found.authorization() == "Bearer first"
+    assert logged_inresult.authorization() == "Bearer first"
     monkeypatch.setattr(credentials, "_TOKEN_LASTS", -1.0)
-    assert found.authorization() == "Bearer second"
+    assert logged_inresult.authorization() == "Bearer second"
     path.write_text(" \n")
     with pytest.raises(InputError, match="holds no token"):
-        found.authorization()
+        logged_inresult.authorization()
 
 
 def test_nobodys_secret_goes_over_a_connection_that_anybody_can_read() -> None:
-    found = access(choice({"server": "http://me:secret@127.0.0.1:1"}, {"token": "mine"}), {})
-    assert (str(found.url), found.authorization()) == ("http://127.0.0.1:1", "")
+    result = access(choice({"server": "http://me:secret@127.0.0.1:1"}, {"token": "mine"}), {})
+    assert (str(result.url), result.authorization()) == ("http://127.0.0.1:1", "")
 
 
 def test_a_user_in_the_url_of_a_server_is_no_part_of_its_name() -> None:
-    found = access(choice({"server": "https://me:a%20b@127.0.0.1:1"}), {})
-    assert (str(found.url), found.authorization()) == (HERE, f"Basic {encoded('me:a b')}")
+    result = access(choice({"server": "https://me:a%20b@127.0.0.1:1"}), {})
+    assert (str(result.url), result.authorization()) == (HERE, f"Basic {encoded('me:a b')}")
 
 
 def test_a_certificate_of_the_user_is_used_and_left_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,8 +173,8 @@ def test_a_certificate_of_the_user_is_used_and_left_nowhere(tmp_path: Path, monk
 
 def test_a_user_may_say_whom_to_impersonate() -> None:
     fields = {"as": "jane", "as-groups": ["dev"], "as-uid": "7", "as-user-extra": {"why": ["audit"]}}
-    found = Impersonation.of(Named(name="me", entry=msgspec.convert(fields, KubeconfigUser), source="config"))
-    assert found == Impersonation(user="jane", groups=("dev",), uid="7", extra={"why": ("audit",)})
+    built = Impersonation.of(Named(name="me", entry=msgspec.convert(fields, KubeconfigUser), source="config"))
+    assert built == Impersonation(user="jane", groups=("dev",), uid="7", extra={"why": ("audit",)})
 
 
 def test_a_pod_logs_in_with_its_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,8 +185,8 @@ def test_a_pod_logs_in_with_its_service_account(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "token").write_text("mine\n")
     (tmp_path / "ca.crt").write_text(CERTIFICATE.read_text())
     (tmp_path / "namespace").write_text("shop\n")
-    found = in_cluster(environment)
-    assert (str(found.url), found.authorization()) == ("https://[fd00::1]:443", "Bearer mine")
+    in_clusterresult = in_cluster(environment)
+    assert (str(in_clusterresult.url), in_clusterresult.authorization()) == ("https://[fd00::1]:443", "Bearer mine")
     assert credentials.own_namespace() == "shop"
 
 
@@ -194,7 +194,7 @@ def test_a_pod_logs_in_with_its_service_account(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("url", "excepted", "found"),
+    ("url", "excepted", "value"),
     [
         ("https://api.example", "", "http://p:1"),
         ("http://api.example", "", ""),
@@ -212,15 +212,15 @@ def test_a_pod_logs_in_with_its_service_account(tmp_path: Path, monkeypatch: pyt
         ("https://[fd00::1]:6443", "fd00::/8", ""),
     ],
 )
-def test_the_environments_proxy(url: str, excepted: str, found: str) -> None:
+def test_the_environments_proxy(url: str, excepted: str, value: str) -> None:
     for spelled in (str.upper, str.lower):
         environment = {spelled("https_proxy"): "p:1", spelled("no_proxy"): excepted}
-        assert proxy_of_environment(url, environment) == found
+        assert proxy_of_environment(url, environment) == value
 
 
 def test_a_proxys_credentials_are_for_the_proxy_alone() -> None:
-    found = access(choice({"server": HERE, "proxy-url": "http://me:a%40b@127.0.0.1:2"}, {"token": "mine"}), {})
-    pool: Any = found.pool
+    result = access(choice({"server": HERE, "proxy-url": "http://me:a%40b@127.0.0.1:2"}, {"token": "mine"}), {})
+    pool: Any = result.pool
     assert pool.proxy.url == "http://127.0.0.1:2"
     assert pool.proxy_headers == {"proxy-authorization": f"Basic {encoded('me:a@b')}"}
     assert not pool.headers
@@ -242,10 +242,10 @@ def test_a_proxys_credentials_are_for_the_proxy_alone() -> None:
 def test_what_is_no_url_tells_no_password(field: str, written: str) -> None:
     with pytest.raises(InputError) as caught:
         access(choice({"server": HERE} | {field: written}), {})
-    told = str(caught.value)
-    assert told.startswith(f"config: cluster here: {field}: expected a URL with ")
-    assert "sesame" not in told
-    assert len(told.splitlines()) == 1
+    text = str(caught.value)
+    assert text.startswith(f"config: cluster here: {field}: expected a URL with ")
+    assert "sesame" not in text
+    assert len(text.splitlines()) == 1
 
 
 def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:

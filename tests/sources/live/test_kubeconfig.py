@@ -63,17 +63,17 @@ def refusal(path: Path) -> str:
 def test_an_explicit_file_is_the_only_one(tmp_path: Path) -> None:
     first, second = write(tmp_path, "first", FIRST), write(tmp_path, "second", SECOND)
     home = write(tmp_path, ".kube/config", SECOND)
-    found = load(str(first), {"KUBECONFIG": str(second), "HOME": str(tmp_path)})
-    assert found.sources == (str(first),)
-    assert set(found.clusters) == {"dev"}
+    loaded = load(str(first), {"KUBECONFIG": str(second), "HOME": str(tmp_path)})
+    assert loaded.sources == (str(first),)
+    assert set(loaded.clusters) == {"dev"}
     assert load(None, {"KUBECONFIG": str(second), "HOME": str(tmp_path)}).sources == (str(second),)
     assert load(None, {"KUBECONFIG": "", "HOME": str(tmp_path)}).sources == (str(home),)
 
 
 def test_missing_files_of_a_list_are_skipped(tmp_path: Path) -> None:
     first = write(tmp_path, "first", FIRST)
-    found = load(None, {"KUBECONFIG": f"{tmp_path / 'gone'}{os.pathsep}{os.pathsep}{first}{os.pathsep}{first}"})
-    assert found.sources == (str(first),)
+    loaded = load(None, {"KUBECONFIG": f"{tmp_path / 'gone'}{os.pathsep}{os.pathsep}{first}{os.pathsep}{first}"})
+    assert loaded.sources == (str(first),)
 
 
 @pytest.mark.parametrize("environment", [{}, {"KUBECONFIG": "/nowhere/config"}, {"HOME": "/nowhere"}])
@@ -100,13 +100,13 @@ def test_an_explicit_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
 def test_the_first_file_to_set_an_entry_wins_it_whole(
     order: tuple[Document, ...], current: str, dev: str, me: Document, both: str, tmp_path: Path
 ) -> None:
-    found = merged(tmp_path, *order)
-    assert found.current_context == current
-    assert found.clusters["dev"].entry.server == dev
-    assert found.clusters["dev"].entry.insecure_skip_tls_verify == (dev == "https://second")
-    assert found.users["me"].entry == msgspec.convert(me, KubeconfigUser)
-    assert found.choose(context="both").namespace == both
-    assert set(found.clusters) == {"dev", "prod"}
+    mergedresult = merged(tmp_path, *order)
+    assert mergedresult.current_context == current
+    assert mergedresult.clusters["dev"].entry.server == dev
+    assert mergedresult.clusters["dev"].entry.insecure_skip_tls_verify == (dev == "https://second")
+    assert mergedresult.users["me"].entry == msgspec.convert(me, KubeconfigUser)
+    assert mergedresult.choose(context="both").namespace == both
+    assert set(mergedresult.clusters) == {"dev", "prod"}
 
 
 @pytest.mark.parametrize(
@@ -136,15 +136,15 @@ def test_relative_paths_are_beside_their_own_file(tmp_path: Path) -> None:
     write(tmp_path, "b/config", entries("users", me={**paths, "exec": {"command": "./login"}}))
     write(tmp_path, "c/config", entries("users", you={"exec": {"command": "aws"}}))
     files = [str(tmp_path / name / "config") for name in "abc"]
-    found = load(None, {"KUBECONFIG": os.pathsep.join(files)})
-    assert found.clusters["dev"].entry.certificate_authority == str(tmp_path / "a/ca.crt")
-    assert found.users["me"].entry == KubeconfigUser(
+    loaded = load(None, {"KUBECONFIG": os.pathsep.join(files)})
+    assert loaded.clusters["dev"].entry.certificate_authority == str(tmp_path / "a/ca.crt")
+    assert loaded.users["me"].entry == KubeconfigUser(
         client_certificate=str(tmp_path / "b/me.crt"),
         client_key=str(tmp_path / "b/../me.key"),
         token_file="/run/token",
         exec=ExecPlugin(command=str(tmp_path / "b/login")),
     )
-    assert found.users["you"].entry == KubeconfigUser(exec=ExecPlugin(command="aws"))
+    assert loaded.users["you"].entry == KubeconfigUser(exec=ExecPlugin(command="aws"))
 
 
 # --- errors
@@ -159,10 +159,10 @@ def test_relative_paths_are_beside_their_own_file(tmp_path: Path) -> None:
     ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(options: Mapping[str, str], says: str, tmp_path: Path) -> None:
-    found = merged(tmp_path, FIRST, SECOND)
+    mergedresult = merged(tmp_path, FIRST, SECOND)
     with pytest.raises(InputError) as caught:
-        found.choose(**options)
-    assert str(caught.value) == f"{os.pathsep.join(found.sources)}: {says}"
+        mergedresult.choose(**options)
+    assert str(caught.value) == f"{os.pathsep.join(mergedresult.sources)}: {says}"
 
 
 WRONG_TYPES: list[tuple[str, object]] = [

@@ -32,9 +32,9 @@ class Answering(ApiServer):
 
 
 def page_of(body: bytes) -> ListPage:
-    (found,) = pages(Answering(body), KINDS["Pod"])
-    assert isinstance(found, ListPage)
-    return found
+    (result,) = pages(Answering(body), KINDS["Pod"])
+    assert isinstance(result, ListPage)
+    return result
 
 
 def body_of(objects: list[Any], more: str = "") -> bytes:
@@ -43,12 +43,12 @@ def body_of(objects: list[Any], more: str = "") -> bytes:
 
 
 def read(page: ListPage) -> list[Any]:
-    found: list[Any] = []
+    result: list[Any] = []
     for piece in page.pieces():
-        assert piece.origin.place(0).object == f"items[{len(found)}]"
+        assert piece.origin.place(0).object == f"items[{len(result)}]"
         part: list[Any] = piece.decode(OBJECTS)
-        found += part
-    return found
+        result += part
+    return result
 
 
 OBJECT = st.fixed_dictionaries(
@@ -70,9 +70,9 @@ def test_the_pieces_are_the_page(objects: list[Any], size: int, more: str) -> No
 def test_a_page_is_cut_between_its_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "PIECE", 100)
     objects = [{"metadata": {"name": f"web-{number}"}} for number in range(20)]
-    found = list(page_of(body_of(objects)).pieces())
-    assert 3 < len(found) < 10
-    assert [one for piece in found for one in piece.decode(OBJECTS)] == objects
+    items = list(page_of(body_of(objects)).pieces())
+    assert 3 < len(items) < 10
+    assert [item for piece in items for item in piece.decode(OBJECTS)] == objects
 
 
 def test_a_piece_that_is_no_json_is_told_as_the_page(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,18 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.pod_lifecycle import (
+    JOB_ENDS,
+    JOB_FAILURES,
+    controller_manager_down,
+    is_node_lost,
+    is_ready,
+    namespace_lifecycle,
+    pod_lifecycle,
+    refuser,
+    successor,
+    waiting_container,
+)
 from kschedx.controllers.workloads import (
     SCALED,
     Owners,
@@ -23,18 +35,6 @@ from kschedx.controllers.workloads import (
 from kschedx.errors import InputError, nearest
 from kschedx.explain.notes import Note, runs_already
 from kschedx.explain.root_causes import newer_template
-from kschedx.inquiry.pod_lifecycle import (
-    JOB_ENDS,
-    JOB_FAILURES,
-    controller_manager_down,
-    is_node_lost,
-    is_ready,
-    namespace_lifecycle,
-    pod_lifecycle,
-    refuser,
-    successor,
-    waiting_container,
-)
 from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.conditions import Condition, condition_of
@@ -74,7 +74,6 @@ from kschedx.render.states import (
     WaitingForOrdinal,
     headline,
 )
-from kschedx.render.words.pod import kueue_wait
 from kschedx.snapshot.events import ALREADY_ACTIVE, OF_CRON_JOBS
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -582,7 +581,11 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
         if (failed := event or _failure(_conditions(manifest))) is not None:
             return refused(workload.reference, failed.message, is_workload=True)
-        unmet = (one.message for one in _conditions(manifest) if one.status == "False" and one.message)
+        unmet = (
+            condition.message
+            for condition in _conditions(manifest)
+            if condition.status == "False" and condition.message
+        )
         if message := next(unmet, ""):
             return NotObserved(subject=workload.reference, kind=workload.kind, message=message)
     if custom_kind(*kind_and_group(manifest)) is not None and not foreign_pods(manifest):
@@ -607,7 +610,11 @@ def _ended(manifest: Manifest) -> Finished | Failed | None:
     phases = [
         (str(part.get(key) or ""), str(part.get("errorMessage") or part.get("message") or "")) for part, key in parts
     ]
-    phases += [(one.type, one.message or one.reason) for one in _conditions(manifest) if one.status == "True"]
+    phases += [
+        (condition.type, condition.message or condition.reason)
+        for condition in _conditions(manifest)
+        if condition.status == "True"
+    ]
     for phase, message in phases:
         if phase.lower() in _SUCCEEDED:
             return Finished(subject="", phase=phase, message=message)
@@ -701,7 +708,7 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
     if condition is not None and condition.status == "True":
         checks = (check.message for check in workloads[0].status.admission_checks if check.state != "Ready")
         message = next(checks, "")
-    return replace(state, message=message, waits="" if verdict is None else kueue_wait(verdict))
+    return replace(state, message=message, waits="" if verdict is None else verdict.state_text)
 
 
 def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:

@@ -10,7 +10,7 @@ from math import prod
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.simulate.simulation import Simulation
+from kschedx.inquiry.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.columns import ClusterRow, ClusterRows
 

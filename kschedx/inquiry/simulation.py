@@ -11,19 +11,21 @@ import numpy as np
 from msgspec import Struct, field
 
 from kschedx.controllers.manager import Rollout, RolloutDocument, stateful_set_spec
+from kschedx.controllers.pod_lifecycle import scheduler_down
+from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.controllers.workloads import Manifest, OfWorkload, Owners, Workload, evict, manifest_of, wanted_replicas
 from kschedx.errors import NotAdmittedError, NotChangedError
+from kschedx.explain.missing_kinds import cycle_of
 from kschedx.explain.subject import stored
 from kschedx.framework.cycle import Outcome, UnevaluatedDocument
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, unknown_pods, written_from
-from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain, objection, unscheduled, workloads_without_pods
-from kschedx.inquiry.pod_lifecycle import scheduler_down
-from kschedx.inquiry.workload_lifecycle import workload_lifecycle
+from kschedx.inquiry.pod import WithoutDecision, explain, objection, unscheduled, workloads_without_pods
 from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, Json, document, part_of
+from kschedx.kube.names import PODS
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.results import Shown
@@ -32,13 +34,11 @@ from kschedx.simulate.changes import Change
 from kschedx.simulate.drain import DrainDocument, DrainOutcome, DrainResult
 from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep, StepDocument, replay
-from kschedx.simulate.simulator import Simulator
+from kschedx.simulate.simulator import KueueResult, Simulator
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot, SourceDocument
-
-PODS = "pods"
 
 
 class NodeUse(Document, frozen=True):
@@ -198,19 +198,6 @@ class WorkloadResult(OfWorkload, Struct, frozen=True, kw_only=True):
     refusal: str = ""
 
 
-class KueueResult(Document, frozen=True):
-    """What Kueue does with its Workloads, each `namespace/name`."""
-
-    admitted: tuple[str, ...]
-    """In Kueue's order."""
-    evicted: Mapping[str, str]
-    """Workloads to Kueue's message."""
-    pending: Mapping[str, str]
-    """Workloads to Kueue's message; empty if Kueue writes none."""
-    refused: Mapping[str, str]
-    """Admitted Workloads to why the API server refuses their pods."""
-
-
 class ClusterDocument(Document, frozen=True):
     """What the documents about a cluster that moves begin with."""
 
@@ -351,7 +338,7 @@ class Simulation(Shown):
             written_pod = (
                 Written(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
             )
-            decision = WithoutDecision(found=written_pod, before=after, snapshot=after, setup=self.setup)
+            decision = WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup)
             if workload in unread:
                 yield decision.refused(unread[workload])
                 continue
@@ -363,7 +350,7 @@ class Simulation(Shown):
             if isinstance(error, NotChangedError):
                 is_maker = manifest.get("kind") in MAKING_PODS
                 written_pod = written_from(after, dict(manifest)) if is_maker else unknown_pods(dict(manifest))
-            yield WithoutDecision(found=written_pod, before=after, snapshot=after, setup=self.setup).refused(error)
+            yield WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup).refused(error)
         unknown: dict[str, Pod] = {}
         for key in self.of_others:
             pod = after.pods[after.pods.rows[key]]

@@ -12,17 +12,17 @@ from msgspec.structs import replace
 from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.progress import Phase, counted
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import Change, ChangeVerb
 from kschedx.simulate.goal import Goal, GoalResult, reach
-from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.simulate.simulation import KueueResult
+    from kschedx.simulate.simulator import KueueResult
 
 AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
 """Returns the pods of a cluster, `namespace/name`, that a question is about."""
@@ -51,7 +51,7 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
             kueue=kueue,
         )
 
-    def asked(self, pods: AskedPods | None) -> frozenset[int]:
+    def rows_in_question(self, pods: AskedPods | None) -> frozenset[int]:
         """Return the rows of the pods that a question is about."""
         simulator = self.simulator
         keys = () if pods is None else pods(simulator.after)
@@ -65,11 +65,11 @@ def change_cluster(
     options: SimulationOptions,
     namespace: str,
     *,
-    asked: AskedPods | None = None,
+    in_question: AskedPods | None = None,
     held: Collection[Workload] = (),
 ) -> ChangedCluster:
     """Return the cluster after all changes, in their order. Before a drain, all pending pods are scheduled if other
-    changes precede it, otherwise only pods that were created here and those in `asked`, whose turn comes before that
+    changes precede it, otherwise only pods that were created here and those `in_question`, whose turn comes before that
     of the evicted pods. After a drain, the pods that it evicts are scheduled.
 
     A rollout is over before the next change. The controllers of workloads that are `held` do nothing. Raises
@@ -81,7 +81,7 @@ def change_cluster(
     is_first = True
     for is_drain, some in groupby(changed.changes, key=lambda change: change.verb is ChangeVerb.DRAIN):
         if is_drain:
-            of_question, waited = changed.asked(asked), frozenset(snapshot.pods.pending)
+            of_question, waited = changed.rows_in_question(in_question), frozenset(snapshot.pods.pending)
             if is_first:
                 simulator.settle_made(of_question - waited, also=of_question & waited)
             else:
@@ -93,7 +93,7 @@ def change_cluster(
         is_first = False
         for change in some:
             if simulator.manager.is_rolling_out:
-                simulator.settle_made(changed.asked(asked))
+                simulator.settle_made(changed.rows_in_question(in_question))
             simulator.manager.end_rollouts()
             by_hand.apply(change)
     return changed
@@ -106,18 +106,18 @@ def settled(
     options: SimulationOptions,
     namespace: str,
     *,
-    asked: AskedPods | None = None,
+    in_question: AskedPods | None = None,
     held: Collection[Workload] = (),
 ) -> ChangedCluster:
-    """Return the cluster after changes, with all pods scheduled that they created and evicted, except those in `asked`.
-    Of these, the pods that were pending are pending again, with their places free.
+    """Return the cluster after changes, with all pods scheduled that they created and evicted, except those
+    `in_question`. Of these, the pods that were pending are pending again, with their places free.
 
     Raises `InputError` for the first change that cannot be applied.
     """
-    changed = change_cluster(snapshot, setup, wanted, options, namespace, asked=asked, held=held)
+    changed = change_cluster(snapshot, setup, wanted, options, namespace, in_question=in_question, held=held)
     for refusal in (*(error for _, error in changed.by_hand.refused), *changed.simulator.manager.unread.values()):
         raise refusal
-    simulator, of_question = changed.simulator, changed.asked(asked)
+    simulator, of_question = changed.simulator, changed.rows_in_question(in_question)
     simulator.settle_made(of_question)
     simulator.unassign(row for row in snapshot.pods.pending if row in of_question and row not in simulator.deleted)
     return changed

@@ -28,6 +28,8 @@ from kschedx.controllers.node_lifecycle import (
 from kschedx.controllers.workloads import OfWorkload, Workload, is_controlled, staying_with_nodes, stays_with_node
 from kschedx.errors import InputError, nearest
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.simulation import ClusterDocument, Simulation
+from kschedx.inquiry.what_if import settled
 from kschedx.kube.documents import Document, Json, camel, document
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
@@ -39,9 +41,7 @@ from kschedx.simulate.changes import Change
 from kschedx.simulate.drain import MOST_SCENES, STAYS, DrainDocument, DrainOutcome, DrainResult
 from kschedx.simulate.node_changes import unreachable
 from kschedx.simulate.queue import QueueStep
-from kschedx.simulate.simulation import ClusterDocument, Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.simulate.what_if import settled
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -382,7 +382,7 @@ def survive(
 ) -> Survival:
     """Try failures one by one, in the cluster after the changes. A drain has `--force` and `--delete-emptydir-data`.
     Raises `InputError`."""
-    options = SimulationOptions(force=True, delete_emptydir_data=True)
+    options = SimulationOptions(force=True, delete_emptydir_data=True, joins=True)
     changed = settled(snapshot, setup, wanted, options, namespace)
     trial = _Trial(changed.simulator, mode)
     each = counted(failures, Phase.TUNING, len(failures), "failures") if len(failures) > 1 else failures

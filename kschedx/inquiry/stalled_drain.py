@@ -14,10 +14,10 @@ from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError
+from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.simulate.changes import Change, ChangeVerb
 from kschedx.simulate.drain import STAYS, DrainedPod, DrainOutcome, DrainResult
-from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_DRAINED_NODES = 10
