@@ -61,7 +61,7 @@ def load(
     def seen(part: Dump | LeftOut) -> None:
         if isinstance(part, Dump):
             dumps.append(part)
-        else:
+        elif not part.is_twin:
             left_out.append(part.source)
         see(part)
 

@@ -308,6 +308,7 @@ NOTES = (
     "admission",
     "cycle_notes",
     "events",
+    "hardware",
     "missing_kinds",
     "notes",
     "profile_changes",

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.autoscaler.flags import Flags, of_deployments
 from kschedx.autoscaler.loop import Loop
-from kschedx.autoscaler.node_groups import Membership, membership
+from kschedx.autoscaler.node_groups import Membership, group_title, membership
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, LoopSetup, PodResult
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
@@ -54,6 +54,10 @@ class AutoscalerOptions(Struct, frozen=True, kw_only=True):
     """The KubeSchedulerConfiguration of `--scheduler-config-file`; None for the default."""
 
 
+REGISTRATION_FAILURES = ("timeout", "NodeRegistrationTimeout")
+"""Codes of a backoff whose instances did not become nodes in time. Upstream: clusterstate/clusterstate.go."""
+
+
 class GroupVerdict(Struct, frozen=True, kw_only=True):
     name: str
     target: int
@@ -68,6 +72,18 @@ class GroupVerdict(Struct, frozen=True, kw_only=True):
     detail: str = ""
     """Details of a skip: sizes, or the cloud's error."""
     template: Template | None = None
+    is_unknown: bool = False
+    """Whether only the missing template keeps the pod from being evaluated: the autoscaler gets it from the cloud."""
+    unregistered: int = 0
+    """Instances that did not become nodes."""
+
+    @property
+    def title(self) -> str:
+        return group_title(self.name)
+
+    @property
+    def fails_to_register(self) -> bool:
+        return bool(self.unregistered) or self.detail.startswith(REGISTRATION_FAILURES)
 
 
 class PodScaling(Struct, frozen=True, kw_only=True):
@@ -285,6 +301,8 @@ def _about(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:
                 skipped=result.skipped,
                 detail=detail,
                 template=result.template,
+                is_unknown=result.is_unknown,
+                unregistered=status.long_unregistered,
             )
         )
     choices = [choice for choice in answer.choices if pod.row in choice.triggered]

@@ -255,6 +255,11 @@ def _by_pool(names: Sequence[str]) -> Rule:
     return rule
 
 
+def group_title(name: str) -> str:
+    """Return the name of a group for people: the URL of a group on Google Cloud without its project and zone."""
+    return name.rpartition("/")[2] if name.startswith("https://") else name
+
+
 def _base(name: str) -> str:
     """Return the common prefix of the names of a group's instances."""
     return name.rpartition("/")[2].rpartition(".")[2].removesuffix("-grp")

@@ -150,6 +150,11 @@ class GroupResult(Struct, frozen=True, kw_only=True):
     template: Template | None
     skipped: tuple[str, ...] = ()
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether only the missing template keeps pods from being evaluated: the autoscaler gets it from the cloud."""
+        return self.template is None and self.group.is_healthy and not self.group.is_backed_off
+
 
 class PodResult(Struct, frozen=True, kw_only=True):
     """The loop's result for a pending pod."""

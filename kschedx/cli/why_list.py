@@ -54,7 +54,7 @@ from kschedx.render.lifecycle import causes
 from kschedx.render.pending import PodAnswers, evicted_note, pending_lines, wanted_labels
 from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
 from kschedx.render.states import headline as headline_of_state
-from kschedx.render.words.causes import main_findings, shared_headline
+from kschedx.render.words.causes import shared_headlines
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -107,7 +107,9 @@ class Item(Struct, frozen=True, kw_only=True):
     open_count: str = ""
     """Why there may be more such pods, or pods with larger requests."""
     likeness: Hashable = None
-    """Equal for pods with the same explanation, apart from names; None for a pod without equals."""
+    """Equal for pods with the same explanation, apart from names and amounts; None for a pod without equals."""
+    message: str = ""
+    """kube-scheduler's message, if that of an equal pod may have other numbers."""
 
 
 def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
@@ -188,11 +190,10 @@ class ManyPods(Struct, dict=True):
         if explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             diagnosis = Diagnosis(explanation.cycle)
             reasons = decisive(diagnosis)
-            headlines = tuple(dict.fromkeys(map(shared_headline, main_findings(diagnosis))))
             answer = replace(
                 answer,
                 cause=cause_of(diagnosis),
-                headlines=headlines,
+                headlines=shared_headlines(diagnosis),
                 reasons=tuple(dict.fromkeys(finding.reason for finding in reasons)),
                 wants=wanted_labels(reasons[:1]),
             )
@@ -402,8 +403,9 @@ class ManyPods(Struct, dict=True):
 
 def _alike(item: Item, story: PodAnswer) -> PodAnswer:
     """Return the answer about an identical pod as the answer about this one, on its own node."""
-    nodes = (item.node,) if item.node else story.nodes
-    return replace(story, pod=item.pod, owner=item.owner, priority=item.priority, command=item.command, nodes=nodes)
+    own = {name: getattr(item, name) for name in ("pod", "owner", "priority", "command")}
+    nodes, message = (item.node,) if item.node else story.nodes, item.message or story.message
+    return replace(story, **own, nodes=nodes, message=message)
 
 
 # `kschedx why` for several pods and workloads that are named or in files.
@@ -620,7 +622,6 @@ def _without_pods(
     if workload is not None and has_replicas(workload) and not wanted.alone:
         there = [] if snapshot is None else Owners(snapshot).members(snapshot.pods, workload_of(workload))
         count = max(wanted_replicas(workload) - len(there), 1)
-
     return Item(
         pod=f"{namespace}/{name}",
         owner=owner,
@@ -686,7 +687,8 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             node="" if preempts else place,
             taken=in_turn.taken(pod.key),
             waits=in_turn.message(pod.key),
-            likeness=(kinds[row], in_turn.message(pod.key)) if row in kinds and not preempts else None,
+            message=in_turn.evicting(pod.key),
+            likeness=None if row not in kinds or (own := in_turn.likeness(pod.key)) is None else (kinds[row], own),
         )
 
     notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *(note.text for note in unread))
@@ -789,7 +791,6 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     verdicts = list(counted(results(look, queued, processors()), Phase.DECIDING, len(queued), "pods"))
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
-
         return node_lines(answer, verdicts, width=width, wide=wide)
 
     report = Report(

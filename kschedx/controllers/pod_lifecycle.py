@@ -33,6 +33,7 @@ from kschedx.render.states import (
     KeptBySidecar,
     Lifecycle,
     NamespaceTerminating,
+    NotRead,
     NotSynced,
     OfEndedJob,
     OnLostNode,
@@ -103,7 +104,8 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
     if pod.status.phase == "Succeeded":
         return Finished(subject=subject, phase=pod.status.phase)
     if node:
-        return _by_kubelet(snapshot, pod) or _on_lost_node(snapshot, pod) or _resize_held(pod) or _kept_by_sidecar(pod)
+        state = _by_kubelet(snapshot, pod) or _on_lost_node(snapshot, pod) or _resize_held(pod) or _kept_by_sidecar(pod)
+        return state or _on_unread_node(snapshot, pod)
     terminating = namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
     return terminating or _of_ended_job(snapshot, pod) or _not_synced(snapshot, pod)
 
@@ -200,6 +202,16 @@ def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
     seconds = min((limit for limit in limits if limit is not None), default=None if tolerated else 0)
     message = "" if ready is None or ready.status == "True" else ready.message
     return OnLostNode(subject=pod.key, node=node.name, message=message, seconds=seconds, owner=_owner(pod))
+
+
+def _on_unread_node(snapshot: Snapshot, pod: Pod) -> NotRead | None:
+    """Return the state of a running pod whose node was left out of a dump."""
+    node = pod.spec.node_name
+    if not snapshot.left_out_node(node, pod.status.phase):
+        return None
+    because = f"the pod runs on {node}, which the dump does not hold"
+    command = "kubectl get nodes -o yaml > missing.yaml"
+    return NotRead(subject=pod.key, unknown=f"node {node}", because=because, command=command)
 
 
 def _resize_held(pod: Pod) -> ResizeHeld | None:

@@ -20,8 +20,8 @@ from kschedx.doctor.objects import (
     DumpObject,
     DumpPod,
     DumpWorkload,
-    Head,
-    Item,
+    RawHead,
+    RawItem,
     difference,
     remember,
 )
@@ -57,13 +57,13 @@ class Copy(Struct, kw_only=True):
     kinds: Counter[str]
 
 
-def _is_meant(kind: ResourceKind, item: Item) -> bool:
+def _is_meant(kind: ResourceKind, item: RawItem) -> bool:
     """Whether the object is read: of some kinds, only a few objects are."""
     metadata = item.metadata
     return metadata is not None and kind.is_read(metadata.namespace or "default", metadata.name or "")
 
 
-class Contents:
+class DumpContents:
     """Collects batches. Something unreadable is recorded, and collecting goes on."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Contents:
 
     def add(self, batch: Batch) -> None:
         """Add a batch. Raises `InputError` for text that is not JSON."""
-        items: list[Item | None]
+        items: list[RawItem | None]
         try:
             items = batch.decode(_ITEMS)
         except msgspec.ValidationError:
@@ -138,7 +138,7 @@ class Contents:
         self.objects[kind] = {}
         self._builder.forget(kind)
 
-    def _add(self, item: Item, origin: Origin, index: int) -> None:
+    def _add(self, item: RawItem, origin: Origin, index: int) -> None:
         name, group = item.kind or "", (item.api_version or "").rpartition("/")[0]
         kind = kind_of(name, group)
         if kind is None or (kind.only and not _is_meant(kind, item)):
@@ -229,13 +229,13 @@ class Contents:
         return not self.not_read and not any(self.objects.values())
 
 
-_ITEMS = msgspec.json.Decoder(list[Item | None])
+_ITEMS = msgspec.json.Decoder(list[RawItem | None])
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_ITEM = msgspec.json.Decoder(Item)
-_HEAD = msgspec.json.Decoder(Head)
+_ITEM = msgspec.json.Decoder(RawItem)
+_HEAD = msgspec.json.Decoder(RawHead)
 
 
-def _item(raw: Raw) -> Item | None:
+def _item(raw: Raw) -> RawItem | None:
     """Return the parts of an object that have the expected types; None if not even its head has."""
     try:
         return _ITEM.decode(raw)
@@ -245,7 +245,7 @@ def _item(raw: Raw) -> Item | None:
         head = _HEAD.decode(raw)
     except _BROKEN:
         return None
-    return Item(kind=head.kind, api_version=head.api_version, metadata=head.metadata)
+    return RawItem(kind=head.kind, api_version=head.api_version, metadata=head.metadata)
 
 
 def _kind_name(kind: str, group: str) -> str:
@@ -255,13 +255,13 @@ def _kind_name(kind: str, group: str) -> str:
     return f"{kind}.{group}" if group else kind
 
 
-# Reads files, folders, and live clusters into `Contents`. Something unreadable is recorded, and reading goes on.
+# Reads files, folders, and live clusters into `DumpContents`. Something unreadable is recorded, and reading goes on.
 
 
-def contents_of(paths: Sequence[str]) -> Contents:
+def contents_of(paths: Sequence[str]) -> DumpContents:
     """Return the contents of files and folders; `-` is standard input. Raises `InputError` for a path that does not
     exist, and if nothing at all can be read."""
-    contents = Contents()
+    contents = DumpContents()
     with without_collection():
         for path in paths:
             try:
@@ -281,14 +281,16 @@ def contents_of(paths: Sequence[str]) -> Contents:
     return contents
 
 
-def contents_of_cluster(server: ApiServer, source: str, watch: Callable[[Event], None] = lambda _: None) -> Contents:
+def contents_of_cluster(
+    server: ApiServer, source: str, watch: Callable[[Event], None] = lambda _: None
+) -> DumpContents:
     """Return the contents of a live cluster. `source` is its name in output, and `watch` is called with every event.
     Raises `InputError` if the cluster cannot be read."""
     from kschedx.sources.live.cluster import Tick, Unread, server_version
     from kschedx.sources.live.cluster import read as read_live
     from kschedx.sources.live.lists import ListPage, Restarted
 
-    contents = Contents()
+    contents = DumpContents()
     missing: dict[str, str] = {}
     with without_collection():
         version = server_version(server)

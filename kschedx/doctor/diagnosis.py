@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from kschedx.doctor.contents import Contents
+from kschedx.doctor.contents import DumpContents
 from kschedx.doctor.findings import (
     Certainty,
     Copies,
@@ -122,7 +122,7 @@ class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
         return document("Diagnosis", Diagnosis, self)
 
 
-def diagnose(contents: Contents, paths: Sequence[str] = ()) -> Diagnosis:
+def diagnose(contents: DumpContents, paths: Sequence[str] = ()) -> Diagnosis:
     """Return the diagnosis. `paths` are the files; empty for a live cluster."""
     pods = tuple(pod_findings(contents))
     missing = tuple(missing_kinds(contents))
@@ -142,7 +142,7 @@ def diagnose(contents: Contents, paths: Sequence[str] = ()) -> Diagnosis:
     )
 
 
-def _cut(contents: Contents) -> Iterator[Cut]:
+def _cut(contents: DumpContents) -> Iterator[Cut]:
     """Compare the numbers in snapshots' headers with the objects that are present. Copies and other files can only add
     objects."""
     said: Counter[str] = Counter()
@@ -159,7 +159,7 @@ def _cut(contents: Contents) -> Iterator[Cut]:
         )
 
 
-def _unreadable(contents: Contents) -> Iterator[Unreadable]:
+def _unreadable(contents: DumpContents) -> Iterator[Unreadable]:
     if contents.problems:
         yield Unreadable(
             certainty=Certainty.CERTAIN,
@@ -171,13 +171,13 @@ def _unreadable(contents: Contents) -> Iterator[Unreadable]:
         )
 
 
-def _secrets(contents: Contents) -> Iterator[Secrets]:
+def _secrets(contents: DumpContents) -> Iterator[Secrets]:
     if contents.secrets:
         files = tuple(sorted(contents.secrets))
         yield Secrets(certainty=Certainty.CERTAIN, secrets=contents.secrets.total(), files=files)
 
 
-def _inventory(contents: Contents, source: str) -> Inventory:
+def _inventory(contents: DumpContents, source: str) -> Inventory:
     phases: Counter[str] = Counter()
     for pod in contents.pods.values():
         phases["finished" if pod.is_finished else "running" if pod.node else "pending"] += 1
@@ -212,7 +212,7 @@ _GIVEN_TWICE = (Difference.NONE, Difference.UNKNOWN)
 ANEW = "cluster.yaml"
 
 
-def _completion(findings: Sequence[Finding], contents: Contents, paths: Sequence[str]) -> Completion | None:
+def _completion(findings: Sequence[Finding], contents: DumpContents, paths: Sequence[str]) -> Completion | None:
     """Return how to complete the dump. Kinds that are missing as a whole are added. If a kind is present in part,
     everything is taken again, since each object may be given only once."""
     amiss = [finding for finding in findings if finding.counts and not _is_mended_here(finding)]

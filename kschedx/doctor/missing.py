@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
-from kschedx.doctor.contents import Contents
+from kschedx.doctor.contents import DumpContents
 from kschedx.doctor.findings import (
     UNKNOWN_PODS,
     AutoscalerFlags,
@@ -52,7 +52,7 @@ _FEW_HAVE = (
 """Kinds that may have no object although their project's other kinds are in use."""
 
 
-def missing_kinds(contents: Contents) -> Iterator[MissingKind | Lacking | PerhapsNone]:
+def missing_kinds(contents: DumpContents) -> Iterator[MissingKind | Lacking | PerhapsNone]:
     """Yield missing kinds, the most important first. Kinds that are known to be complete are skipped."""
     kinds = {kind for kind in KINDS if contents.is_complete(kind) or contents.missing(kind) is Missing.ABSENT}
     if contents.only_namespaces:
@@ -98,7 +98,7 @@ def _lacking(dump: Dump, none: Sequence[str]) -> Iterator[Lacking]:
         )
 
 
-def _whole(contents: Contents, kind: str) -> MissingKind:
+def _whole(contents: DumpContents, kind: str) -> MissingKind:
     """Return the finding for a kind without any object."""
     is_forbidden = contents.missing(kind) is Missing.FORBIDDEN
     reaction = Reaction.SHOWS if is_forbidden else Reaction.REFUSES if kind == "Node" else Reaction.SILENT
@@ -111,7 +111,7 @@ def _whole(contents: Contents, kind: str) -> MissingKind:
     )
 
 
-def _named(contents: Contents) -> Iterator[MissingKind]:
+def _named(contents: DumpContents) -> Iterator[MissingKind]:
     """Yield kinds of which objects are named but missing."""
     pods = [pod for pod in contents.pods.values() if not pod.is_finished]
     claims, nodes = contents.claims.values(), contents.nodes.values()
@@ -157,7 +157,7 @@ def _named(contents: Contents) -> Iterator[MissingKind]:
             yield _missing(contents, kind, (), named_by, Certainty.LIKELY)
 
 
-def pointed_to(contents: Contents) -> Iterator[str]:
+def pointed_to(contents: DumpContents) -> Iterator[str]:
     """Yield optional kinds that pods need, so their API server serves them."""
     pods = [pod for pod in contents.pods.values() if not pod.is_finished]
     if any(pod.has_device_claims for pod in pods):
@@ -169,7 +169,7 @@ def pointed_to(contents: Contents) -> Iterator[str]:
 
 
 def _absent(
-    contents: Contents, kind: str, named: Iterable[str], named_by: str, certainty: Certainty
+    contents: DumpContents, kind: str, named: Iterable[str], named_by: str, certainty: Certainty
 ) -> Iterator[MissingKind]:
     there = contents.objects[kind]
     names = sorted({name for name in named if name not in there})
@@ -177,7 +177,9 @@ def _absent(
         yield _missing(contents, kind, names, named_by, certainty)
 
 
-def _missing(contents: Contents, kind: str, names: Iterable[str], named_by: str, certainty: Certainty) -> MissingKind:
+def _missing(
+    contents: DumpContents, kind: str, names: Iterable[str], named_by: str, certainty: Certainty
+) -> MissingKind:
     names = tuple(names)
     return MissingKind(
         certainty=certainty,
@@ -200,7 +202,7 @@ TOLERATED = 50
 """One pod in this many may be created or deleted between the list of pods and that of workloads."""
 
 
-def pod_findings(contents: Contents) -> Iterator[Finding]:
+def pod_findings(contents: DumpContents) -> Iterator[Finding]:
     """Yield findings about pods; none if there are no pods at all, which is a finding of its own."""
     namespaces = contents.only_namespaces
     if namespaces:
@@ -218,7 +220,7 @@ def _is_system(namespace: str) -> bool:
     return namespace.startswith(SYSTEM)
 
 
-def _of_namespaces(contents: Contents) -> Iterator[PodsOfNamespaces | WorkloadPods]:
+def _of_namespaces(contents: DumpContents) -> Iterator[PodsOfNamespaces | WorkloadPods]:
     present = {pod.namespace for pod in contents.pods.values()}
     short = _short(contents)
     elsewhere = [(workload, pods) for workload, pods in short if workload.namespace not in present]
@@ -254,7 +256,7 @@ def _of_namespaces(contents: Contents) -> Iterator[PodsOfNamespaces | WorkloadPo
         )
 
 
-def _short(contents: Contents) -> list[tuple[DumpWorkload, int]]:
+def _short(contents: DumpContents) -> list[tuple[DumpWorkload, int]]:
     """Return workloads whose status counts more pods than are present, and how many more."""
     owned = Counter(
         (owner.kind, f"{pod.namespace}/{owner.name}")
@@ -267,7 +269,7 @@ def _short(contents: Contents) -> list[tuple[DumpWorkload, int]]:
     )
 
 
-def _orphans(contents: Contents) -> Iterator[Orphans]:
+def _orphans(contents: DumpContents) -> Iterator[Orphans]:
     there = contents.nodes
     on: defaultdict[str, list[DumpPod]] = defaultdict(list)
     for pod in contents.pods.values():
@@ -296,7 +298,7 @@ def _nearest(name: str, names: Iterable[str]) -> str:
     return close[0] if close else ""
 
 
-def _empty_nodes(contents: Contents) -> Iterator[EmptyNodes]:
+def _empty_nodes(contents: DumpContents) -> Iterator[EmptyNodes]:
     used = {pod.node for pod in contents.pods.values()}
     empty = [name for name in contents.nodes if name not in used]
     if not empty:
@@ -313,7 +315,7 @@ def _empty_nodes(contents: Contents) -> Iterator[EmptyNodes]:
     )
 
 
-def _without_status(contents: Contents) -> Iterator[NoStatus]:
+def _without_status(contents: DumpContents) -> Iterator[NoStatus]:
     pods = [pod for pod in contents.pods.values() if pod.node and not pod.phase and (pod.uid or pod.created)]
     if pods:
         effect = "pods that have finished may be counted on their nodes"
@@ -330,7 +332,7 @@ def _without_status(contents: Contents) -> Iterator[NoStatus]:
 _GROWS = (Weakness(plugins=(), effect="whether the cluster would grow for a pod that fits nowhere"),)
 
 
-def autoscaler_findings(contents: Contents) -> Iterator[NoAutoscalerStatus | AutoscalerFlags | NoNodePools]:
+def autoscaler_findings(contents: DumpContents) -> Iterator[NoAutoscalerStatus | AutoscalerFlags | NoNodePools]:
     """Yield findings about cluster-autoscaler and Karpenter, in clusters that have them."""
     yield from _cluster_autoscaler(contents)
     nodes = [node for node in contents.nodes.values() if node.owner.kind == "NodeClaim"]
@@ -338,7 +340,7 @@ def autoscaler_findings(contents: Contents) -> Iterator[NoAutoscalerStatus | Aut
         yield NoNodePools(certainty=Certainty.CERTAIN, weakens=_GROWS, nodes=len(nodes), example=nodes[0].name)
 
 
-def _cluster_autoscaler(contents: Contents) -> Iterator[NoAutoscalerStatus | AutoscalerFlags]:
+def _cluster_autoscaler(contents: DumpContents) -> Iterator[NoAutoscalerStatus | AutoscalerFlags]:
     """Yield findings about cluster-autoscaler, recognized by the names that its charts give its pod and Deployment."""
     name = AUTOSCALER_STATUS.rpartition("/")[2]
     if any(key.rpartition("/")[2] == name for key in contents.objects["ConfigMap"]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kschedx.doctor.contents import Contents, Copy
+from kschedx.doctor.contents import Copy, DumpContents
 from kschedx.doctor.findings import (
     Certainty,
     Clouds,
@@ -43,7 +43,7 @@ _EVERYTHING = (Weakness(plugins=(), effect="every verdict: nodes and pods are no
 _MOMENTS = (Weakness(plugins=("NodeResourcesFit",), effect="pods created or deleted in between are counted wrong"),)
 
 
-def mixture_findings(contents: Contents) -> Iterator[Finding]:
+def mixture_findings(contents: DumpContents) -> Iterator[Finding]:
     """Yield findings, the strongest evidence first."""
     yield from _copies(contents)
     if not contents.is_of_one_moment:
@@ -72,7 +72,7 @@ _WEAKENED = {
 }
 
 
-def _copies(contents: Contents) -> Iterator[TwoClusters | Copies]:
+def _copies(contents: DumpContents) -> Iterator[TwoClusters | Copies]:
     for twice in contents.kube_systems:
         yield TwoClusters(
             certainty=Certainty.CERTAIN,
@@ -120,7 +120,7 @@ def _value(difference: Difference, dump_object: DumpObject) -> str:
     return ""
 
 
-def _other_owners(contents: Contents) -> Iterator[OtherOwner]:
+def _other_owners(contents: DumpContents) -> Iterator[OtherOwner]:
     """Yield a finding if an owner is present with another uid: garbage collection deletes the objects of a deleted
     owner."""
     first: tuple[DumpObject, DumpObject] | None = None
@@ -154,7 +154,7 @@ def _other_owners(contents: Contents) -> Iterator[OtherOwner]:
 # --- inconsistent nodes
 
 
-def _clouds(contents: Contents) -> Iterator[Clouds]:
+def _clouds(contents: DumpContents) -> Iterator[Clouds]:
     of: dict[str, list[DumpNode]] = {}
     for node in contents.nodes.values():
         if node.cloud:
@@ -170,7 +170,7 @@ def _clouds(contents: Contents) -> Iterator[Clouds]:
         )
 
 
-def _skew(contents: Contents) -> Iterator[Skew]:
+def _skew(contents: DumpContents) -> Iterator[Skew]:
     nodes = [node for node in contents.nodes.values() if minor_of(node.kubelet) != (0, 0)]
     if not nodes:
         return
@@ -201,7 +201,7 @@ def _time(text: str) -> int | None:
         return None
 
 
-def _taken_twice(contents: Contents) -> Iterator[TakenTwice]:
+def _taken_twice(contents: DumpContents) -> Iterator[TakenTwice]:
     times = ((time, header) for header in contents.headers if (time := _time(header.taken)) is not None)
     taken = sorted(times, key=lambda pair: pair[0])
     if taken and taken[-1][0] - taken[0][0] > APART:
@@ -216,7 +216,7 @@ def _taken_twice(contents: Contents) -> Iterator[TakenTwice]:
         )
 
 
-def _times(contents: Contents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]:
+def _times(contents: DumpContents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]:
     beats = [(time, node) for node in contents.nodes.values() if (time := _time(node.heartbeat)) is not None]
     if not beats:
         return
@@ -250,7 +250,7 @@ def _times(contents: Contents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]:
         )
 
 
-def _young_nodes(contents: Contents) -> Iterator[YoungNodes]:
+def _young_nodes(contents: DumpContents) -> Iterator[YoungNodes]:
     """Yield nodes that are younger than their pods. This also happens if a Node is deleted while its kubelet runs,
     which registers it again."""
     odd = [pod for pod in contents.pods.values() if _is_older(pod, contents.nodes.get(pod.node))]

@@ -32,7 +32,7 @@ def key_of(version: str) -> tuple[int, int, int]:
 # mixed list is decoded at once. If an object has fields of other types, only its head is read.
 
 
-class Owner(Struct, rename="camel", gc=False):
+class RawOwner(Struct, rename="camel", gc=False):
     api_version: str | None = ""
     kind: str | None = ""
     name: str | None = ""
@@ -44,39 +44,39 @@ class Owner(Struct, rename="camel", gc=False):
         return (self.api_version or "").rpartition("/")[0]
 
 
-class Metadata(Struct, kw_only=True, rename="camel", gc=False):
+class RawMetadata(Struct, kw_only=True, rename="camel", gc=False):
     name: str | None = ""
     generate_name: str | None = ""
     namespace: str | None = ""
     uid: str | None = ""
     resource_version: str | None = ""
     creation_timestamp: str | None = ""
-    owner_references: list[Owner] | None = None
+    owner_references: list[RawOwner] | None = None
 
 
-class Head(Struct, kw_only=True, rename="camel", gc=False):
+class RawHead(Struct, kw_only=True, rename="camel", gc=False):
     """The fields that every object has."""
 
     kind: str | None = ""
     api_version: str | None = ""
-    metadata: Metadata | None = None
+    metadata: RawMetadata | None = None
 
 
 class ClaimVolume(Struct, rename="camel", gc=False):
     claim_name: str | None = ""
 
 
-class Volume(Struct, kw_only=True, rename="camel", gc=False):
+class RawVolume(Struct, kw_only=True, rename="camel", gc=False):
     name: str | None = ""
     persistent_volume_claim: ClaimVolume | None = None
     ephemeral: Raw | None = None
 
 
-class Spec(Struct, kw_only=True, rename="camel", gc=False):
+class RawSpec(Struct, kw_only=True, rename="camel", gc=False):
     """The spec of pods, nodes, volumes, and claims in one."""
 
     node_name: str | None = ""
-    volumes: list[Volume] | None = None
+    volumes: list[RawVolume] | None = None
     priority_class_name: str | None = ""
     runtime_class_name: str | None = ""
     resource_claims: list[Raw] | None = None
@@ -88,33 +88,33 @@ class Spec(Struct, kw_only=True, rename="camel", gc=False):
     provider_id: str | None = field(default="", name="providerID")
 
 
-class Condition(Struct, kw_only=True, rename="camel", gc=False):
+class RawCondition(Struct, kw_only=True, rename="camel", gc=False):
     type: str | None = ""
     status: str | None = ""
     last_heartbeat_time: str | None = ""
     last_transition_time: str | None = ""
 
 
-class NodeInfo(Struct, rename="camel", gc=False):
+class RawNodeInfo(Struct, rename="camel", gc=False):
     kubelet_version: str | None = ""
 
 
-class Status(Struct, kw_only=True, rename="camel", gc=False):
+class RawStatus(Struct, kw_only=True, rename="camel", gc=False):
     """The status of pods, nodes, and workloads in one."""
 
     phase: str | None = ""
     start_time: str | None = ""
-    conditions: list[Condition] | None = None
-    node_info: NodeInfo | None = None
+    conditions: list[RawCondition] | None = None
+    node_info: RawNodeInfo | None = None
     replicas: int | None = 0
     current_number_scheduled: int | None = 0
     active: int | list[Raw] | None = 0
     """The number of a Job's active pods; for a CronJob, the list of its Jobs."""
 
 
-class Item(Head, kw_only=True, rename="camel", gc=False):
-    spec: Spec | None = None
-    status: Status | None = None
+class RawItem(RawHead, kw_only=True, rename="camel", gc=False):
+    spec: RawSpec | None = None
+    status: RawStatus | None = None
 
 
 COUNTED_BY = {
@@ -126,8 +126,8 @@ COUNTED_BY = {
 }
 """Kinds that create pods themselves, and the status field that counts these."""
 
-_NOBODY = Owner()
-_NO_SPEC, _NO_STATUS, _NO_CONDITION = Spec(), Status(), Condition()
+_NOBODY = RawOwner()
+_NO_SPEC, _NO_STATUS, _NO_CONDITION = RawSpec(), RawStatus(), RawCondition()
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -137,7 +137,7 @@ class DumpObject(Struct, gc=False):
     kind: str
     namespace: str
     """Empty for cluster-scoped objects."""
-    metadata: Metadata
+    metadata: RawMetadata
     origin: Origin
     index: int
 
@@ -158,7 +158,7 @@ class DumpObject(Struct, gc=False):
         return self.metadata.creation_timestamp or ""
 
     @property
-    def owner(self) -> Owner:
+    def owner(self) -> RawOwner:
         """The controller, else the first owner; an owner without a kind if there is none."""
         owners = self.metadata.owner_references
         if not owners:
@@ -226,9 +226,9 @@ class DumpWorkload(DumpObject, gc=False):
     """The number of pods in its status."""
 
 
-def remember(item: Item, kind: str, origin: Origin, index: int) -> DumpObject:
+def remember(item: RawItem, kind: str, origin: Origin, index: int) -> DumpObject:
     """Return the facts of an object of a kind that is read."""
-    metadata, spec, status = item.metadata or Metadata(), item.spec or _NO_SPEC, item.status or _NO_STATUS
+    metadata, spec, status = item.metadata or RawMetadata(), item.spec or _NO_SPEC, item.status or _NO_STATUS
     namespace = sys.intern(metadata.namespace or "default") if KINDS[kind].is_namespaced else ""
     common = kind, namespace, metadata, origin, index
     match kind:
@@ -259,7 +259,9 @@ def _cloud(provider_id: str) -> str:
     return scheme if separator else "oci" if provider_id.startswith("ocid1.") else ""
 
 
-def _pod(common: tuple[str, str, Metadata, Origin, int], metadata: Metadata, spec: Spec, status: Status) -> DumpPod:
+def _pod(
+    common: tuple[str, str, RawMetadata, Origin, int], metadata: RawMetadata, spec: RawSpec, status: RawStatus
+) -> DumpPod:
     times = [condition.last_transition_time or "" for condition in status.conditions or ()]
     claims = []
     for volume in spec.volumes or ():
@@ -299,7 +301,7 @@ _SCHEDULERS = {
 }
 
 
-def _addon(spec: Spec) -> str:
+def _addon(spec: RawSpec) -> str:
     gates = [str(gate.get("name") or "") for gate in spec.scheduling_gates or ()]
     if any(gate.startswith("kueue.x-k8s.io/") for gate in gates):
         return "Kueue"

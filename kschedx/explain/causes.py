@@ -13,7 +13,8 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.findings import Finding, InsufficientResource
+from kschedx.explain.node_groups import NodeGroup
+from kschedx.findings import Finding, InsufficientResource, UntoleratedTaint
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import shares_columns
 from kschedx.framework.scheduler import Scheduler, queue_order
@@ -144,10 +145,14 @@ def counts(answers: Iterable[PodAnswer]) -> Mapping[tuple[Outcome | None, str], 
 
 def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     """Return a finding for each way in which the pod is rejected: before Filter, or by groups of nodes, the largest
-    first."""
+    first, those of the control plane last."""
     stops = tuple(finding for stop in diagnosis.stops for finding in stop.status.findings)
-    commonest = sorted(diagnosis.groups, key=lambda group: -group.count)
+    commonest = sorted(diagnosis.groups, key=lambda group: (_is_of_role(group), -group.count))
     return stops or tuple(finding for group in commonest for finding in group.exemplar.findings)
+
+
+def _is_of_role(group: NodeGroup) -> bool:
+    return any(isinstance(finding, UntoleratedTaint) and finding.is_of_role for finding in group.exemplar.findings)
 
 
 def cause_of(diagnosis: Diagnosis) -> Hashable:

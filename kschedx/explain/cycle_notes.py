@@ -335,6 +335,8 @@ def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
     name = cycle.pod.spec.node_name
     if not name or cycle.snapshot.source.may_lack("Node"):
         return None
+    if cycle.snapshot.left_out_node(name, cycle.pod.status.phase):
+        return None
     row = cycle.snapshot.cluster.index.get(name)
     if row is None:
         return BoundByHand(node=name, exists=False)
@@ -467,7 +469,9 @@ def _of_cluster(snapshot: Snapshot) -> Iterator[Note]:
     if orphans and not snapshot.source.may_lack("Node"):
         nodes = tuple(dict.fromkeys(pods.node_names[row] for row in orphans))
         run, are = ("runs", "is") if len(orphans) == 1 else ("run", "are")
-        where = f"{run} on nodes that do not exist and {are} ignored: {listed(nodes, _SHOWN_OBJECTS)}"
+        left_out = any(snapshot.left_out_node(pods.node_names[row], pods.phases[row]) for row in orphans)
+        gone = "that the dump does not hold" if left_out else "that do not exist"
+        where = f"{run} on nodes {gone} and {are} ignored: {listed(nodes, _SHOWN_OBJECTS)}"
         keys = tuple(pods.key(row) for row in orphans)
         yield note("orphans", f"{count(len(orphans), 'pod')} {where}", pods=keys, nodes=nodes)
     if files := tuple(snapshot.source.left_out):
@@ -531,7 +535,7 @@ def _of_platform(cycle: Cycle) -> Iterator[Note]:
         actual = nodes.nodes[row].metadata.labels.get(OS_LABEL, os.name if os else "")
         if os is not None and actual != os.name:
             runs = f"{nodes.names[row]} runs {actual}, and spec.os names {os.name}"
-            text = f"{runs}: its kubelet rejects the pod; kube-scheduler reads node labels only"
+            text = f"{runs}: its kubelet rejects the pod, which has to select {OS_LABEL}={os.name}"
             yield note("other-operating-system", text, node=nodes.names[row], wanted=os.name, actual=actual)
     if cycle.feasible is not None and cycle.nodes is not None and len(cycle.choice):
         column = nodes.label(ARCH_LABEL)

@@ -13,15 +13,16 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.pod_classes import PREEMPT_NEVER
+from kschedx.explain.hardware import HardwareHint, hardware_hint
 from kschedx.explain.node_groups import NodeAccount, NodeGroup, account, node_groups
-from kschedx.findings import Finding, InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
+from kschedx.findings import InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
 from kschedx.findings.nodes import FAULTS
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Code, Status
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import RequestPart, request_parts
 from kschedx.kube.selectors import NODE_NAME_FIELD
-from kschedx.kube.types import Node
 from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow
 from kschedx.snapshot.nodes import ClusterNodes
 
@@ -94,72 +95,6 @@ def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
         if close:
             return close[0]
     return ""
-
-
-# Nodes with the labels of some hardware that do not offer its device plugin's resource.
-
-VENDOR_LABELS: Mapping[str, tuple[str, ...]] = {
-    "nvidia.com": ("nvidia.com/", "feature.node.kubernetes.io/pci-10de", "feature.node.kubernetes.io/pci-0302_10de"),
-    "amd.com": ("amd.com/", "feature.node.kubernetes.io/pci-1002"),
-    "gpu.intel.com": ("gpu.intel.com/", "intel.feature.node.kubernetes.io/gpu", "feature.node.kubernetes.io/pci-8086"),
-    "habana.ai": ("habana.ai/", "feature.node.kubernetes.io/pci-1da3"),
-    "aws.amazon.com": ("aws.amazon.com/neuron", "feature.node.kubernetes.io/pci-1d0f"),
-}
-"""Domain of an extended resource to the prefixes of its hardware labels: the vendor's, and node-feature-discovery's."""
-ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "accelerator")
-"""Labels of cloud providers for nodes with any vendor's accelerators."""
-
-
-def names_hardware(key: str) -> bool:
-    """Return whether a label names the node's hardware, for which a pod that selects it is built."""
-    prefixes = (*(prefix for its in VENDOR_LABELS.values() for prefix in its), *ANY_GPU, "feature.node.kubernetes.io/")
-    return key.startswith(prefixes)
-
-
-class HardwareHint(Struct, frozen=True, kw_only=True):
-    resource: str
-    nodes: tuple[tuple[str, str], ...]
-    """Node and its hardware label, `key=value`."""
-
-
-def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | None:
-    """Return None if no node has such labels, or if some node offers the resource. A node that offers another resource
-    of the vendor runs its plugin and has nothing more to offer."""
-    if not isinstance(finding, InsufficientResource) or not finding.offered_nowhere or "/" not in finding.resource:
-        return None
-    domain = finding.resource.partition("/")[0]
-    of_vendor = VENDOR_LABELS.get(domain, (f"{domain}/",))
-    wanted = (finding.resource, *of_vendor, *(ANY_GPU if "gpu" in finding.resource else ()))
-    keys = [key for prefix in wanted for key in sorted(cluster.label_keys) if key.startswith(prefix)]
-    hints: dict[str, str] = {}
-    for key in keys:
-        for node in cluster.nodes:
-            value = node.metadata.labels.get(key)
-            if value is not None and value != "false" and not _offers_of(node, domain):
-                hints.setdefault(node.name, f"{key}={value}")
-    return HardwareHint(resource=finding.resource, nodes=tuple(hints.items())) if hints else None
-
-
-def hardware_label(driver: str, node: Node) -> str:
-    """Return the label, `key=value`, that shows the hardware of a DRA driver on a node, or an empty string."""
-    prefixes = next(
-        (its for vendor, its in VENDOR_LABELS.items() if f".{driver}".endswith(f".{vendor}")), (f"{driver}/",)
-    )
-    labels = (
-        f"{key}={value}"
-        for prefix in (*prefixes, *(ANY_GPU if "gpu" in driver else ()))
-        for key, value in sorted(node.metadata.labels.items())
-        if key.startswith(prefix) and value != "false"
-    )
-    return next(labels, "")
-
-
-def _offers_of(node: Node, domain: str) -> bool:
-    amounts = node.status.allocatable
-    return any(name.startswith(f"{domain}/") and str(amount) != "0" for name, amount in amounts.items())
-
-
-PREEMPT_NEVER = "Never"
 
 
 class Holder(Document, frozen=True, kw_only=True):

@@ -427,8 +427,8 @@ def _pattern(text: str) -> re.Pattern[str]:
 # The message of the cluster's own kube-scheduler, compared with kschedx's.
 
 
-_REFUSALS = ("Unschedulable", "NotReadyForScheduling")
-"""Reasons of the condition PodScheduled. The second is documented but was not observed: a PreEnqueue plugin holds the
+_REFUSALS = ("Unschedulable", "SchedulerError", "NotReadyForScheduling")
+"""Reasons of the condition PodScheduled. The last is documented but was not observed: a PreEnqueue plugin holds the
 pod back (KEP-5501)."""
 
 

@@ -8,11 +8,11 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
-from kschedx.explain.diagnosis import VENDOR_LABELS
+from kschedx.explain.hardware import VENDOR_LABELS
 from kschedx.explain.node_groups import account
 from kschedx.explain.notes import RunsAlready, runs_already
 from kschedx.framework.cycle import Cycle, Scores
-from kschedx.framework.preemption import RULES
+from kschedx.framework.preemption import ranks
 from kschedx.framework.status import Candidate
 from kschedx.kube.selectors import compile_node_selector, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
@@ -134,11 +134,9 @@ _PREFERRED = (
 def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods: PodTable) -> str:
     """Return what the rule prefers that leaves only the `best` candidates (node rows); empty with a single
     candidate."""
-    left = candidates
-    for preferred, measure in zip(_PREFERRED, RULES, strict=True):
-        numbers = [measure(candidate, pods) for candidate in left]
-        least = min(numbers, default=0)
-        remaining = tuple(candidate for candidate, number in zip(left, numbers, strict=True) if number == least)
+    left = np.arange(len(candidates))
+    for preferred, numbers in zip(_PREFERRED, ranks(candidates, pods), strict=True):
+        remaining = left[numbers[left] == min(numbers[left], default=0)]
         if len(remaining) == len(best) and len(remaining) < len(left):
             return preferred
         left = remaining

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -12,24 +11,18 @@ from msgspec import Struct
 
 from kschedx.apiserver.optional_admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
-from kschedx.explain.cause_kinds import (
-    CapacityNotPublished,
-    DeviceClaimRefused,
-    DevicePluginDown,
-    DriverNotRegistered,
-    IncompletePool,
-    MatchingPodPending,
-    MembersNotCreated,
-    NoDevicesPublished,
-    PartitionedResource,
-    PortOfService,
-    ResizePending,
-    RootCause,
-    SelectorOfNamespace,
-    SharedByHami,
-    VirtualNode,
-)
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.hardware import (
+    NoDevicesPublished,
+    RootCause,
+    SharedByHami,
+    is_of_hami,
+    of_other_vendors,
+    partitioned,
+    plugins_down,
+    resource_amount,
+    unhealthy,
+)
 from kschedx.findings import (
     ClaimNotFound,
     ClaimUnbound,
@@ -53,21 +46,19 @@ from kschedx.findings import (
 )
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
-from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_REGISTER, HAMI_SCHEDULER, NodePool
-from kschedx.kube.conditions import condition_of, reports_ready
+from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_SCHEDULER, NodePool
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
-from kschedx.kube.names import HOSTNAME, ZONE, is_hugepages
-from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
-from kschedx.kube.resources import RequestOptions, container_requests
+from kschedx.kube.names import HOSTNAME, ZONE
+from kschedx.kube.quantity import Unit, format_quantities
+from kschedx.kube.resources import container_requests
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import CSINode, OfStatefulSet, PersistentVolumeClaim, own_claims
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
-from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Node, ObjectMeta, Pod, PodAffinity
-from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, pinned_to, selects_node
+from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, ObjectMeta, Pod, PodAffinity
+from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow
-from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.events import CLAIM_REFUSED, RecordedEvent
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
@@ -76,6 +67,100 @@ RESIZE_PENDING = "PodResizePending"
 MOST_NODES = 50
 """The maximum number of nodes of a group that are searched for a cause."""
 _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
+
+
+class ResizePending(RootCause, frozen=True, kw_only=True):
+    """kube-scheduler counts the larger of a pod's requests and the resources that its node has allocated."""
+
+    pod: str
+    node: str
+
+
+class IncompletePool(RootCause, frozen=True, kw_only=True):
+    """kube-scheduler uses no device of a pool until the driver has published all of its ResourceSlices."""
+
+    pool: str
+    """`driver/pool`."""
+
+
+class DeviceClaimRefused(RootCause, frozen=True, kw_only=True):
+    """Why kube-controller-manager creates no ResourceClaim from the pod's template."""
+
+    lacks_admin_label: bool
+    """Whether the namespace lacks the label that requests with admin access need."""
+
+
+class MembersNotCreated(RootCause, frozen=True, kw_only=True):
+    """Why the controller of a gang's pods creates no more of them."""
+
+    message: str
+    """What the API server refuses them with."""
+
+
+class MatchingPodPending(RootCause, frozen=True, kw_only=True):
+    """The pod that a podAffinity term selects is itself pending."""
+
+    pod: str
+
+
+class NodeGone(RootCause, frozen=True, kw_only=True):
+    """The pod is for one node alone, which does not exist."""
+
+    node: str
+    daemon_set: str = ""
+    """The DaemonSet that created the pod for this node."""
+
+    @property
+    def leaves_no_node(self) -> bool:
+        return bool(self.daemon_set)
+
+
+class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
+    """Admission adds the node selector of a namespace's annotation, or OpenShift's default, to each of its pods."""
+
+    namespace: str
+    annotation: str
+    """The annotation with the selector, or the one that replaces the default."""
+
+
+class PortOfService(RootCause, frozen=True, kw_only=True):
+    """Pods of k3s' load balancer use a host port for each port of a Service."""
+
+    ports: tuple[int, ...]
+    service: str
+    """`namespace/name`."""
+    own_service: str
+    """The pending pod's own Service, if the pod belongs to the load balancer as well."""
+
+
+class VirtualNode(RootCause, frozen=True, kw_only=True):
+    """A node without its own machine, which a provider creates only for certain pods."""
+
+    key: str
+    value: str
+    provider: str
+    node: str = ""
+    """The node for which a DaemonSet created the pod; empty if the cluster has no other nodes."""
+    kept_off: bool = False
+    """Whether an annotation of the pod, with the same key, keeps it off these nodes."""
+
+    @property
+    def leaves_no_node(self) -> bool:
+        return bool(self.node)
+
+
+class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
+    """A node lacks the topology label of a volume, which the driver's node plugin sets."""
+
+    driver: str
+    node: str
+
+
+class CapacityNotPublished(RootCause, frozen=True, kw_only=True):
+    """The driver publishes no capacity for a storage class, which counts as no capacity."""
+
+    driver: str
+    storage_class: str
 
 
 def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
@@ -93,6 +178,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     cycle = diagnosis.cycle
     nominees = _counted_nominees(diagnosis)
     causes: list[RootCause] = [
+        *_gone(diagnosis),
         *_outdated(cycle),
         *_taken(cycle),
         *nominees,
@@ -167,6 +253,15 @@ VIRTUAL_NODES = (
     (COMPUTE_TYPE, "fargate", "EKS Fargate"),
     ("type", "virtual-kubelet", "Virtual Kubelet"),
 )
+
+
+def _gone(diagnosis: Diagnosis) -> Iterator[NodeGone]:
+    cycle, excluded = diagnosis.cycle, diagnosis.excluded
+    if excluded is not None and len(excluded.names) == 1 and excluded.names[0] not in cycle.snapshot.cluster.index:
+        owner, name = cycle.pod.metadata.controller, excluded.names[0]
+        daemon_set = owner.name if owner is not None and owner.kind == "DaemonSet" else ""
+        who = f"DaemonSet {daemon_set} created the pod for it" if daemon_set else "the pod names only this node"
+        yield NodeGone(text=f"node {name} does not exist, and {who}", node=name, daemon_set=daemon_set)
 
 
 def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
@@ -299,6 +394,16 @@ def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[Selec
             yield SelectorOfNamespace(text=text, namespace=namespace, annotation=annotation)
 
 
+def _of_runtime_class(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
+    """Yield the RuntimeClass that adds an unmet selector to its pods."""
+    name = cycle.pod.spec.runtime_class_name or ""
+    known = cycle.snapshot.runtime_classes.get(name)
+    selector = known.scheduling.node_selector if known is not None and known.scheduling is not None else {}
+    unmet = {item.key for term in finding.terms for item in term.requirements if not item.matched}
+    for key in selector.keys() & unmet:
+        yield RootCause(text=f"RuntimeClass {name} selects nodes with its runtime: {key}={selector[key]}")
+
+
 def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, RecordedEvent | None]]:
     """Yield the claims of a pod without a volume, each with its event, unless that belongs to an earlier claim with the
     same name."""
@@ -322,19 +427,20 @@ def _reported(cycle: Cycle) -> Iterator[RootCause]:
 def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
     cycle = diagnosis.cycle
     match finding:
-        case InsufficientResource() if _is_of_hami(cycle.snapshot, finding):
+        case InsufficientResource() if is_of_hami(cycle.snapshot, finding):
             phrase = "HAMi counts parts of a device, and no node publishes them"
             yield SharedByHami(text=f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod")
         case InsufficientResource():
             yield from _resizes(diagnosis, finding)
             yield from _unfinished_resizes(diagnosis, finding)
             yield from partitioned(cycle.snapshot, finding)
-            yield from _other_pages(cycle.snapshot, finding)
-            yield from _unhealthy(cycle.snapshot, finding.resource)
-            yield from _plugins_down(diagnosis, finding)
+            yield from of_other_vendors(cycle.snapshot, finding)
+            yield from unhealthy(cycle.snapshot, finding.resource)
+            yield from plugins_down(cycle.snapshot, cycle.all_nodes.options, finding.resource, diagnosis.hardware)
             yield from _never_preempts(diagnosis)
         case NodeAffinityMismatch():
             yield from _of_namespace(cycle, finding)
+            yield from _of_runtime_class(cycle, finding)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
         case ClaimUnbound():
@@ -369,7 +475,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             missed = f"the labelSelector of the spread constraint over {key} does not match the pod itself"
             yield RootCause(text=f"{missed}: it counts other pods")
         case PodAffinityUnsatisfied(matches_itself=False):
-            yield from _pending_matches(cycle, finding)
+            yield from _absent_matches(cycle, finding)
             yield from _unselected_namespaces(cycle, finding)
         case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
             missed = f"the labelSelector of podAntiAffinity term {term + 1} ({finding.selector})"
@@ -406,11 +512,10 @@ def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[RootCause]:
 
 def _why_lost(volume: VolumeCandidate, claim: str) -> str:
     """Return why the volume does not match, or an empty string for other reasons."""
-    is_own = volume.detail == claim
-    holder = "an earlier claim of that name, and is not released" if is_own else f"claim {volume.detail}"
+    reserved = "still has the claimRef of an earlier claim of that name"
     why = {
         "access-modes": f"has the access modes {volume.detail}",
-        "bound-to-another-claim": f"is bound to {holder}",
+        "bound-to-another-claim": reserved if volume.detail == claim else f"is bound to claim {volume.detail}",
         "selector": "is not selected by the claim",
         "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
         "volume-mode": f"has volumeMode {volume.detail}",
@@ -430,8 +535,9 @@ def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
         yield RootCause(text=f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted")
 
 
-def _pending_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[MatchingPodPending]:
-    """Yield nothing if a pod with a node matches too: then that pod's domain is out of reach."""
+def _absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
+    """Yield the selected pods if all of them have ended or have no node. Otherwise a running one's domain is out of
+    reach."""
     affinity = cycle.pod.spec.affinity or Affinity()
     terms = (affinity.pod_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
     if finding.term >= len(terms):
@@ -441,11 +547,16 @@ def _pending_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[
     if not finding.every_namespace:
         inside &= pods.namespaces.where(lambda name: name in finding.namespaces)
     rows = [row for row in np.flatnonzero(inside).tolist() if pods.key(row) != cycle.pod.key]
-    if rows and not any(pods.node_names[row] for row in rows):
-        key, others = pods.key(rows[0]), len(rows) - 1
+    left = [row for row in rows if pods.phases[row] not in ("Succeeded", "Failed")]
+    if not rows or any(pods.node_names[row] for row in left):
+        return
+    key, others = pods.key((left or rows)[0]), len(left or rows) - 1
+    text = f"podAffinity term {finding.term + 1} selects {key}{_and_more(others)}, which"
+    if left:
         verb = "have no node themselves" if others else "has no node itself"
-        text = f"podAffinity term {finding.term + 1} selects {key}{_and_more(others)}, which {verb}"
-        yield MatchingPodPending(text=text, pod=key)
+        yield MatchingPodPending(text=f"{text} {verb}", pod=key)
+    else:
+        yield RootCause(text=f"{text} {'have' if others else 'has'} ended and {'do' if others else 'does'} not count")
 
 
 def _unselected_namespaces(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
@@ -532,10 +643,6 @@ def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending
             yield ResizePending(text=text, pod=pod.key, node=node)
 
 
-def _amount(resource: str, written: object) -> int:
-    return 0 if written is None else milli_value(str(written)) if resource == "cpu" else value(str(written))
-
-
 def _requested(pod: Pod, resource: str) -> int:
     quantity = container_requests(pod.spec).get(resource)
     return 0 if quantity is None else quantity.milli_value() if resource == "cpu" else quantity.value()
@@ -546,7 +653,7 @@ def allocated_amount(pod: Pod, resource: str, container: str = "") -> int:
     total = 0
     for status in pod.status.container_statuses:
         given = status.allocated_resources or (status.resources.requests if status.resources is not None else {})
-        total += _amount(resource, given.get(resource)) if container in ("", status.name) else 0
+        total += resource_amount(resource, given.get(resource)) if container in ("", status.name) else 0
     return total
 
 
@@ -560,7 +667,7 @@ def _daemon_pods(diagnosis: Diagnosis) -> Iterator[RootCause]:
             any(owner.kind == "DaemonSet" and owner.controller for owner in snapshot.pods.owners[pod]) for pod in rows
         )
         if 2 * daemons > len(rows) and daemons > most:
-            allowed = int(_amount("pods", snapshot.cluster.nodes[row].status.allocatable.get("pods")))
+            allowed = int(resource_amount("pods", snapshot.cluster.nodes[row].status.allocatable.get("pods")))
             on_node = f"the {count(len(rows), 'pod')} on {nodes.cluster.names[row]}"
             most, text = daemons, f"{daemons:,} of {on_node} belong to DaemonSets; the node allows {allowed:,}"
     if most:
@@ -670,130 +777,3 @@ def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPubl
     others = f"; drivers with ResourceSlices: {listed(drivers, 3)}" if drivers else ""
     text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}{others}"
     yield NoDevicesPublished(text=text, driver=driver)
-
-
-def unhealthy_devices(node: Node, resource: str) -> tuple[int, int] | None:
-    """Return a node's capacity and allocatable of an extended resource, if the capacity is larger."""
-    capacity, left = node.status.capacity.get(resource), node.status.allocatable.get(resource)
-    if "/" not in resource or capacity is None or capacity == left:
-        return None
-    amounts = _amount(resource, capacity), _amount(resource, left)
-    return amounts if amounts[0] > amounts[1] else None
-
-
-def _unhealthy(snapshot: Snapshot, resource: str) -> Iterator[RootCause]:
-    unhealthy = [(node.name, ill) for node in snapshot.cluster.nodes if (ill := unhealthy_devices(node, resource))]
-    for name, (capacity, allocatable) in unhealthy[:1]:
-        more = f" (and {count(len(unhealthy) - 1, 'more node')})" if len(unhealthy) > 1 else ""
-        amounts = f"capacity {capacity} {resource}, allocatable {allocatable}"
-        reports = "its device plugin reports unhealthy devices, or does not run"
-        yield RootCause(text=f"{name}{more}: {amounts}; {reports}")
-
-
-def _plugins_down(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[DevicePluginDown]:
-    """Check the first node that has the hardware and does not offer the resource."""
-    cycle = diagnosis.cycle
-    hints = (hint.nodes for hint in diagnosis.hardware if hint.resource == finding.resource)
-    ill = (node.name for node in cycle.snapshot.cluster.nodes if unhealthy_devices(node, finding.resource))
-    for node in (*(name for nodes in hints for name, _ in nodes), *ill):
-        if (down := device_plugin_down(cycle.snapshot, cycle.all_nodes.options, finding.resource, node)) is not None:
-            yield down
-            return
-
-
-MIG_LAYOUT, MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
-
-
-def device_plugin_down(
-    snapshot: Snapshot, options: RequestOptions, resource: str, node: str
-) -> DevicePluginDown | None:
-    """Return None if the plugin's pod is ready on the node, or if the cluster has no known plugin."""
-    pods, words = snapshot.pods, set(re.split(r"[./-]", resource)) - _NO_VENDOR
-
-    def is_plugin(name: str) -> bool:
-        return "device-plugin" in name and any(word in name for word in words)
-
-    row = snapshot.cluster.index.get(node)
-    labels = snapshot.cluster.nodes[row].metadata.labels if row is not None else {}
-    layout, state = labels.get(MIG_LAYOUT, ""), labels.get(MIG_STATE, "success")
-    if resource.startswith("nvidia.com/") and layout and state != "success":
-        text = f"the MIG manager has not applied {MIG_LAYOUT}={layout} on {node}: state {state}"
-        return DevicePluginDown(text=text, layout=layout, is_failed=state == "failed")
-    waiting = [row for row in pods.pending if pinned_to(pods.specs[row]) == node]
-    for item in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
-        if is_plugin(pods.names[item]):
-            state = _container_state(pods[item])
-            text = f"its device plugin {pods.key(item)} on {node} does not run: {state}"
-            return DevicePluginDown(text=text, pod=pods.key(item)) if state else None
-    if row is None:
-        return None
-    for daemon in daemon_pods(snapshot, options):
-        owner = next(
-            (reference.name for reference in daemon.pod.metadata.owner_references if reference.kind == "DaemonSet"), ""
-        )
-        if is_plugin(owner):
-            spec, taints = daemon.spec, snapshot.cluster.nodes[row].spec.taints
-            repelling = untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
-            is_selected = selects_node(spec, snapshot.cluster.nodes[row])
-            reasons = [] if is_selected else ["it does not select the node"]
-            reasons += [] if repelling is None else [f"it does not tolerate {repelling}"]
-            name, why = f"{daemon.pod.metadata.namespace}/{owner}", " and ".join(reasons) or "its controller has not"
-            text = f"DaemonSet {name} creates no device plugin pod for {node}: {why}"
-            taint = str(repelling) if repelling is not None and is_selected else ""
-            return DevicePluginDown(text=text, daemon_set=name, taint=taint)
-    return None
-
-
-_NO_VENDOR = frozenset({"com", "ai", "io", "gpu", ""})
-
-
-def _container_state(pod: Pod) -> str:
-    """Return why a pod is not ready, or an empty string."""
-    for status in pod.status.container_statuses:
-        waiting = None if status.state is None else status.state.waiting
-        if waiting is not None:
-            ended = None if status.last_state is None else status.last_state.terminated
-            message = (ended.message if ended is not None else "") or waiting.message
-            return f"{waiting.reason}: {message}" if message else waiting.reason
-    ready = reports_ready(pod.status.conditions)
-    return (pod.status.phase or "Pending") if not pod.spec.node_name else "" if ready else "NotReady"
-
-
-_PART_OF_DEVICE = re.compile(r".*/.*(mem|memory|mem-percentage|cores?)")
-
-
-def _is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:
-    if not finding.offered_nowhere or not _PART_OF_DEVICE.fullmatch(finding.resource):
-        return False
-    return any(HAMI_REGISTER.fullmatch(key) for node in snapshot.cluster.nodes for key in node.metadata.annotations)
-
-
-def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:
-    domain, slash, _ = finding.resource.partition("/")
-    if slash and finding.offered_nowhere:
-        yield from _offered_instead(snapshot, finding, f"{domain}/")
-
-
-def _other_pages(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:
-    """Yield the huge pages of other sizes, which a request must be a multiple of."""
-    if is_hugepages(finding.resource) and finding.offered_nowhere:
-        yield from _offered_instead(snapshot, finding, "hugepages-")
-
-
-def _offered_instead(snapshot: Snapshot, finding: InsufficientResource, prefix: str) -> Iterator[PartitionedResource]:
-    amounts: Counter[str] = Counter()
-    nodes: Counter[str] = Counter()
-    for node in snapshot.cluster.nodes:
-        for name, written in node.status.allocatable.items():
-            if name.startswith(prefix) and (amount := _amount(name, written)) > 0:
-                amounts[name] += amount
-                nodes[name] += 1
-    if amounts:
-        others = amounts.most_common(4)
-        present = [f"{_told(amount, name)} {name} on {count(nodes[name], 'node')}" for name, amount in others]
-        text = f"the nodes have {listed(present, 4)} instead of {finding.resource}"
-        yield PartitionedResource(text=text, others=tuple(name for name, _ in others))
-
-
-def _told(amount: int, resource: str) -> str:
-    return format_quantities((amount,), Unit.BYTE)[0] if is_hugepages(resource) else f"{amount:,}"

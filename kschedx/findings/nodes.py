@@ -102,10 +102,15 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
         return self.key == CORDON_TAINT
 
     @property
+    def is_of_role(self) -> bool:
+        """Whether the taint reserves the node for a role, such as the control plane."""
+        return self.key.startswith(CONTROL_PLANE)
+
+    @property
     def distance(self) -> float:
         if self.comes_with_cordon:
             return 0.0
-        if self.key.startswith(CONTROL_PLANE):
+        if self.is_of_role:
             return 2.0
         return 1.0 if self.nearest_toleration is None else 0.5
 

@@ -11,7 +11,7 @@ from itertools import accumulate, islice
 
 from msgspec.structs import replace
 
-from kschedx.explain.diagnosis import hardware_label
+from kschedx.explain.hardware import hardware_label
 from kschedx.explain.root_causes import device_claim_refusal, driver_of, unpublished
 from kschedx.findings import (
     DeviceClaimBeingDeleted,
@@ -25,7 +25,7 @@ from kschedx.findings import (
 )
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_gone
-from kschedx.fixes.new_node import described_devices, slices_with
+from kschedx.fixes.new_node import described_devices, meant_values, slices_with
 from kschedx.fixes.resource_remedies import MOST_VICTIMS
 from kschedx.fixes.trial import Candidate
 from kschedx.kube.devices import (
@@ -73,6 +73,7 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
             yield from _repaired(finding, place)
             yield from _untainted_by_rules(finding, place)
             yield from _fewer(finding, place)
+            yield from _of_product(finding, place)
             yield from _wider(finding, place)
             yield from _wider_classes(finding, place)
             yield from _free(finding, place)
@@ -93,10 +94,12 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
             yield from _from_template(finding, place)
         case DeviceClassNotFound():
             claim = devices.claims.get(finding.claim)
-            close = meant_by(finding.device_class, sorted(devices.classes))
-            if claim is not None and close:
-                spec = _of_class(claim.spec, finding.device_class, close)
-                yield _recreated(claim, spec, place, f" with class {close}")
+            known = sorted(devices.classes)
+            close = meant_by(finding.device_class, known)
+            for name in [close] if close else known[:_TRIED]:
+                if claim is not None:
+                    spec = _of_class(claim.spec, finding.device_class, name)
+                    yield _recreated(claim, spec, place, f" with class {name}")
             device_class = DeviceClass(metadata=ObjectMeta(name=finding.device_class))
             title = f"create device class {finding.device_class}"
             yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(device_class,))
@@ -332,6 +335,43 @@ def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
 
 def _changed(claim: ResourceClaim, spec: ResourceClaimSpec, title: str, place: Candidate) -> s.Step:
     return _renewed(title, claim, spec, place, s.Cost.CONSTRAINT)
+
+
+def _of_product(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
+    """Yield claims whose selectors compare a string with the value that the node's devices have for the same
+    product."""
+    here = [
+        (resource_slice.spec.driver, device)
+        for resource_slice in place.snapshot.devices.slices
+        if resource_slice.spec.node_name == place.node.name
+        for device in resource_slice.spec.devices
+    ]
+    for short in finding.shortages:
+        claim = place.snapshot.devices.claims.get(short.claim)
+        if claim is None or _is_used_by_others(claim, place):
+            continue
+        for request in claim.spec.devices.requests:
+            exactly = request.exactly if request.name == short.request else None
+            for wrong, meant in meant_values(() if exactly is None else exactly.selectors, here):
+                spec = _with_selectors(claim.spec, request, wrong, meant)
+                title = f"select {meant} instead of {wrong} in request {request.name} of {{}}"
+                yield _renewed(title, claim, spec, place, s.Cost.TYPO)
+
+
+def _with_selectors(spec: ResourceClaimSpec, changed: DeviceRequest, wrong: str, meant: str) -> ResourceClaimSpec:
+    """Return the spec with another string in the selectors of a request."""
+
+    def corrected(selector: DeviceSelector) -> DeviceSelector:
+        text = "" if selector.cel is None else selector.cel.expression
+        for quote in ("'", '"'):
+            text = text.replace(f"{quote}{wrong}{quote}", f"{quote}{meant}{quote}")
+        return DeviceSelector(cel=CELDeviceSelector(expression=text))
+
+    assert changed.exactly is not None, "the selectors of its alternatives are not corrected"
+    selectors = tuple(map(corrected, changed.exactly.selectors))
+    request = replace(changed, exactly=replace(changed.exactly, selectors=selectors))
+    requests = tuple(request if one is changed else one for one in spec.devices.requests)
+    return replace(spec, devices=replace(spec.devices, requests=requests))
 
 
 def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:

@@ -58,6 +58,7 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
 from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity
+from kschedx.kube.typos import meant_by, product_meant
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_KINDS = 6
@@ -237,6 +238,24 @@ def _compared(device_class: str, selectors: tuple[DeviceSelector, ...], situatio
     }
     shared = _SHARED.search(text) is not None
     return name, Device(attributes=attributes, capacity=capacity, allow_multiple_allocations=shared)
+
+
+def meant_values(
+    selectors: Iterable[DeviceSelector], devices: Sequence[tuple[str, Device]]
+) -> Iterator[tuple[str, str]]:
+    """Yield each string that selectors compare an attribute with, and the value of these devices, with their drivers,
+    that was probably meant."""
+    text = " && ".join(selector.cel.expression for selector in selectors if selector.cel is not None)
+    for domain, item, other, written, _, _ in _ATTRIBUTE.findall(text):
+        known = {
+            value.string
+            for driver, device in devices
+            if (value := device.attributes.get(_qualified(domain, item or other, driver))) and value.string
+        }
+        if written and written not in known:
+            meant = product_meant(written, sorted(known)) or meant_by(written, sorted(known))
+            if meant:
+                yield written, meant
 
 
 def _qualified(domain: str, name: str, driver: str) -> str:

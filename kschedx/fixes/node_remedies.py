@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.optional_admission import project_selector
 from kschedx.errors import is_a_letter_away
-from kschedx.explain.diagnosis import names_hardware
+from kschedx.explain.hardware import names_hardware
 from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.fixes import steps as s
@@ -42,7 +42,7 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
 from kschedx.kube.types import OUT_OF_SERVICE, PodSpec, Taint, Toleration
-from kschedx.kube.typos import meant_by
+from kschedx.kube.typos import meant_by, product_meant
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -313,7 +313,9 @@ def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tu
         if key != requirement.key:
             yield key, requirement.values
         return
-    if close := meant_by(requirement.values[0], sorted(values)) or _only_value(requirement.values[0], values):
+    written = requirement.values[0]
+    product = product_meant(written, sorted(values)) if names_hardware(key) else ""
+    if close := meant_by(written, sorted(values)) or product or _only_value(written, values):
         yield key, (close,)
     elif values <= MARKS and MARKS.issuperset(requirement.values):
         yield key, (min(values),)

@@ -8,14 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from kschedx.explain.diagnosis import hardware_hint
-from kschedx.explain.root_causes import (
-    allocated_amount,
-    device_plugin_down,
-    partitioned,
-    pending_resizes,
-    unhealthy_devices,
-)
+from kschedx.explain.hardware import device_plugin_down, hardware_hint, partitioned, unhealthy_devices
+from kschedx.explain.root_causes import allocated_amount, pending_resizes
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating, stay_gone

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import UndecidableError
 from kschedx.explain.node_groups import account_of
-from kschedx.findings import Finding, InsufficientResource, RequirementMatch
+from kschedx.findings import Finding, InsufficientResource, RequirementMatch, VolumeNodeAffinityMismatch
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.dead_end import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
@@ -23,6 +23,7 @@ from kschedx.fixes.new_node import (
     one_more_of_full,
 )
 from kschedx.fixes.node_remedies import without_contradiction
+from kschedx.fixes.node_requirements import are_all_of_control_plane
 from kschedx.fixes.proposal import Ground, Proposal, apply_step, apply_steps
 from kschedx.fixes.ranking import ClusterTest, Fix, TrialOutcome, fix_by, partial_fixes, verified_fixes
 from kschedx.fixes.remedies import last_remedies, remedies
@@ -390,16 +391,30 @@ def _whole(groups: Sequence[Sequence[s.Step]], situation: Situation) -> Iterator
 
 
 def _lacks_room_alone(situation: Situation) -> bool:
-    """Whether some node meets every constraint of the pod and is only full or too small."""
-    return any(is_only_full(group.exemplar.findings) for group in situation.groups)
+    """Whether some node meets every constraint of the pod and is only full or too small, or away from the zone of its
+    volume, where another such node helps."""
+    return any(
+        is_only_full(finding for finding in group.exemplar.findings if not _is_elsewhere(finding))
+        for group in situation.groups
+    )
+
+
+def _is_elsewhere(finding: Finding) -> bool:
+    """Whether the node is not in the zone or region of the pod's volume, rather than not the node of its disk."""
+    required = (
+        finding.terms[0].requirements if isinstance(finding, VolumeNodeAffinityMismatch) and finding.terms else ()
+    )
+    return bool(required) and all(requirement.key != HOSTNAME for requirement in required)
 
 
 def _wants_a_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
-    """Whether to try new nodes: no better fix is known, or the nearest node is too small for the pod even when it is
-    empty."""
+    """Whether to try new nodes: no better fix is known, the nearest node is too small for the pod even when it is
+    empty, or no node is meant for workloads."""
     costs = [situation.proposal.cost for situation in verified]
     if s.Cost.NEW_NODE in costs:
         return False
+    if are_all_of_control_plane(iter(start.snapshot.cluster.nodes)):
+        return True
     short = (finding for group in start.groups[:1] for finding in group.exemplar.findings)
     never = any(isinstance(finding, InsufficientResource) and finding.never_fits for finding in short)
     cheapest = min(costs, default=s.Cost.DATA)

@@ -165,11 +165,6 @@ class Filtering:
         return other
 
     @property
-    def reads_only_own_pods(self) -> bool:
-        """Whether Filter's verdict on a node is independent of the pods on other nodes."""
-        return all(column.touch is not Touch.CLUSTER for column in self.columns)
-
-    @property
     def nodes(self) -> NodeTable:
         """The nodes that PreFilter returns."""
         return self._framework.nodes if self._left is None else self._framework.nodes.at(self._left)

@@ -126,6 +126,10 @@ class Handle(Protocol):
         nodes."""
         ...
 
+    def far_filters(self, state: CycleState, pod: Pod) -> Sequence[FilterPlugin]:
+        """Return the Filter plugins that run and whose verdict on a node may depend on the pods of other nodes."""
+        ...
+
     def room(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows | None = None) -> Room | None:
         """Return, as bounds on sums, how the pods of a node determine whether `pod` passes there; None if it cannot be
         expressed so. With `change`, only these pods are removed and added; nodes that other plugins reject do not

@@ -7,7 +7,7 @@ pkg/scheduler/framework/preemption, and the parts of pkg/scheduler/framework/plu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Protocol, TypeAlias
 
@@ -17,7 +17,7 @@ from msgspec import Struct
 from kschedx.errors import InputError
 from kschedx.findings import Finding
 from kschedx.framework.interface import CycleState, Handle, NotPreparedError, Room, StateKey
-from kschedx.framework.status import SUCCESS, Candidate, Code, Rejected, Status, Verdicts
+from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Rejected, Status, Verdicts
 from kschedx.kube.go_sort import LONGEST_INSERTION, sort_slice
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.selectors import Selector, compile_selector
@@ -304,52 +304,42 @@ _NO_NEGATIVE = 2**31
 """Added to each priority, an int32, before the sum: more victims never have a smaller sum."""
 
 
-def _latest_start(candidate: Candidate, pods: PodTable) -> int:
-    """Return the earliest start among the victims of the highest priority, negated: the latest one is best."""
-    priorities = [int(pods.priorities[victim]) for victim in candidate.victims]
-    highest = max(priorities)
-    starts = zip(candidate.victims, priorities, strict=True)
-    return -min(int(pods.started[victim]) for victim, priority in starts if priority == highest)
+RULES = 5
+"""The number of rules of selection."""
 
 
-Rule: TypeAlias = Callable[[Candidate, PodTable], int]
+def ranks(candidates: Sequence[Candidate], pods: PodTable, *, by_start: bool = True) -> IntArray:
+    """Return (rule, candidate) violated budgets, the highest priority, the sum of the priorities, the number of
+    victims, and the latest start. The lowest number wins; a rule only distinguishes candidates that are equal by all
+    rules before it. The scheduler before the framework has no rule about the start.
 
-RULES: tuple[Rule, ...] = (
-    lambda candidate, pods: candidate.pdb_violations,
-    lambda candidate, pods: int(pods.priorities[candidate.victims[0]]),
-    lambda candidate, pods: sum(int(pods.priorities[victim]) + _NO_NEGATIVE for victim in candidate.victims),
-    lambda candidate, pods: len(candidate.victims),
-    _latest_start,
-)
-"""Violated budgets, the highest priority, the sum of the priorities, the number of victims, and the latest start. The
-lowest number wins; a rule only distinguishes candidates that are equal by all rules before it."""
+    Each candidate has victims.
+    """
+    if not candidates:
+        return np.zeros((RULES, 0), dtype=np.int64)
+    count = np.array([len(candidate.victims) for candidate in candidates], dtype=np.int64)
+    victims = np.array([victim for candidate in candidates for victim in candidate.victims], dtype=np.int64)
+    first, priorities = np.cumsum(count) - count, pods.priorities[victims]
+    numbers = [
+        np.array([candidate.pdb_violations for candidate in candidates], dtype=np.int64),
+        priorities[first],
+        np.add.reduceat(priorities + _NO_NEGATIVE, first),
+        count,
+    ]
+    if by_start:
+        is_highest = priorities == np.repeat(np.maximum.reduceat(priorities, first), count)
+        # the earliest start among the victims of the highest priority, negated: the latest one is best
+        numbers.append(-np.minimum.reduceat(np.where(is_highest, pods.started[victims], LATEST), first))
+    return np.array(numbers, dtype=np.int64)
 
-RULES_WITHOUT_START = RULES[:-1]
-"""The rules of the scheduler before the framework, which does not use start times."""
 
-
-def best_candidates(
-    candidates: Sequence[Candidate],
-    pods: PodTable,
-    rules: Sequence[Rule] = RULES,
-    ranks: IntArray | None = None,
-) -> tuple[Candidate, ...]:
-    """Return the candidates that no rule distinguishes; kube-scheduler picks any of them. `ranks` are the (rule,
-    candidate) results of the rules, if known."""
-    if ranks is not None:
-        rows = np.flatnonzero(ranks[0] == ranks[0].min())
-        for numbers in ranks[1:]:
-            numbers = numbers[rows]
-            rows = rows[numbers == numbers.min()]
-        return tuple(candidates[row] for row in rows.tolist())
-    left = tuple(candidates)
-    for rule in rules:
-        if len(left) < 2:
-            break
-        numbers = [rule(candidate, pods) for candidate in left]
-        least = min(numbers)
-        left = tuple(candidate for candidate, number in zip(left, numbers, strict=True) if number == least)
-    return left
+def best_candidates(candidates: Sequence[Candidate], ranked: IntArray) -> tuple[Candidate, ...]:
+    """Return the candidates that no rule distinguishes; kube-scheduler picks any of them. `ranked` are their
+    `ranks`."""
+    rows = np.arange(len(candidates))
+    for numbers in ranked if candidates else ():
+        rows = rows[numbers[rows] == numbers[rows].min()]
+    return tuple(candidates[row] for row in rows.tolist())
 
 
 # Results of dry runs for one equivalence class of pods, node by node, kept as long as the nodes do not change.
@@ -363,10 +353,17 @@ class KeptDryRuns:
     """Kept dry runs; arrays are (node,) over the whole cluster. Unlike other values of a CycleState, this one changes
     in place: the caller passes what changed to `follow` and `forget`.
 
+    A plugin that reads the pods of other nodes has no part in them, since its verdicts change with every move. Its
+    current verdicts come on top (`on`), which is right as long as it reads no potential victim.
+
     While identical pods preempt others one after the other, the nodes that come next are tried ahead, many at once.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, plugins: Iterable[str]) -> None:
+        """`plugins` are the Filter plugins in order."""
+        self._place_of = {name: place for place, name in enumerate(plugins)}
+        self.holds = True
+        """Whether no plugin that reads the pods of other nodes has read a potential victim so far."""
         self._ahead: dict[ClusterRow, tuple[Candidate | None, Status]] = {}
         """Node to its dry run with a pod identical to `_preemptor` in place of its victims."""
         self._width = 16
@@ -379,11 +376,14 @@ class KeptDryRuns:
         """Whether the only move since a dry run is that a pod replaced its victims."""
         self._is_known = np.zeros(count, dtype=np.bool_)
         self._codes: IntArray = np.zeros(count, dtype=np.int64)
+        self._place: IntArray = np.zeros(count, dtype=np.int64)
+        """The place of the plugin that rejects the node without its victims: -1 if there are none, and behind all
+        others if no plugin rejects it."""
         self._reason: IntArray = np.zeros(count, dtype=np.int64)
-        self._reasons: list[tuple[str, ...]] = []
+        self._reasons: dict[tuple[str, ...], int] = {}
         self._candidates = np.full(count, None, dtype=np.object_)
         """A `Candidate` if the code is Success."""
-        self._ranks: IntArray = np.zeros((len(RULES), count), dtype=np.int64)
+        self._ranks: IntArray = np.zeros((RULES, count), dtype=np.int64)
 
     def forget(self, nodes: ClusterRows) -> None:
         self._is_known[nodes], self._goes_on = False, False
@@ -442,28 +442,36 @@ class KeptDryRuns:
                 continue
             self._is_known[row] = True
             self._codes[row] = status.code
-            self._reason[row] = self._number(status.reasons)
-            candidate = self._candidates[row] = candidates.get(row)
-            if candidate is not None:
-                self._ranks[:, row] = [rule(candidate, pods) for rule in RULES]
+            self._place[row] = self._place_of.get(
+                status.plugin, -1 if status.code.is_rejection else len(self._place_of)
+            )
+            self._reason[row] = self._reasons.setdefault(status.reasons, len(self._reasons))
+            self._candidates[row] = candidates.get(row)
+        now = [candidate for row, candidate in candidates.items() if row not in later]
+        self._ranks[:, [candidate.node for candidate in now]] = ranks(now, pods)
 
-    def _number(self, reasons: tuple[str, ...]) -> int:
-        if reasons not in self._reasons:
-            self._reasons.append(reasons)
-        return self._reasons.index(reasons)
-
-    def on(self, nodes: NodeTable, untried: Status) -> tuple[tuple[Candidate, ...], IntArray, Verdicts]:
+    def on(
+        self, nodes: NodeTable, untried: Status, beside: FilterOutcome
+    ) -> tuple[tuple[Candidate, ...], IntArray, Verdicts]:
         """Return the results for nodes that are all known: the candidates in node order, (rule, candidate) results of
-        the rules of selection, and the verdicts of the whole cluster, with `untried` for all other nodes."""
+        the rules of selection, and the verdicts of the whole cluster, with `untried` for all other nodes. `beside` are
+        the current verdicts of the plugins that read other nodes."""
         if nodes.is_whole:
             codes, reason = self._codes.copy(), self._reason.copy()
         else:
             codes = np.full(len(self._codes), untried.code, dtype=np.int64)
             reason = np.full(len(self._codes), len(self._reasons), dtype=np.int64)
             codes[nodes.rows], reason[nodes.rows] = self._codes[nodes.rows], self._reason[nodes.rows]
+        reasons = [*self._reasons, untried.reasons]
+        numbers, rejections = beside.rejections
+        for number, rejected in enumerate(rejections):
+            first = self._place_of[rejected.plugin] < self._place[nodes.rows]
+            rows, verdict = nodes.rows[(numbers == number) & first], _verdict(rejected)
+            codes[rows], reason[rows] = verdict.code, len(reasons)
+            reasons.append(verdict.reasons)
         able = np.flatnonzero(codes == 0)
         candidates: tuple[Candidate, ...] = tuple(self._candidates.take(able).tolist())
-        verdicts = Verdicts(codes=codes, reasons=Column(reason, [*self._reasons, untried.reasons]))
+        verdicts = Verdicts(codes=codes, reasons=Column(reason, reasons))
         return candidates, self._ranks.take(able, axis=1), verdicts
 
 
@@ -538,30 +546,39 @@ def dry_run(
     If `state` has `KEPT`, only nodes that have changed since are tried; then the verdicts have no findings.
     """
 
-    def run(nodes: NodeTable, potential: PotentialVictims | None, state: CycleState) -> _Tried:
-        if potential is None:
-            empty_counts = handle.release.behaviour.empty_budget_selector_covers_every_pod
-            violating = partial(exceeding, budgets, empty_counts=empty_counts)
-            potential = potential_victims(nodes, pod.priority, violating, exempt=exempt, rankings=rankings)
+    def possible(nodes: NodeTable) -> PotentialVictims:
+        empty_counts = handle.release.behaviour.empty_budget_selector_covers_every_pod
+        violating = partial(exceeding, budgets, empty_counts=empty_counts)
+        return potential_victims(nodes, pod.priority, violating, exempt=exempt, rankings=rankings)
+
+    def run(nodes: NodeTable, potential: PotentialVictims, state: CycleState) -> _Tried:
         trial = Trial(handle=handle, state=state, pod=pod, nodes=nodes, potential=potential, bounds=bounds)
         return _tried(trial, nobody)
 
-    if potential is not None or KEPT not in state:
-        tried = run(nodes, potential, state.clone())
-        verdicts = _verdicts(nodes, tried.statuses, tried.explain)
-        return DryRun(candidates=tuple(tried.candidates.values()), verdicts=verdicts)
-    kept = state[KEPT]
-    unknown = kept.unknown(nodes)
-    if len(unknown):
-        clone, (leaving, coming) = state.clone(), kept.next_ahead(nodes, pod.priority)
-        part = nodes.take(rows_where(np.isin(nodes.rows, np.concatenate([nodes.rows[unknown], coming.nodes]))))
-        if len(coming):
-            part = handle.remove_pods(clone, pod, part, leaving)
-            part = handle.add_pods(clone, pod, part, coming)
-        tried = run(part, None, clone)
-        kept.put(tried.candidates, tried.statuses, nodes.pods, ahead=coming.nodes)
-    candidates, ranks, verdicts = kept.on(nodes, NOT_HELPFUL)
-    return DryRun(candidates=candidates, verdicts=verdicts, ranks=ranks)
+    if potential is None and KEPT in state and state[KEPT].holds:
+        kept, far = state[KEPT], handle.far_filters(state, pod)
+        kept.holds = not far or not handle.nominated
+        unknown = kept.unknown(nodes)
+        if len(unknown) and kept.holds:
+            own, (leaving, coming) = state.clone(), kept.next_ahead(nodes, pod.priority)
+            own.skip_filter |= {plugin.name for plugin in far}
+            part = nodes.take(rows_where(np.isin(nodes.rows, np.concatenate([nodes.rows[unknown], coming.nodes]))))
+            if len(coming):
+                part = handle.remove_pods(own, pod, part, leaving)
+                part = handle.add_pods(own, pod, part, coming)
+            victims = possible(part)
+            everyone = victims.placed(np.arange(len(victims.pods)), part)
+            kept.holds = not any(plugin.reads_any(state, pod, part, everyone) for plugin in far)
+            if kept.holds:
+                tried = run(part, victims, own)
+                kept.put(tried.candidates, tried.statuses, nodes.pods, ahead=coming.nodes)
+        if kept.holds:
+            beside = FilterOutcome.of({plugin.name: plugin.filter(state, pod, nodes) for plugin in far}, len(nodes))
+            candidates, ranks, verdicts = kept.on(nodes, NOT_HELPFUL, beside)
+            return DryRun(candidates=candidates, verdicts=verdicts, ranks=ranks)
+    tried = run(nodes, possible(nodes) if potential is None else potential, state.clone())
+    verdicts = _verdicts(nodes, tried.statuses, tried.explain)
+    return DryRun(candidates=tuple(tried.candidates.values()), verdicts=verdicts)
 
 
 class Evicted(Struct, frozen=True, kw_only=True):

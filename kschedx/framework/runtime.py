@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/framework/runtime/framework.go and pkg/scheduler/schedul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
@@ -176,6 +176,11 @@ class Framework:
             },
             len(nodes),
         )
+
+    def far_filters(self, state: CycleState, pod: Pod) -> Sequence[FilterPlugin]:
+        """Return the Filter plugins that run and whose verdict on a node may depend on the pods of other nodes."""
+        plugins = (plugin for plugin in self.plugins("filter", FilterPlugin) if plugin.name not in state.skip_filter)
+        return [plugin for plugin in plugins if plugin.touches(pod) is Touch.CLUSTER]
 
     def room(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows | None = None) -> Room | None:
         """Return, as bounds on sums, how the pods of a node determine whether `pod` passes there; None if it cannot be

@@ -143,13 +143,21 @@ class EquivalenceClass:
     """An equivalence class of pods under one profile."""
 
     def __init__(
-        self, framework: Framework, pod: Pod, steps: Steps | None = None, placement: ClusterRows | None = None
+        self,
+        framework: Framework,
+        pod: Pod,
+        steps: Steps | None = None,
+        placement: ClusterRows | None = None,
+        *,
+        preempts: bool = True,
     ) -> None:
         """`steps` are the moves of a moving cluster. Without them, the class has only this pod, and its verdicts have
-        explanations. `placement` are the only nodes on which a pod group is tried, ascending; None for all."""
+        explanations. `placement` are the only nodes on which a pod group is tried, ascending; None for all. Without
+        `preempts`, no PostFilter plugin runs."""
         self._framework = framework
         self._steps = steps
         self._placement = placement
+        self._preempts = preempts
         self._seen = -1
         self.is_shared = False
         """Whether others of the class get the last pod's decision, as long as nothing moves."""
@@ -214,13 +222,17 @@ class EquivalenceClass:
             self.is_shared = not self._gates
             return decision
         except _NotSharedError:
-            return EquivalenceClass(self._framework, pod, placement=self._placement).decide(pod)
+            return self._alone(pod).decide(pod)
+
+    def _alone(self, pod: Pod) -> EquivalenceClass:
+        """Return the class of this pod alone."""
+        return EquivalenceClass(self._framework, pod, placement=self._placement, preempts=self._preempts)
 
     @property
     def keeps_dry_runs(self) -> bool:
         """Whether dry runs of preemption are kept for the pod of the last `decide`: each depends only on its own node's
         pods."""
-        return self.is_shared and KEPT in self._state
+        return self.is_shared and KEPT in self._state and self._state[KEPT].holds
 
     def standing(self, row: int) -> Standing | None:
         """Return the results that this class shares with others, right after `decide` for a pod that fits and is not on
@@ -245,7 +257,7 @@ class EquivalenceClass:
         try:
             decision = self._shared_decision(pod)
         except _NotSharedError:
-            return EquivalenceClass(self._framework, pod, placement=self._placement).cycle(pod)
+            return self._alone(pod).cycle(pod)
         framework, outcome = self._framework, self._filtering.pre_filter
         cycle = Cycle(
             pod=pod,
@@ -419,9 +431,9 @@ class EquivalenceClass:
 
     def _nothing_fits(self, pod: Pod) -> Decision:
         framework, filtering, extended = self._framework, self._filtering, self._extended
-        if self._steps is not None and filtering.reads_only_own_pods and KEPT not in self._state:
-            # each node's victims depend on that node alone; most classes never need dry runs
-            self._state[KEPT] = KeptDryRuns(len(framework.nodes))
+        if self._steps is not None and KEPT not in self._state:  # most classes never need dry runs
+            names = (plugin.name for plugin in framework.plugins("filter", FilterPlugin))
+            self._state[KEPT] = KeptDryRuns(len(framework.nodes), names)
         nodes, outcome = filtering.nodes, filtering.outcome()
         if self._beyond is not None and not framework.release.behaviour.node_left_out_is_not_nominated:
             # the nominated node was tried first, whatever PreFilter returns; an error there is logged and leaves no
@@ -441,7 +453,7 @@ class EquivalenceClass:
 
     def _post_filter(self, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status, phrase: str) -> Decision:
         """Run PostFilter, and build the event's text: what rejected the nodes, then PostFilter's message."""
-        result = self._framework.run_post_filter(self._state, pod, nodes, outcome)
+        result = self._framework.run_post_filter(self._state, pod, nodes, outcome) if self._preempts else None
         behaviour = self._framework.release.behaviour
         message = f"0/{self._node_count} nodes are available:{phrase}"
         status = None if result is None else result.status

@@ -36,7 +36,7 @@ from kschedx.results import Shown
 from kschedx.snapshot.events import TRIGGERED_SCALE_UP
 
 if TYPE_CHECKING:
-    from kschedx.explain.cause_kinds import VirtualNode
+    from kschedx.explain.root_causes import VirtualNode
     from kschedx.explain.setup import Setup
     from kschedx.fixes.owners import Owner
     from kschedx.fixes.ranking import ClusterTest
@@ -267,10 +267,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return self._gang_fixes(self.gang)
         if self.becomes is Outcome.SCHEDULED:
             return () if self.remedies is None else self.remedies()
-        from kschedx.explain.cause_kinds import SharedByHami, VirtualNode
         from kschedx.explain.diagnosis import Diagnosis
         from kschedx.explain.root_causes import balanced_service, root_causes
-        from kschedx.fixes import find_fixes
+        from kschedx.fixes import FixCertainty, find_fixes
         from kschedx.fixes.owners import template_owner
         from kschedx.inquiry.fix import Fix
         from kschedx.inquiry.lifecycle_remedies import gate_keepers, with_newer_template
@@ -285,7 +284,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         before = self.before or (None if self.setup is None else self.setup.snapshot)
         fixes = tuple(fix.with_claims_of(owner, pod, before, self.cycle.snapshot) for fix in fixes)
         by_hand = all(fix.adds_node for fix in fixes)
-        room = self._room(owner) or (self._room(owner, with_changes_of_pod=True) if by_hand else ())
+        room = self._room(owner)
+        if by_hand and all(fix.certainty is FixCertainty.UNTRIED for fix in room):
+            room = self._room(owner, with_changes_of_pod=True)
         if room:  # the autoscaler adds nodes, so none is added by hand
             by_hand_first = () if not all(fix.reshapes_pool for fix in room) else filter(_is_without_karpenter, fixes)
             room = (*by_hand_first, *room)
@@ -293,8 +294,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if balanced_service(pod.metadata.labels):
             fixes = ()  # its controller overwrites the pod template
         causes = root_causes(Diagnosis(self.cycle))
-        if any(isinstance(cause, SharedByHami) or (isinstance(cause, VirtualNode) and cause.node) for cause in causes):
-            room = fixes = ()  # no node publishes the resource, or a provider's node runs no pods of DaemonSets
+        if any(cause.leaves_no_node for cause in causes):
+            room = fixes = ()
         return (*self._missing_members(), *gate_keepers(self), *self._of_causes(), *room, *fixes)
 
     def _for_group(self, fix: Fix) -> Fix:
@@ -340,9 +341,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def _missing_members(self) -> Iterator[Fix]:
         """Yield fixes for the missing pods of a group, tried with copies of the pod. If the API server refuses the
         pods, the fixes let it admit them."""
-        from kschedx.explain.cause_kinds import MembersNotCreated
         from kschedx.explain.diagnosis import Diagnosis
-        from kschedx.explain.root_causes import root_causes
+        from kschedx.explain.root_causes import MembersNotCreated, root_causes
         from kschedx.fixes import Change, FixCertainty, Target
         from kschedx.inquiry.fix import Fix
         from kschedx.inquiry.manifest_edit import as_manifest
@@ -431,18 +431,19 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def _of_causes(self) -> Iterator[Fix]:
         """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
         from kschedx.controllers.daemon_set import agents_down
-        from kschedx.explain.cause_kinds import (
+        from kschedx.explain.diagnosis import Diagnosis
+        from kschedx.explain.hardware import SharedByHami
+        from kschedx.explain.root_causes import (
             CapacityNotPublished,
             DeviceClaimRefused,
             DriverNotRegistered,
             MatchingPodPending,
+            NodeGone,
             PortOfService,
             SelectorOfNamespace,
-            SharedByHami,
             VirtualNode,
+            root_causes,
         )
-        from kschedx.explain.diagnosis import Diagnosis
-        from kschedx.explain.root_causes import root_causes
         from kschedx.inquiry.fix import Fix, admin_access
         from kschedx.kube.escaping import shell_command, why_command
         from kschedx.render.wording import listed
@@ -450,6 +451,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         pod = self.cycle.pod.metadata
         for cause in root_causes(Diagnosis(self.cycle)):
             match cause:
+                case NodeGone(node=node, daemon_set=name) if name:
+                    yield Fix.untried(f"restore node {node}; if it is gone for good, DaemonSet {name} deletes the pod")
                 case MatchingPodPending():
                     title = f"make room for {cause.pod} first, which this pod follows"
                     yield Fix.untried(title, commands=(why_command(cause.pod),))

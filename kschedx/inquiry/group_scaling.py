@@ -15,6 +15,7 @@ from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, resolve_priority
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.growth import ScalingDocument, scaling_document
+from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.remedies import (
     LEAST_SHARE,
@@ -39,6 +40,7 @@ from kschedx.kube.autoscalers import OpenShiftMachineSet
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
 from kschedx.releases.plugins import Trait, plugins_with
+from kschedx.render.wording import count, listed
 from kschedx.simulate.node_changes import cordoned
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -78,8 +80,9 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
     def progress(self) -> str:
         """What is in progress for the pod; empty if nothing is known."""
         if self.decision.choice is not None and self.decision.choice.resizes:
-            return f"cluster-autoscaler adds a node of group {self.decision.choice.resizes[0].group}"
-        return f"a node of group {self._upcoming} is starting for it" if self.decision.pod.is_on_upcoming else ""
+            return f"cluster-autoscaler adds a node of group {group_title(self.decision.choice.resizes[0].group)}"
+        upcoming = group_title(self._upcoming)
+        return f"a node of group {upcoming} is starting for it" if upcoming else ""
 
     @property
     def _upcoming(self) -> str:
@@ -114,23 +117,42 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         scaling = self.decision
         if scaling.choice is not None and not scaling.choice.error:
             for resize in scaling.choice.resizes[:1]:
-                adds = f"it adds nodes to node group {resize.group} ({resize.before} → {resize.after})"
+                adds = f"it adds nodes to node group {group_title(resize.group)} ({resize.before} → {resize.after})"
                 helps = _helped_pods(self.autoscaler, scaling)
                 yield trial.fix(f"wait for cluster-autoscaler: {adds}", scaling.node_of(resize.group), helps=helps)
         elif scaling.pod.is_on_upcoming:
-            title = f"wait for the node of node group {self._upcoming} that is starting"
+            title = f"wait for the node of node group {group_title(self._upcoming)} that is starting"
             yield trial.fix(title, scaling.node_of(self._upcoming))
+        yield from self._without_template(trial)
         for remedy in self.remedies:
             if with_changes_of_pod or remedy.makes_room:
-                yield trial.remedied(remedy, f"to {remedy.place}")
+                yield trial.remedied(remedy, f"to {group_title(remedy.place)}")
         for group in scaling.groups:
+            if group.fails_to_register and (group.fits or group.is_unknown):
+                number = f": {count(group.unregistered, 'instance')} did not become nodes" if group.unregistered else ""
+                yield trial.fix(f"repair how nodes of {group.title} join the cluster{number}", None)
+                continue
             reason = group.detail.partition(":")[0]
             is_backed_off = trial.event is not None and BACKED_OFF in trial.event.message
             is_unknown = group.template is None and is_backed_off and reason
             if (group.fits and group.skipped == (BACKED_OFF,)) or is_unknown:
                 why = f": {reason}" if reason else ""
-                title = f"{other_ways(f'node group {group.name}', group.detail)}{why}"
+                title = f"{other_ways(f'node group {group.title}', group.detail)}{why}"
                 yield trial.fix(title, None if group.template is None else group.template.node, group=None)
+
+    def _without_template(self, trial: NodeTrial) -> Iterator[Fix]:
+        """Yield untried fixes of groups whose template the cluster does not show: a larger maximum, and what a group
+        without nodes declares about its nodes."""
+        from kschedx.render.words.autoscaler import undeclared
+
+        if self.adds_node:
+            return
+        if (lacking := undeclared(self.autoscaler, self.decision, self.pod)) is not None:
+            yield trial.fix(f"if nodes of {lacking.group} have {lacking.need}, {lacking.how}", None)
+        full = [group for group in self.decision.groups if group.is_unknown and group.skipped == (AT_MAXIMUM,)]
+        if full and not any(group.fits for group in self.decision.groups):
+            names = listed([group.title for group in full], 2)
+            yield trial.fix(f"raise the maximum of node group {names}, which is reached", None)
 
 
 def _tried(autoscaler: Autoscaler, trial: _Trial) -> NodeRemedy | None:
@@ -192,7 +214,7 @@ def _maximum(autoscaler: Autoscaler, group: str) -> str:
     known = (machine_set.metadata for machine_set in autoscaler.snapshot.of(OpenShiftMachineSet))
     if kind == "MachineSet" and any(key == f"{metadata.namespace}/{metadata.name}" for metadata in known):
         return f"maxReplicas of the MachineAutoscaler of MachineSet {key.partition('/')[2]}"
-    return f"the maximum of node group {group}"
+    return f"the maximum of node group {group_title(group)}"
 
 
 def _of_higher_priority(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial]:
@@ -299,7 +321,7 @@ def _new_group(
     )
     but_for = " and ".join(f"{what} {', '.join(names)}" for what, names in differences if names)
     return _Trial(
-        step=RemedyStep(f"add a node group like {verdict.name} {but_for}", StepKind.NEW_GROUP),
+        step=RemedyStep(f"add a node group like {verdict.title} {but_for}", StepKind.NEW_GROUP),
         pod=pod,
         status=replace(autoscaler.status, groups=(*groups, new)),
         templates={name: CloudTemplate(node=changed, pods=_not_made_anew(autoscaler, template))},

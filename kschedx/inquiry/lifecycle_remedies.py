@@ -43,7 +43,6 @@ from kschedx.kube.types import OUT_OF_SERVICE, Pod
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
-    Contradicted,
     Failed,
     KeptBySidecar,
     Lifecycle,
@@ -187,6 +186,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from self._refused(message)
             case NotBound(group=group) if group:
                 yield Fix.untried(f"create PodGroup {group}, or correct the pod's label {POD_GROUP_LABEL}")
+            case NotBound(message=message, extender=extender) if extender:
+                failed = extender_failure(message)
+                yield None if failed is None else Fix.untried(failed.advice)
             case NotBound(claim=key, provisioner=driver) if key:
                 driver, claim = driver or "the storage driver", self.snapshot.storage.claims[key]
                 yield Fix.untried(provisioner_repair(self.snapshot, claim, driver))
@@ -195,9 +197,6 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case ComponentDown(component=component, pods=pods, is_pending=True):
                 title = f"make room for {pods[0]} first: {component} has no node"
                 yield Fix.untried(title, commands=(why_command(pods[0]),))
-            case Contradicted(message=message):
-                failed = extender_failure(message)
-                yield None if failed is None else Fix.untried(failed.advice)
             case ComponentDown(component=component, pods=pods):
                 namespace, _, name = pods[0].partition("/")
                 command = shell_command("kubectl logs {} -n {} --previous", name, namespace)

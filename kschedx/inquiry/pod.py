@@ -35,7 +35,7 @@ from kschedx.errors import (
 )
 from kschedx.explain.admission import has_siblings, security_warning, warned, without_pods
 from kschedx.explain.cycle_notes import amount_notes
-from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
+from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded
 from kschedx.explain.missing_kinds import cycle_of, require_nodes, require_nodes_and_pods
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note
 from kschedx.explain.ranking import on_its_node
@@ -147,8 +147,11 @@ def explain(
             raise
         event = recorded(subject.snapshot, subject.pod)
         return unscheduled(subject, setup, _not_read(subject.pod.key, error, event.message if event else ""))
-    if lifecycle is None and explanation.alone is Outcome.SCHEDULED:  # a gang without room explains the cluster's event
-        lifecycle = contradiction(explanation.cycle, subject, setup)
+    if lifecycle is None and explanation.alone in (Outcome.SCHEDULED, Outcome.UNDECIDED):
+        # a gang without room explains the cluster's event
+        theirs = contradiction(explanation.cycle, subject, setup)
+        is_known = explanation.alone is Outcome.SCHEDULED or (isinstance(theirs, NotBound) and theirs.extender)
+        lifecycle = theirs if is_known else None
     if lifecycle is None:
         return explanation
     return replace(explanation, lifecycle=lifecycle, remedies=_remedies(subject, setup, lifecycle))
@@ -413,6 +416,8 @@ def contradiction(
         return rejected
     if (theirs := _objection(snapshot, pod, setup)) is None:
         return None
+    if (failed := extender_failure(theirs.message)) is not None:
+        return NotBound(subject=pod.key, message=theirs.message, extender=f"{failed.url} {failed.why}")
     is_finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
     ended = np.flatnonzero(is_finished & pods.node_names.where(lambda name: name in nodes))
     return Contradicted(

@@ -49,10 +49,12 @@ from kschedx.kube.autoscalers import (
     NodeSelectorRequirementWithMinValues,
 )
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.names import ZONE
+from kschedx.kube.quantity import Format, Unit
 from kschedx.kube.resources import SPEC_ALONE
 from kschedx.kube.types import NodeCondition, Pod
 from kschedx.kube.typos import meant_by
-from kschedx.render.wording import count
+from kschedx.render.wording import count, listed
 
 MOST_TRIALS = 8
 MOST_REMEDIES = 3
@@ -61,6 +63,10 @@ MOST_TYPES = 4
 _NO_CAPACITY = re.compile(
     r"insufficient ?(instance ?)?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE
 )
+
+
+_OF_TYPES = re.compile(r"/(instance-|sku-)")
+"""Keys of requirements that restrict the instance types of a NodePool."""
 
 
 class _Trial(Struct, frozen=True, kw_only=True):
@@ -141,11 +147,27 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             is_own = self.pod.key in karpenter.snapshot.pods.rows
             helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None
             yield trial.fix(title, karpenter.node_of(provisioning.pool, self.pod), helps=helps)
+        yield from self._other_types()
         for remedy in self.remedies:
             if with_changes_of_pod or remedy.makes_room:
                 fix = trial.remedied(remedy, f"of {remedy.place}")
                 fix = fix if remedy.changed is None else _with_pool(fix, karpenter, remedy.changed)
                 yield replace(fix, reshapes_pool=remedy.step.kind is StepKind.RESHAPED)
+
+    def _other_types(self) -> Iterator[Fix]:
+        """Yield untried fixes of NodePools whose instance types do not suffice: other types or zones, none of which the
+        cluster shows."""
+        for verdict in self.decision.pools if not self.decision.pool and not self.remedies else ():
+            if not isinstance(verdict.rejection, NoInstanceType) or verdict.rejection.too_few:
+                continue
+            template = verdict.pool.spec.template.spec
+            wanted = verdict.rejection.requirements.about(ZONE)
+            if verdict.zones and wanted.values and not any(map(wanted.has, verdict.zones)):
+                reference = template.node_class_ref
+                where = listed(sorted(wanted.values), 2, conjunction="or")
+                yield by_autoscaler(f"add a subnet in {where} to {reference.kind} {reference.name}")
+            elif any(_OF_TYPES.search(requirement.key) for requirement in template.requirements):
+                yield by_autoscaler(f"allow larger or other instance types in NodePool {verdict.name}")
 
     def _claims_under_way(self, trial: NodeTrial) -> Iterator[Fix]:
         """Yield fixes according to the conditions of the NodeClaims for which the pod waits."""
@@ -291,11 +313,17 @@ def _raised(verdict: PoolVerdict, rejection: LimitReached, nodes: int = 1) -> It
     limits = rejection.limits
     for instance_type in sorted(verdict.known, key=_size)[:MOST_TYPES]:
         needed = {
-            name: Amount((limits[name] - rejection.remaining[name]).nano + amount, limits[name].format)
+            name: _rounded_up(name, limits[name].nano - rejection.remaining[name].nano + amount, limits[name].format)
             for name in limits
             if (amount := instance_type.capacity.get(name, ZERO).nano * nodes) > rejection.remaining[name].nano
         }
         yield _with_limits(verdict.pool, {name: (str(limits[name]), str(amount)) for name, amount in needed.items()})
+
+
+def _rounded_up(resource: str, nano: int, format_: Format) -> Amount:
+    """Return an amount that people write: memory in whole Gi, and whole processors."""
+    unit = (2**30 if Unit.of(resource) is Unit.BYTE else 1) * 10**9
+    return Amount(-(-nano // unit) * unit, format_)
 
 
 def _size(instance_type: InstanceType) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -132,6 +132,19 @@ class QueueOutcome:
         """Return whether the pod got its node after preemption; until then, it is unschedulable."""
         return pod in self._preempting
 
+    def evicting(self, pod: str) -> str:
+        """Return kube-scheduler's message in the decision that evicts other pods for this one; empty if none does."""
+        step = self._simulation.steps[self._preempting[pod]] if pod in self._preempting else None
+        return step.message if step is not None and step.victims else ""
+
+    def likeness(self, pod: str) -> Hashable:
+        """Return a key that is equal for identical pods with the same explanation, apart from amounts; None if the pod
+        has no equals. Identical pods that evict others differ in how many nodes reject them."""
+        if not self.preempts(pod):
+            return self.message(pod)
+        phrases = self.evicting(pod).partition(": ")[2]
+        return frozenset(phrase.partition(" ")[2] for phrase in phrases.split(", ")) if phrases else None
+
     @cached_property
     def _steps(self) -> Mapping[str, int]:
         """Each pod with the number of its last decision."""
@@ -145,7 +158,7 @@ class QueueOutcome:
     @cached_property
     def _alone(self) -> Run:
         simulation = self._simulation
-        return Run(simulation.setup.scheduler_on(simulation.start))
+        return Run(simulation.setup.scheduler_on(simulation.start), preempts=False)
 
     def taken(self, pod: str) -> Taken | None:
         """Return the pods that are on the node of a pod which would fit if it came first; None if it would not fit."""

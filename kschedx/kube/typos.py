@@ -37,11 +37,11 @@ def meant_by(written: str, known: Iterable[str]) -> str:
     for name in list(dict.fromkeys(known))[:LOOKED_AT]:
         names.setdefault(_folded(name), []).append(name)
     folded = _folded(written)
-    same_but_prefix = [name for name in names if _has_its_prefix(folded, name)]
+    same_words = [name for name in names if _has_its_prefix(folded, name) or _is_reordered(folded, name)]
     near = difflib.get_close_matches(folded, names, n=_NEAR, cutoff=_CLOSE)
     slips = {
         folded_name: count
-        for folded_name in dict.fromkeys((*near, *same_but_prefix))
+        for folded_name in dict.fromkeys((*near, *same_words))
         if (count := _slips(folded, folded_name)) is not None
     }
     fewest = [slip for slip in slips if slips[slip] == min(slips.values())]
@@ -83,6 +83,8 @@ def _slips(written: str, known: str) -> int | None:
 def _slips_of_word(written: str, known: str) -> int | None:
     if _is_same_word(written, known):
         return int(written != known)
+    if _is_reordered(written, known):
+        return 2
     if _MEMBER.sub("", written) == _MEMBER.sub("", known):
         return None
     if _is_abbreviated(written, known) or _is_abbreviated(known, written):
@@ -99,6 +101,26 @@ def _slips_of_word(written: str, known: str) -> int | None:
             return None  # the first letter is rarely wrong
         total += slips
     return total if total <= _most(max(written, known, key=len)) else None
+
+
+def _is_reordered(written: str, known: str) -> bool:
+    """Return True for `nvidia-gpu` and `gpu.nvidia.com`."""
+    here, there = _words(written), _words(known)
+    return len(here - _TOP_LEVEL) > 1 and here - _TOP_LEVEL == there - _TOP_LEVEL
+
+
+_TOP_LEVEL = frozenset({"com", "io", "org", "dev", "net"})
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(re.findall("[a-z0-9]+", name.lower()))
+
+
+def product_meant(written: str, known: Iterable[str]) -> str:
+    """Return the only known product whose name contains all words of `written`: `NVIDIA A100-SXM4-40GB` for `A100`. An
+    empty string if there is none or several."""
+    products = [name for name in dict.fromkeys(known) if name != written and _words(written) <= _words(name)]
+    return products[0] if len(products) == 1 and _words(written) else ""
 
 
 def _is_abbreviated(short: str, long: str) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 from itertools import islice
 from typing import TypeVar, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from kschedx.errors import nearest
@@ -324,6 +325,7 @@ class _Trials:
             case Wait.TOPOLOGY:
                 yield from self._other_topology()
             case _:
+                yield from self._covered()
                 yield from islice(self._more_borrowed(), 1)
                 yield from self._reclaimed()
                 yield from self._less()
@@ -500,6 +502,33 @@ class _Trials:
             title = f"raise {what} of flavor {flavor} in ClusterQueue {queue.metadata.name}: {', '.join(phrases)}"
             changed, patch = _with_quota(queue, flavor, field, raised)
             yield from self._tried(RemedyKind.QUOTA, title, self._with(queue, changed), _target(queue), patch)
+
+    def _covered(self) -> Iterator[Remedy]:
+        """Give the queue quota for resources that none of its resource groups covers, in its first one."""
+        queue = self._run.queues[self._verdict.cluster_queue].queue
+        covered = {name for group in queue.spec.resource_groups for name in group.covered_resources}
+        missing: Counter[str] = Counter()
+        for pod_set in self._job.counted:
+            missing.update({name: amount for name, amount in pod_set.requests.items() if name not in covered})
+        if not +missing or not covered:
+            return
+        more = tuple(
+            kueue.QueueResourceQuota(name=name, nominal_quota=_shown(name, amount))
+            for name, amount in (+missing).items()
+        )
+        first, *others = queue.spec.resource_groups
+        flavors = tuple(replace(flavor, resources=(*flavor.resources, *more)) for flavor in first.flavors)
+        group = replace(first, covered_resources=(*first.covered_resources, *missing), flavors=flavors)
+        changed = replace(queue, spec=replace(queue.spec, resource_groups=(group, *others)))
+        patch = [_add("/spec/resourceGroups/0/coveredResources/-", quota.name) for quota in more]
+        patch += [
+            _add(f"/spec/resourceGroups/0/flavors/{index}/resources/-", to_builtins(quota))
+            for index in range(len(flavors))
+            for quota in more
+        ]
+        quotas = " and ".join(f"{quota.name} with a quota of {quota.nominal_quota}" for quota in more)
+        title = f"cover {quotas} in ClusterQueue {queue.metadata.name}"
+        yield from self._tried(RemedyKind.QUOTA, title, self._with(queue, changed), _target(queue), patch)
 
     def _reclaimed(self) -> Iterator[Remedy]:
         """Let the queue take back the quota that others of its cohort have borrowed."""

@@ -23,12 +23,12 @@ from kschedx.framework.interface import CycleState, PostFilterResult
 from kschedx.framework.preemption import (
     NO_VICTIMS,
     NOT_HELPFUL,
-    RULES_WITHOUT_START,
     Trial,
     best_candidates,
     budget_selector,
     covers,
     potential_victims,
+    ranks,
 )
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import NO_NODES
@@ -272,7 +272,7 @@ def _best(candidates: Sequence[Candidate], pods: PodTable) -> Sequence[Candidate
     """Return the candidates of which kube-scheduler picks any: without victims, or with the least harm, rule by
     rule."""
     unharmed = [candidate for candidate in candidates if not candidate.victims]
-    return unharmed or best_candidates(candidates, pods, RULES_WITHOUT_START)
+    return unharmed or best_candidates(candidates, ranks(candidates, pods, by_start=False))
 
 
 # One pod through predicates and priorities (pkg/scheduler/core/generic_scheduler.go).

@@ -21,7 +21,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, Rankings, best_candidates, dry_run
+from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, Rankings, best_candidates, dry_run, ranks
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.types import Pod
@@ -71,19 +71,20 @@ class Preemptor(PostFilterPlugin):
             return PostFilterResult(status=self._no_candidate(run), dry_run=run.verdicts)
         limit = self._candidate_limit(len(nodes))
         tried = PostFilterResult(status=SUCCESS, candidates=run.candidates, dry_run=run.verdicts, candidate_limit=limit)
-        candidates, certain, ranks = run.candidates, len(run.candidates) <= limit, run.ranks
+        candidates, certain, ranked = run.candidates, len(run.candidates) <= limit, run.ranks
         extenders = self.handle.extenders
         if extenders is not None and extenders.are_asked:
             preempted = extenders.preempt(pod, candidates, self.handle.nodes)
             tried = replace(tried, preempted=preempted)
             if preempted.error:
                 return replace(tried, status=error(f"{self.prefix}{preempted.error}"))
-            candidates, ranks = preempted.candidates, None
+            candidates, ranked = preempted.candidates, None
         elif extenders is not None and extenders.have_a_say_in_preemption(pod):
             certain = False
         if not candidates:
             return replace(tried, status=self._unschedulable(NO_CANDIDATE))
-        best = tuple(candidate.node for candidate in best_candidates(candidates, nodes.pods, ranks=ranks))
+        ranked = ranks(candidates, nodes.pods) if ranked is None else ranked
+        best = tuple(candidate.node for candidate in best_candidates(candidates, ranked))
         # beyond the limit, kube-scheduler's choice of candidates is random
         return replace(tried, best=best, nominated_node=best[0] if certain and len(best) == 1 else None)
 

@@ -28,7 +28,7 @@ from kschedx.render.words.autoscaler import (
     node_group_growth_text,
     on_a_new_node,
     remedy_text,
-    template_label_text,
+    undeclared,
 )
 from kschedx.snapshot.events import RecordedEvent
 
@@ -65,12 +65,13 @@ def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider
     if not event and scaling.pod.remains and scaling.pod.is_told:
         event = not_triggered(scaling.pod.parts)
     said = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
-    label = template_label_text(autoscaler, scaling, explanation.cycle.pod)
+    lacking = undeclared(autoscaler, scaling, explanation.cycle.pod)
+    reads = "" if lacking is None else f"{lacking.group} has no node from which to read {lacking.need}"
     return Decider(
         name="autoscaler",
         sentence=autoscaler_sentence(autoscaler, scaling),
         rows=(
-            *((Row(text=label),) if label else ()),
+            *((Row(text=reads),) if reads else ()),
             *(_row(row, is_brief=number > 0) for number, row in enumerate(rows)),
         ),
         event=event,

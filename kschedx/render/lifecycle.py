@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.events import extender_failure
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
@@ -179,9 +178,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from _down(lifecycle)
         case StillActive() | ManagedElsewhere() | KeptBySidecar():
             yield from _of_job(lifecycle)
-        case Contradicted(message=message, finished=finished):
-            failed = extender_failure(message)
-            yield _difference(finished) if failed is None else f"the scheduler's extender {failed.url} {failed.why}"
+        case Contradicted(finished=finished):
+            yield _difference(finished)
         case _:
             assert_never(lifecycle)
 

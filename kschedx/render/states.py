@@ -459,9 +459,13 @@ class NotBound(Facts, frozen=True, kw_only=True):
     """The driver's message about the claim."""
     group: str = ""
     """The PodGroup that the pod names and that does not exist, such as `shop/train`."""
+    extender: str = ""
+    """The extender whose request failed, and how: `http://gpu.kube-system.svc/filter answers with HTTP status 500`."""
 
     @property
     def why(self) -> str:
+        if self.extender:
+            return f"the scheduler's extender {self.extender}"
         if self.group:
             return f"PodGroup {self.group} does not exist, and Coscheduling permits no pod without its group"
         return (

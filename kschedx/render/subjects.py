@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.notes import ROUTINE
-from kschedx.findings import UntoleratedTaint
+from kschedx.findings import Maintenance, UntoleratedTaint
 from kschedx.fixes.proposal import Group
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
@@ -37,7 +37,7 @@ from kschedx.render.view import Tone
 from kschedx.render.wording import amount, amounts, count, listed
 from kschedx.render.words import describe, headline
 from kschedx.render.words.causes import because
-from kschedx.render.words.constraints import unwell_node_text
+from kschedx.render.words.constraints import maintenance_text, unwell_node_text
 
 SHOWN_NODES = 3
 MOST_GROUPS = 6
@@ -202,9 +202,10 @@ def _states(answer: NodeAnswer, width: int, *, wide: bool) -> list[Text]:
 
 def _keeps_out(answer: NodeAnswer) -> list[str]:
     """Return what rejects pods regardless of their requests."""
-    spec = answer.node.spec
+    metadata, spec = answer.node.metadata, answer.node.spec
     taints = [f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints]
-    return [*(["cordoned"] if spec.unschedulable else []), *([f"taints {', '.join(taints)}"] if taints else [])]
+    by = maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))
+    return [*([f"cordoned{by}"] if spec.unschedulable else []), *([f"taints {', '.join(taints)}"] if taints else [])]
 
 
 def _offers(offers: Sequence[ResourceUse]) -> list[Text]:

@@ -405,6 +405,10 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         unfinished = ~self.pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return tuple(int(row) for row in np.flatnonzero(lost & unfinished & (self.pods.node < 0)))
 
+    def left_out_node(self, node: str, phase: str) -> bool:
+        """Return whether a pod in this phase shows that a dump left out its node: it runs there."""
+        return self.source.is_dump and phase == "Running" and node not in self.cluster.index
+
     @cached_property
     def with_finished_pods(self) -> Snapshot:
         """The cluster with finished pods that no API server has stored counted on their nodes."""

@@ -132,7 +132,7 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: SizeBudget 
     left_out: list[tuple[str, InputError]] = []
     twins = _twins(source, plan.wanted) if isinstance(tree, Folder) else {}
     for name, other in twins.items():
-        see(LeftOut(source=name, why=f"the same objects as {other}"))
+        see(LeftOut(source=name, why=f"the same objects as {other}", is_twin=True))
     for member in tree.open([name for name in plan.wanted if name not in twins]):
         own = budget or SizeBudget(member.source)
         file: Readable = member.file if budget else CountedStream(member.file, own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.kube.typos import meant_by
+from kschedx.kube.typos import meant_by, product_meant
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,8 @@ from kschedx.kube.typos import meant_by
         ("instance_type", ["node.kubernetes.io/instance-type"], "node.kubernetes.io/instance-type"),
         ("nvidia/gpu", ["nvidia.com/gpu"], "nvidia.com/gpu"),
         ("nvdia.com/gpu", ["nvidia.com/gpu"], "nvidia.com/gpu"),
+        # words in another order
+        ("nvidia-gpu", ["gpu.nvidia.com", "mig.nvidia.com"], "gpu.nvidia.com"),
     ],
 )
 def test_a_misspelling(written: str, known: list[str], meant: str) -> None:
@@ -53,3 +55,16 @@ def test_a_misspelling(written: str, known: list[str], meant: str) -> None:
 )
 def test_another_name(written: str, known: list[str]) -> None:
     assert meant_by(written, known) == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "known", "meant"),
+    [
+        ("A100", ["NVIDIA-A100-SXM4-40GB", "Tesla-T4"], "NVIDIA-A100-SXM4-40GB"),
+        ("A100", ["NVIDIA A100 40GB", "NVIDIA A100 80GB"], ""),
+        ("A10", ["NVIDIA-A100-SXM4-40GB"], ""),
+        ("", ["NVIDIA-A100-SXM4-40GB"], ""),
+    ],
+)
+def test_a_product_by_a_part_of_its_name(written: str, known: list[str], meant: str) -> None:
+    assert product_meant(written, known) == meant

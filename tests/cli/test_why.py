@@ -247,6 +247,15 @@ def test_a_pod_of_a_cluster_on_a_node_that_is_gone_is_left_out(tmp_path: Path) -
     assert "there is no node" in kschedx("why", pod, "-s", write(tmp_path, NODE, lost)).err
 
 
+def test_a_running_pod_shows_that_its_node_was_left_out(tmp_path: Path) -> None:
+    node = changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
+    running = changed(changed(small_pod("web"), "spec.nodeName", "node-99"), "status.phase", "Running")
+    stored = changed(running, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
+    ran = kschedx("why", "web", "-s", write(tmp_path, node, stored))
+    assert (ran.code, "does not exist" in ran.out) == (3, False)
+    assert "undecided: node node-99 is not known" in ran.out
+
+
 def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -> None:
     stored = changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "store"}}

@@ -132,7 +132,8 @@ def test_a_taint_with_the_name_of_what_the_pod_asks_for() -> None:
 
 
 def test_a_cluster_that_is_a_control_plane_alone() -> None:
-    assert told(node("cp", taints=[CONTROL_PLANE]), pod("me")) == [f"remove taint {CONTROL_PLANE} from cp"]
+    untainted, added = told(node("cp", taints=[CONTROL_PLANE]), pod("me"))
+    assert (untainted, added) == (f"remove taint {CONTROL_PLANE} from cp", "add a node with room for one pod")
 
 
 @pytest.mark.parametrize("held", ["1", "1500m"], ids=["half-of-it", "a-third-of-it"])

@@ -66,6 +66,17 @@ FAILED: Manifest = {
     "message": "quota of disks exceeded",
     "type": "Warning",
 }
+A100 = {f"{GPU}.product": "A100"}
+IS_A100 = f"device.attributes['{DRIVER}'].model == 'A100'"
+ZONE = "topology.kubernetes.io/zone"
+TO_LOADER = {"labelSelector": {"matchLabels": {"app": "loader"}}, "topologyKey": "kubernetes.io/hostname"}
+GVISOR = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "gvisor"},
+    "handler": "runsc",
+    "scheduling": {"nodeSelector": {"runtime": "gvisor"}},
+}
 DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubernetes.io/pvc-protection"]}}
 
 
@@ -220,6 +231,75 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             "add a node like a",
             id="a nominated pod",
         ),
+        pytest.param(
+            [node("a", allocatable={"cpu": "4", "memory": "4Gi", "amd.com/gpu": "8"}), asking("me", **{GPU: "1"})],
+            f"the nodes have 8 amd.com/gpu on 1 node instead of {GPU}",
+            f"add a node with at least 1 {GPU} free",
+            id="devices of another vendor",
+        ),
+        pytest.param(
+            [node("a", labels={f"{GPU}.product": "NVIDIA-A100-SXM4-40GB"}), pod("me", nodeSelector=A100)],
+            f"1 node does not match {GPU}.product=A100",
+            f"select {GPU}.product=NVIDIA-A100-SXM4-40GB instead of {GPU}.product=A100",
+            id="a part of a product's name",
+        ),
+        pytest.param(
+            [
+                node("a"),
+                *(device_class("gpu"), claim("mine", request(select=[IS_A100])), claiming("mine")),
+                resource_slice("a", device("x", model="NVIDIA A100 40GB")),
+            ],
+            "no device of 1 node matches request r of claim default/mine",
+            "select NVIDIA A100 40GB instead of A100 in request r of claim default/mine",
+            id="a part of a device's name",
+        ),
+        pytest.param(
+            [
+                node("a"),
+                *(device_class("gpu"), claim("mine", request(device_class="accelerator")), claiming("mine")),
+                resource_slice("a", device("x")),
+            ],
+            "device class accelerator does not exist",
+            "delete and recreate resource claim default/mine with class gpu",
+            id="a device class that does not exist",
+        ),
+        pytest.param(
+            [
+                node("a", labels={"kubernetes.io/hostname": "a"}),
+                {**pod("loader", on="a", labels={"app": "loader"}), "status": {"phase": "Succeeded"}},
+                pod("me", affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TO_LOADER]}}),
+            ],
+            "podAffinity term 1 selects default/loader, which has ended and does not count",
+            "make podAffinity term 1 (app=loader) preferred instead of required",
+            id="affinity to a pod that has ended",
+        ),
+        pytest.param(
+            [
+                node("a", labels={ZONE: "a", "pool": "db"}),
+                node("b", labels={ZONE: "b", "pool": "web"}),
+                *(volume("v", holder="data", reach=in_term(ZONE, "b")), bound_claim("data", volume="v")),
+                pod("me", volumes=DATA, nodeSelector={"pool": "db"}),
+            ],
+            "volume v (zone b) is not accessible from 1 node",
+            "add a node in zone b with label pool=db",
+            id="no node of the pod's pool in the zone of its volume",
+        ),
+        pytest.param(
+            [node("a"), GVISOR, pod("me", runtimeClassName="gvisor", nodeSelector={"runtime": "gvisor"})],
+            "RuntimeClass gvisor selects nodes with its runtime: runtime=gvisor",
+            "add a node with label runtime=gvisor",
+            id="a runtime that no node has",
+        ),
+        pytest.param(
+            [
+                *(node(name, taints=["node-role.kubernetes.io/control-plane:NoSchedule"]) for name in "abc"),
+                node("w", allocatable={"cpu": "2", "memory": "4Gi", "pods": "9"}),
+                *(asking("other", "w", cpu="1500m"), asking("me", cpu="1")),
+            ],
+            "1 node lacks 500m CPU",
+            "add a node like w",
+            id="a full worker beside the control plane",
+        ),
     ],
 )
 def test_cause_and_first_fix(objects: list[Manifest], cause: str, fix: str) -> None:
@@ -353,6 +433,12 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             "recreate the pod with schedulerName hami-scheduler: HAMi's webhook, which sets it, was ignored or did not "
             "run",
             id="a part of a device on the default scheduler",
+        ),
+        pytest.param(
+            [node("b"), pod("me", affinity=PINNED, metadata={"ownerReferences": OF_DAEMON_SET})],
+            "node a does not exist, and DaemonSet agent created the pod for it",
+            "restore node a; if it is gone for good, DaemonSet agent deletes the pod",
+            id="a DaemonSet's pod for a node that is gone",
         ),
     ],
 )

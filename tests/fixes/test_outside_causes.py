@@ -3,6 +3,8 @@ first."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +24,8 @@ from tests.storage_builders import storage_class
 
 ZONE = "topology.kubernetes.io/zone"
 GPU = "nvidia.com/gpu"
+SINCE = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 DATA = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 
 
@@ -151,6 +155,52 @@ def test_an_extender_that_fails_is_named(message: str, why: str, advice: str) ->
     assert failed.why == why
     assert failed.advice == f"{advice}, or set ignorable: true for it in the scheduler's configuration"
     assert extender_failure("0/1 nodes are available: 1 Insufficient cpu.") is None
+
+
+def test_an_extender_that_fails_keeps_the_pod_unscheduled(tmp_path: Path) -> None:
+    message = 'Post "http://hami.kube-system.svc/filter": dial tcp 10.0.0.7:443: connect: connection refused'
+    condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError", "message": message}
+    waiting = pod("me", status={"phase": "Pending", "conditions": [condition]}, metadata=SINCE)
+    stored = {**node("a"), "metadata": {"name": "a", **SINCE}}
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [stored, waiting]}))
+    extenders: Any = [{"urlPrefix": "http://hami.kube-system.svc", "filterVerb": "filter"}]
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    for extended in (None, {**config, "extenders": extenders}):
+        found = kschedx.explain(kschedx.load(str(tmp_path / "cluster.json")), "default/me", config=extended)
+        assert (type(found.lifecycle).__name__, found.overall) == ("NotBound", "Unschedulable")
+        assert found.fixes[0].title.startswith("repair Service kube-system/hami of the scheduler's extender")
+
+
+@pytest.mark.parametrize(
+    ("group", "requests", "fix"),
+    [
+        (
+            {"target": 0, "maximum": 4},
+            {"example.com/fpga": "1"},
+            f"if nodes of new have example.com/fpga, tag its ASG with {TEMPLATE}/resources/example.com/fpga=1",
+        ),
+        ({"target": 3, "maximum": 3}, {"cpu": "9"}, "raise the maximum of node group new, which is reached"),
+        (
+            {"target": 3, "maximum": 4, "longUnregistered": 2},
+            {"cpu": "9"},
+            "repair how nodes of new join the cluster: 2 instances did not become nodes",
+        ),
+    ],
+)
+def test_a_node_group_whose_template_is_not_known(group: dict[str, int], requests: dict[str, str], fix: str) -> None:
+    health = {"status": "Healthy", "cloudProviderTarget": group["target"], "maxSize": group["maximum"]}
+    counts = {"longUnregistered": group.get("longUnregistered", 0)}
+    groups = [{"name": "new", "health": {**health, "nodeCounts": counts}, "scaleUp": {"status": "NoActivity"}}]
+    status: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
+        "data": {"status": json.dumps({"autoscalerStatus": "Running", "nodeGroups": groups})},
+    }
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    waiting = {**asking("me", **requests), "status": {"phase": "Pending", "conditions": [unschedulable]}}
+    of_aws = node("a", allocatable={"cpu": "4", "pods": "9"}, providerID="aws:///eu-1a/i-0")
+    assert titles(of_aws, status, waiting)[0] == fix
 
 
 def test_a_resize_that_is_not_complete_counts() -> None:

@@ -88,3 +88,23 @@ def test_a_pool_that_is_not_ready_is_repaired_first() -> None:
         "repair EC2NodeClass default, so that NodePool general is ready: SubnetsReady=False (SubnetsNotFound): none "
         "matches"
     )
+
+
+@pytest.mark.parametrize(
+    ("requirement", "asked", "fix"),
+    [
+        ({"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["m"]}, pod("64"), "allow larger"),
+        (None, pod(nodeSelector={ZONE: "eu-1b"}), "add a subnet in eu-1b to EC2NodeClass default"),
+        (None, pod("64"), "add a node with"),
+    ],
+)
+def test_types_and_zones_that_the_cluster_does_not_show(requirement: Json | None, asked: Json, fix: str) -> None:
+    requirements = [] if requirement is None else [requirement]
+    objects = [pool("general", *requirements), node(), node_class("eu-1a"), asked]
+    found = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web")
+    assert found.fixes[0].title.startswith(fix)
+
+
+def test_a_memory_limit_is_raised_to_what_people_write() -> None:
+    [step] = steps(pool(limits={"memory": "20000Mi"}), pod())
+    assert step == "raise the limit of NodePool general from 20000Mi to 32Gi memory"

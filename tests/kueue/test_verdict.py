@@ -76,6 +76,17 @@ def test_a_change_of_quota_is_a_patch_of_its_place() -> None:
     assert [one["path"] for one in found.patch] == [f"{place}/borrowingLimit"]
 
 
+def test_a_resource_that_no_group_covers_gets_quota() -> None:
+    requests = {"cpu": "1", "example.com/gpu": "2"}
+    container = {"name": "c", "image": "x", "resources": {"requests": requests, "limits": requests}}
+    [found] = verdict(queue("q"), local("q"), workload("a", count=2, pod={"containers": [container]})).remedies
+    assert found.title == "cover example.com/gpu with a quota of 4 in ClusterQueue q"
+    assert [one["path"] for one in found.patch] == [
+        "/spec/resourceGroups/0/coveredResources/-",
+        "/spec/resourceGroups/0/flavors/0/resources/-",
+    ]
+
+
 def test_quota_of_a_workload_that_finishes_is_free_whatever_the_status_reports() -> None:
     full = queue("q")
     used = {"name": "cpu", "total": "3"}

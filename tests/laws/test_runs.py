@@ -29,6 +29,7 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from tests import builders
 from tests.laws.moving_clusters import DEVICES, Dealer
+from tests.storage_builders import HOSTNAME, ZONE
 
 RELEASES = ("1.36", "1.36", "1.36", "1.29")
 GANGS = {"GenericWorkload": True, "GangScheduling": True}
@@ -245,9 +246,20 @@ def test_preemptors_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
     small, large = (
         {"requests": {"cpu": cpu}} for cpu in (dice.choice(["300m", "700m"]), dice.choice(["600m", "1500m"]))
     )
+    rules, of_victims = _rules(dice), _rules(dice) if dice.random() < 0.2 else {}
     dealt = [
-        *(builders.pod(f"small-{number}", spec=_spec(small, dice.choice([0, 0, 5]))) for number in range(20)),
-        *(builders.pod(f"large-{number}", spec=_spec(large, 100)) for number in range(12)),
+        *(
+            builders.pod(
+                f"small-{number}",
+                labels={"app": dice.choice(["small", "other"])},
+                spec=_spec(small, dice.choice([0, 0, 5])) | of_victims,
+            )
+            for number in range(20)
+        ),
+        *(
+            builders.pod(f"large-{number}", labels={"app": "large"}, spec=_spec(large, 100) | rules)
+            for number in range(12)
+        ),
     ]
     made = Snapshot.from_objects(dealt)
     rows = cluster.add_pods([made.pods[row] for row in range(len(made.pods))])
@@ -288,6 +300,19 @@ def test_rankings_are_those_of_the_cluster_as_it_stands(seed: int) -> None:
         ranked, on = rankings.below(nodes, priority)
         assert ranked.tolist() == anew.pods.tolist()
         assert on.tolist() == anew.index.tolist()
+
+
+def _rules(dice: random.Random) -> builders.Manifest:
+    """A rule that reads the pods of other nodes, sometimes those that preemption evicts."""
+    selector = {"matchLabels": {"app": dice.choice(["large", "large", "small"])}}
+    key = dice.choice([ZONE, HOSTNAME])
+    spread = {"maxSkew": dice.choice([1, 2]), "topologyKey": key, "labelSelector": selector}
+    term = {"topologyKey": key, "labelSelector": selector}
+    return dice.choice([
+        {},
+        {"topologySpreadConstraints": [spread | {"whenUnsatisfiable": "DoNotSchedule"}]},
+        {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}},
+    ])  # fmt: skip
 
 
 def _spec(resources: Mapping[str, object], priority: int) -> builders.Manifest:

@@ -15,7 +15,7 @@ from kschedx.errors import InputError
 from kschedx.framework.config import load_profiles
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.interface import CycleState, PostFilterResult
-from kschedx.framework.preemption import best_candidates
+from kschedx.framework.preemption import best_candidates, ranks
 from kschedx.framework.runtime import Framework
 from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts, error
 from kschedx.kube.types import Pod
@@ -468,7 +468,7 @@ def test_fewer_victims_win_over_an_equal_sum() -> None:
     # the lowest priority adds nothing to the sum: only with it do different numbers of victims sum up to the same
     one = Candidate(node=ClusterRow(0), victims=(0,), pdb_violations=0)
     two = Candidate(node=ClusterRow(1), victims=(0, 1), pdb_violations=0)
-    assert best_candidates([two, one], pods) == (one,)
+    assert best_candidates([two, one], ranks([two, one], pods)) == (one,)
 
 
 def test_nobody_is_nominated_where_the_sampling_of_candidates_decides() -> None:

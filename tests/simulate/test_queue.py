@@ -193,7 +193,7 @@ def test_a_pod_may_depend_on_what_a_dump_lacks_beside_others_that_plugins_read_a
         return scheduler.schedule(pod, profile)
 
     monkeypatch.setattr(queue, "may_be_open", lambda snapshot, pod: "open" in pod.metadata.labels)
-    monkeypatch.setattr(queue, "decided", decided)
+    monkeypatch.setattr(queue, "cycle_of", decided)
     waiting = [pod("a-0"), pod("a-1"), pod("a-2", labels={"open": "yes"}), pod("a-3")]
     kschedx.simulate(Snapshot.from_objects([*nodes(("8",)), *waiting]))
     assert questions == ["a-2"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.explain.cause_kinds import DevicePluginDown
+from kschedx.explain.hardware import DevicePluginDown
 from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import amount_text, joined, listed, resource_name

@@ -48,12 +48,18 @@ class Run:
     """A run of a scheduler while pods are added and removed. Every change goes through `cluster`."""
 
     def __init__(
-        self, scheduler: Scheduler, profile: Profile | None = None, *, cluster: MovingCluster | None = None
+        self,
+        scheduler: Scheduler,
+        profile: Profile | None = None,
+        *,
+        cluster: MovingCluster | None = None,
+        preempts: bool = True,
     ) -> None:
         """The run starts with the scheduler's cluster, which does not change. Alternatively, it shares `cluster` with
         other runs that started with the same one. `profile` is for every pod; by default, it is the one that the pod
-        names."""
+        names. Without `preempts`, no PostFilter plugin runs for a pod that fits no node."""
         self._base = scheduler
+        self._preempts = preempts
         self._profile = profile
         self.cluster = MovingCluster(scheduler.snapshot) if cluster is None else cluster
         self._follows = scheduler.framework(scheduler.config.profiles[0]) is not None
@@ -325,14 +331,14 @@ class Run:
             return None
         key = self._key(row, profile, framework)
         if key is None:
-            return EquivalenceClass(framework, pods[row], placement=placement)
+            return EquivalenceClass(framework, pods[row], placement=placement, preempts=self._preempts)
         if placement is not None:
             number = self._placements.setdefault(placement.tobytes(), len(self._placements))
             key = EquivalenceKey((*key.likeness, number), key.apart)
         own = self._classes.pop(key, None)
         if own is None:
             own = self._beginning_with_another(key, pods[row], framework)
-            own = own or EquivalenceClass(framework, pods[row], pods.steps, placement)
+            own = own or EquivalenceClass(framework, pods[row], pods.steps, placement, preempts=self._preempts)
             if len(self._classes) >= self._most_classes:
                 del self._classes[next(iter(self._classes))]
         self._classes[key] = own

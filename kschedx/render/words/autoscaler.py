@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
+from msgspec import Struct
+
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.growth import AutoscalerGrowth
+from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.remedies import NodeRemedy, StepKind
-from kschedx.autoscaler.sizes import BACKED_OFF, Resize
+from kschedx.autoscaler.sizes import BACKED_OFF, NOT_READY, Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
 from kschedx.fixes.node_requirements import own_terms
+from kschedx.framework.runtime import request_options
+from kschedx.kube.names import is_extended_resource
+from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
 from kschedx.render.wording import amount, count, listed
 from kschedx.render.words import headline
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from kschedx.karpenter.cluster import PoolVerdict
 
 MOST_NAMES = 3
+_UNKNOWN_TEMPLATE = "its template is not in the cluster"
 Verdict = TypeVar("Verdict")
 
 
@@ -89,7 +97,7 @@ def _adds(choice: GroupChoice, alternatives: Sequence[str]) -> str:
     if choice.error:
         return f"fails: {choice.error}"
     if not choice.resizes:
-        return f"selects {choice.option.group} but adds no node: the cluster-wide limits permit none"
+        return f"selects {group_title(choice.option.group)} but adds no node: the cluster-wide limits permit none"
     text = ", ".join(_resize(resize) for resize in choice.resizes)
     others = [name for name in alternatives if name != choice.option.group]
     chance = f"; or to {listed(others, MOST_NAMES, conjunction='or')} with equal score" if others else ""
@@ -98,7 +106,7 @@ def _adds(choice: GroupChoice, alternatives: Sequence[str]) -> str:
 
 def _resize(resize: Resize) -> str:
     sizes = f"{resize.before} → {resize.after}, maximum {resize.maximum}"
-    return f"{count(resize.after - resize.before, 'node')} to {resize.group}: {sizes}"
+    return f"{count(resize.after - resize.before, 'node')} to {group_title(resize.group)}: {sizes}"
 
 
 def group_headline(group: GroupVerdict) -> str:
@@ -107,7 +115,7 @@ def group_headline(group: GroupVerdict) -> str:
 
 
 def _clauses(group: GroupVerdict) -> Iterator[str]:
-    if group.skipped:
+    if group.skipped and not (group.is_unknown and group.skipped == (NOT_READY,)):
         sizes = f": {group.target} of {group.max_size} nodes" if group.target >= group.max_size else ""
         detail = f" ({group.detail})" if group.detail else ""
         yield f"✗ {', '.join(group.skipped)}{sizes}{detail}"
@@ -116,24 +124,55 @@ def _clauses(group: GroupVerdict) -> Iterator[str]:
     elif group.detail:
         yield f"✗ {BACKED_OFF} ({group.detail})"
     if group.template is None:
-        yield "no template for this node group (give it with --node-groups FILE)"
+        yield f"{_UNKNOWN_TEMPLATE} (give it with --node-groups FILE)"
     for status in group.rejections:
         phrases = [headline(finding) for finding in status.findings] or list(status.reasons) or ["rejects it"]
         yield f"✗ {status.plugin}: {', '.join(phrases)}"
 
 
-_LABELS_OF_TEMPLATES = {
-    "aws": "tag its ASG with k8s.io/cluster-autoscaler/node-template/label/{key}={value}",
-    "azure": "tag its scale set with k8s.io_cluster-autoscaler_node-template_label_{underscored}={value}",
-    "clusterapi": "annotate it with capacity.cluster-autoscaler.kubernetes.io/labels: {key}={value}",
+_DECLARATIONS = {
+    "aws": "tag its ASG with k8s.io/cluster-autoscaler/node-template/{kind}/{key}={value}",
+    "azure": "tag its scale set with k8s.io_cluster-autoscaler_node-template_{kind}_{underscored}={value}",
+    "clusterapi": "annotate it with capacity.cluster-autoscaler.kubernetes.io/{plural}: {key}={value}",
 }
-"""Cloud provider to how a group without nodes declares its labels."""
+"""Cloud provider to how a group without nodes declares a label or a resource of its nodes."""
 
 
-def template_label_text(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> str:
-    """Return how a group without nodes declares a label that the pod selects and no node has; empty if that cannot be
-    the cause. The cluster does not show which labels the group's nodes would have."""
-    group = next((group for group in scaling.groups if group.target == 0 and group.template is None), None)
+class Undeclared(Struct, frozen=True, kw_only=True):
+    """A group without nodes, and what the pod needs and no node has: the cluster does not show whether the group's
+    nodes would have it."""
+
+    group: str
+    need: str
+    """`disk=nvme`, `hugepages-2Mi`."""
+    how: str
+    """How the group declares it."""
+
+
+def undeclared(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Undeclared | None:
+    """Return None if that cannot be the cause, or if the cloud's groups declare nothing."""
+    form = _DECLARATIONS.get(_cloud_provider(autoscaler), "")
+    empty = [group.name for group in scaling.groups if group.target == 0 and group.is_unknown]
+    needs = [*_missing_labels(autoscaler, pod), *_missing_resources(autoscaler, pod)]
+    if not form or not empty or not needs:
+        return None
+    kind, key, value = needs[0]
+    words = re.findall("[a-z0-9]+", f"{key.rpartition('/')[2]} {value}".lower())
+    name = max(empty, key=lambda name: sum(word in name.lower() for word in words))
+    plural = "capacity" if kind == "resources" else "labels"
+    how = form.format(kind=kind, plural=plural, key=key, value=value, underscored=key.replace("/", "_"))
+    return Undeclared(group=group_title(name), need=f"{key}={value}" if kind == "label" else key, how=how)
+
+
+def _cloud_provider(autoscaler: Autoscaler) -> str:
+    """Return the flag, or the scheme of the nodes' providerID if the flags are not known."""
+    ids = (node.spec.provider_id for node in autoscaler.snapshot.cluster.nodes)
+    scheme, separator, _ = next(filter(None, ids), "").partition("://")
+    return autoscaler.flags.cloud_provider if autoscaler.flags_are_known or not separator else scheme
+
+
+def _missing_labels(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str, str]]:
+    """Yield labels that the pod selects and that no node has under any value."""
     known = autoscaler.snapshot.cluster.label_keys
     terms = (term for term in own_terms(pod) if term is not None)
     required = (
@@ -142,15 +181,23 @@ def template_label_text(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -
         for expression in term.match_expressions
         if expression.operator == "In"
     )
-    selected = [(key, value) for key, value in (*pod.spec.node_selector.items(), *required) if key not in known]
-    if group is None or not selected:
-        return ""
-    key, value = selected[0]
-    how = _LABELS_OF_TEMPLATES.get(autoscaler.flags.cloud_provider, "")
-    if not how:
-        return ""
-    announced = how.format(key=key, value=value, underscored=key.replace("/", "_"))
-    return f"{group.name} has no nodes to read labels from: if its nodes get {key}={value}, {announced}"
+    for key, value in (*pod.spec.node_selector.items(), *required):
+        if key not in known:
+            yield "label", key, value
+
+
+def _missing_resources(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str, str]]:
+    """Yield extended resources that the pod requests and no node has, with the amount."""
+    offered = {
+        name
+        for node in autoscaler.snapshot.cluster.nodes
+        for name, written in node.status.allocatable.items()
+        if str(written) != "0"
+    }
+    requested = pod_request(pod.spec, pod.status, request_options(autoscaler.release)).amounts
+    for name, number in requested.items():
+        if number > 0 and is_extended_resource(name) and name not in offered:
+            yield "resources", name, str(number)
 
 
 def on_a_new_node(template: Template) -> Iterator[str]:
@@ -244,7 +291,8 @@ def _refusal(answer: LoopResult, pod: PodResult) -> str:
     said: dict[str, list[str]] = {}
     for group in answer.groups:
         verdict = pod.verdicts.get(group.group.name)
-        for reason in group.skipped or (verdict.reasons if verdict is not None else ()):
+        skipped = (_UNKNOWN_TEMPLATE,) if group.is_unknown and group.skipped == (NOT_READY,) else group.skipped
+        for reason in skipped or (verdict.reasons if verdict is not None else ()):
             said.setdefault(reason, []).append(group.group.name)
     if not said:
         return ", ".join(part.partition(" ")[2] if part[:1].isdigit() else part for part in pod.parts)
@@ -261,22 +309,22 @@ def alike(verdicts: Iterable[Verdict], headline: Callable[[Verdict], str]) -> li
 
 def names_of(row: Sequence[GroupVerdict | PoolVerdict], noun: str) -> str:
     many = f" ({count(len(row), noun)})" if len(row) > 1 else ""
-    return f"{listed([verdict.name for verdict in row], MOST_NAMES)}{many}"
+    return f"{listed([group_title(verdict.name) for verdict in row], MOST_NAMES)}{many}"
 
 
 def by_name(said: Iterable[tuple[Sequence[str], str]]) -> str:
     """Return reasons by group or pool: `spot: in backoff; a and b: Insufficient cpu`."""
-    texts = [f"{listed(names, MOST_NAMES)}: {text}" for names, text in said]
+    texts = [f"{listed(list(map(group_title, names)), MOST_NAMES)}: {text}" for names, text in said]
     more = [f"{count(len(texts) - MOST_NAMES, 'more reason')}"] if len(texts) > MOST_NAMES else []
     return "; ".join([*texts[:MOST_NAMES], *more])
 
 
 def _sizes(step: Resize) -> str:
     more = count(step.after - step.before, "node")
-    return f"{more} to {step.group} ({step.before} → {step.after}, maximum {step.maximum})"
+    return f"{more} to {group_title(step.group)} ({step.before} → {step.after}, maximum {step.maximum})"
 
 
 def remedy_text(remedy: NodeRemedy) -> str:
     """Return the result of trying it."""
-    where = "it" if remedy.step.kind is StepKind.NEW_GROUP else remedy.place
+    where = "it" if remedy.step.kind is StepKind.NEW_GROUP else group_title(remedy.place)
     return f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"

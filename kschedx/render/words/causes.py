@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kschedx.explain.diagnosis import Diagnosis, OfferedNowhere, UnwellNodes
 from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon
+from kschedx.explain.root_causes import root_causes
 from kschedx.findings import (
     ClaimInUse,
     ExistingAntiAffinityConflict,
@@ -62,10 +63,18 @@ def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
     yield from (finding for groups in _by_cause(diagnosis) if (finding := _main(groups[0])) is not None)
 
 
-def shared_headline(finding: Finding) -> str:
-    """Return a headline that is true for each of several pods with the same cause."""
+def shared_headlines(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Return headlines that are true for each of several pods with the same cause, or what lies behind a rejection
+    without findings."""
+    shared = dict.fromkeys(map(_shared_headline, main_findings(diagnosis)))
+    return tuple(shared) or tuple(cause.text for cause in root_causes(diagnosis)[:1])
+
+
+def _shared_headline(finding: Finding) -> str:
     if isinstance(finding, InsufficientDevices) and finding.shortages:
         return of_class(finding.shortages[0])
+    if isinstance(finding, VolumeNodeAffinityMismatch):
+        return f"volume {finding.persistent_volume}{_place(finding)} is not accessible"
     return describe(finding).headline
 
 
@@ -93,8 +102,8 @@ def _of_groups(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _by_cause(diagnosis: Diagnosis) -> list[list[NodeGroup]]:
-    """Return groups by cause, most common first. Cordoned nodes come last, because they explain least, above all during
-    a drain."""
+    """Return groups by cause, most common first. Nodes of the control plane and cordoned nodes come last, because they
+    explain least: pods are not meant for them."""
     groups: dict[tuple[str, object], list[NodeGroup]] = {}
     for group in diagnosis.groups:
         if (finding := _main(group)) is not None:
@@ -102,10 +111,11 @@ def _by_cause(diagnosis: Diagnosis) -> list[list[NodeGroup]]:
     return sorted(groups.values(), key=_rank)
 
 
-def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, bool, int]:
+def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, bool, bool, int]:
     finding = _main(groups[0])
     number = sum(group.count for group in groups)
-    return isinstance(finding, NodeUnschedulable), not _offered_nowhere(finding), -number
+    is_of_role = isinstance(finding, UntoleratedTaint) and finding.is_of_role
+    return isinstance(finding, NodeUnschedulable), is_of_role, not _offered_nowhere(finding), -number
 
 
 def _offered_nowhere(finding: Finding | None) -> bool:
@@ -187,10 +197,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case ExistingAntiAffinityConflict():
             return f"the anti-affinity of {_repelling(groups)} excludes {nodes}"
         case VolumeNodeAffinityMismatch():
-            required = finding.terms[0].requirements if finding.terms else ()
-            unmet = [requirement for requirement in required if not requirement.matched]
-            where = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
-            return f"volume {finding.persistent_volume}{where} is not accessible from {nodes}"
+            return f"volume {finding.persistent_volume}{_place(finding)} is not accessible from {nodes}"
         case VolumeLimitExceeded():
             return f"{nodes} cannot attach more volumes of {finding.driver}"
         case NoMatchingVolume():
@@ -209,6 +216,13 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case _:
             words = describe(finding)
             return f"{nodes}: {words.headline if number == 1 else words.shared or words.headline}"
+
+
+def _place(finding: VolumeNodeAffinityMismatch) -> str:
+    """Return where the volume is: ` (zone eu-1c)`."""
+    required = finding.terms[0].requirements if finding.terms else ()
+    unmet = [requirement for requirement in required if not requirement.matched]
+    return f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
 
 
 def _affinity(finding: NodeAffinityMismatch) -> str:
@@ -239,7 +253,7 @@ def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
     """Return which resource tainted nodes also lack, so that a toleration alone would not help. Empty for a role's
     taint, which pods should not tolerate."""
     taint = _main(groups[0])
-    if isinstance(taint, UntoleratedTaint) and taint.key.startswith("node-role.kubernetes.io/"):
+    if isinstance(taint, UntoleratedTaint) and taint.is_of_role:
         return ""
     lacking = [
         next((finding for finding in group.exemplar.findings if isinstance(finding, InsufficientResource)), None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kschedx.explain.diagnosis import HardwareHint, NodeDetail, OfferedNowhere
+from kschedx.explain.diagnosis import NodeDetail, OfferedNowhere
+from kschedx.explain.hardware import HardwareHint
 from kschedx.findings import HostPortConflict, InsufficientResource, TooManyPods
 from kschedx.render.wording import Balance, Brief, Fact, Words, balance, count, in_words, listed
 

@@ -55,6 +55,8 @@ class LeftOut(Struct, frozen=True, kw_only=True):
 
     source: str
     why: str
+    is_twin: bool = False
+    """Whether another file holds the same objects."""
 
 
 See: TypeAlias = Callable[[Dump | LeftOut], None]

@@ -1,0 +1,269 @@
+"""Hardware of nodes that offer less of it than the pod requests, or offer it under another name."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+
+from kschedx.findings import Finding, InsufficientResource
+from kschedx.kube.autoscalers import HAMI_REGISTER
+from kschedx.kube.conditions import reports_ready
+from kschedx.kube.names import is_hugepages
+from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
+from kschedx.kube.resources import RequestOptions
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
+from kschedx.kube.types import Node, Pod
+from kschedx.kube.workloads import pinned_to, selects_node
+from kschedx.render.wording import count, listed
+from kschedx.snapshot.daemon_sets import daemon_pods
+from kschedx.snapshot.nodes import ClusterNodes
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class RootCause(Struct, frozen=True, kw_only=True):
+    text: str
+
+    @property
+    def leaves_no_node(self) -> bool:
+        """Whether no node helps, neither another one nor a new one."""
+        return False
+
+
+class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
+    driver: str
+    """Empty if the class does not name one."""
+
+
+class PartitionedResource(RootCause, frozen=True, kw_only=True):
+    """Nodes offer other resources of the same vendor instead of the requested one."""
+
+    others: tuple[str, ...]
+
+
+class DevicePluginDown(RootCause, frozen=True, kw_only=True):
+    """Why a node's device plugin publishes nothing."""
+
+    pod: str = ""
+    """The plugin's pod, `namespace/name`, which is not ready; empty if the node has none."""
+    daemon_set: str = ""
+    """The DaemonSet, `namespace/name`, which creates no pod for the node."""
+    taint: str = ""
+    """The taint that keeps it off a node that it selects; empty if it does not select the node."""
+    layout: str = ""
+    """The MIG configuration that NVIDIA's MIG manager has not applied."""
+    is_failed: bool = False
+    """Whether the MIG manager has given up."""
+
+
+class SharedByHami(RootCause, frozen=True, kw_only=True):
+    """A part of a device, which nodes do not publish: HAMi's scheduler counts it, and did not get the pod."""
+
+    @property
+    def leaves_no_node(self) -> bool:
+        return True
+
+
+# Nodes with the labels of some hardware that do not offer its device plugin's resource.
+
+VENDOR_LABELS: Mapping[str, tuple[str, ...]] = {
+    "nvidia.com": ("nvidia.com/", "feature.node.kubernetes.io/pci-10de", "feature.node.kubernetes.io/pci-0302_10de"),
+    "amd.com": ("amd.com/", "feature.node.kubernetes.io/pci-1002"),
+    "gpu.intel.com": ("gpu.intel.com/", "intel.feature.node.kubernetes.io/gpu", "feature.node.kubernetes.io/pci-8086"),
+    "habana.ai": ("habana.ai/", "feature.node.kubernetes.io/pci-1da3"),
+    "aws.amazon.com": ("aws.amazon.com/neuron", "feature.node.kubernetes.io/pci-1d0f"),
+}
+"""Domain of an extended resource to the prefixes of its hardware labels: the vendor's, and node-feature-discovery's."""
+ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "accelerator")
+"""Labels of cloud providers for nodes with any vendor's accelerators."""
+
+
+def names_hardware(key: str) -> bool:
+    """Return whether a label names the node's hardware, for which a pod that selects it is built."""
+    prefixes = (*(prefix for its in VENDOR_LABELS.values() for prefix in its), *ANY_GPU, "feature.node.kubernetes.io/")
+    return key.startswith(prefixes)
+
+
+class HardwareHint(Struct, frozen=True, kw_only=True):
+    resource: str
+    nodes: tuple[tuple[str, str], ...]
+    """Node and its hardware label, `key=value`."""
+
+
+def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | None:
+    """Return None if no node has such labels, or if some node offers the resource. A node that offers another resource
+    of the vendor runs its plugin and has nothing more to offer."""
+    if not isinstance(finding, InsufficientResource) or not finding.offered_nowhere or "/" not in finding.resource:
+        return None
+    domain = finding.resource.partition("/")[0]
+    of_vendor = VENDOR_LABELS.get(domain, (f"{domain}/",))
+    wanted = (finding.resource, *of_vendor, *(ANY_GPU if "gpu" in finding.resource else ()))
+    keys = [key for prefix in wanted for key in sorted(cluster.label_keys) if key.startswith(prefix)]
+    hints: dict[str, str] = {}
+    for key in keys:
+        for node in cluster.nodes:
+            value = node.metadata.labels.get(key)
+            if value is not None and value != "false" and not _offers_of(node, domain):
+                hints.setdefault(node.name, f"{key}={value}")
+    return HardwareHint(resource=finding.resource, nodes=tuple(hints.items())) if hints else None
+
+
+def hardware_label(driver: str, node: Node) -> str:
+    """Return the label, `key=value`, that shows the hardware of a DRA driver on a node, or an empty string."""
+    prefixes = next(
+        (its for vendor, its in VENDOR_LABELS.items() if f".{driver}".endswith(f".{vendor}")), (f"{driver}/",)
+    )
+    labels = (
+        f"{key}={value}"
+        for prefix in (*prefixes, *(ANY_GPU if "gpu" in driver else ()))
+        for key, value in sorted(node.metadata.labels.items())
+        if key.startswith(prefix) and value != "false"
+    )
+    return next(labels, "")
+
+
+def _offers_of(node: Node, domain: str) -> bool:
+    amounts = node.status.allocatable
+    return any(name.startswith(f"{domain}/") and str(amount) != "0" for name, amount in amounts.items())
+
+
+def resource_amount(resource: str, written: object) -> int:
+    return 0 if written is None else milli_value(str(written)) if resource == "cpu" else value(str(written))
+
+
+def unhealthy_devices(node: Node, resource: str) -> tuple[int, int] | None:
+    """Return a node's capacity and allocatable of an extended resource, if the capacity is larger."""
+    capacity, left = node.status.capacity.get(resource), node.status.allocatable.get(resource)
+    if "/" not in resource or capacity is None or capacity == left:
+        return None
+    amounts = resource_amount(resource, capacity), resource_amount(resource, left)
+    return amounts if amounts[0] > amounts[1] else None
+
+
+def unhealthy(snapshot: Snapshot, resource: str) -> Iterator[RootCause]:
+    unhealthy = [(node.name, ill) for node in snapshot.cluster.nodes if (ill := unhealthy_devices(node, resource))]
+    for name, (capacity, allocatable) in unhealthy[:1]:
+        more = f" (and {count(len(unhealthy) - 1, 'more node')})" if len(unhealthy) > 1 else ""
+        amounts = f"capacity {capacity} {resource}, allocatable {allocatable}"
+        reports = "its device plugin reports unhealthy devices, or does not run"
+        yield RootCause(text=f"{name}{more}: {amounts}; {reports}")
+
+
+def plugins_down(
+    snapshot: Snapshot, options: RequestOptions, resource: str, hints: Iterable[HardwareHint]
+) -> Iterator[DevicePluginDown]:
+    """Check the first node that has the hardware and does not offer the resource."""
+    hinted = (hint.nodes for hint in hints if hint.resource == resource)
+    ill = (node.name for node in snapshot.cluster.nodes if unhealthy_devices(node, resource))
+    for node in (*(name for nodes in hinted for name, _ in nodes), *ill):
+        if (down := device_plugin_down(snapshot, options, resource, node)) is not None:
+            yield down
+            return
+
+
+MIG_LAYOUT, MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+
+
+def device_plugin_down(
+    snapshot: Snapshot, options: RequestOptions, resource: str, node: str
+) -> DevicePluginDown | None:
+    """Return None if the plugin's pod is ready on the node, or if the cluster has no known plugin."""
+    pods, words = snapshot.pods, set(re.split(r"[./-]", resource)) - _NO_VENDOR
+
+    def is_plugin(name: str) -> bool:
+        return "device-plugin" in name and any(word in name for word in words)
+
+    row = snapshot.cluster.index.get(node)
+    labels = snapshot.cluster.nodes[row].metadata.labels if row is not None else {}
+    layout, state = labels.get(MIG_LAYOUT, ""), labels.get(MIG_STATE, "success")
+    if resource.startswith("nvidia.com/") and layout and state != "success":
+        text = f"the MIG manager has not applied {MIG_LAYOUT}={layout} on {node}: state {state}"
+        return DevicePluginDown(text=text, layout=layout, is_failed=state == "failed")
+    waiting = [row for row in pods.pending if pinned_to(pods.specs[row]) == node]
+    for item in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
+        if is_plugin(pods.names[item]):
+            state = _container_state(pods[item])
+            text = f"its device plugin {pods.key(item)} on {node} does not run: {state}"
+            return DevicePluginDown(text=text, pod=pods.key(item)) if state else None
+    if row is None:
+        return None
+    for daemon in daemon_pods(snapshot, options):
+        owner = next(
+            (reference.name for reference in daemon.pod.metadata.owner_references if reference.kind == "DaemonSet"), ""
+        )
+        if is_plugin(owner):
+            spec, taints = daemon.spec, snapshot.cluster.nodes[row].spec.taints
+            repelling = untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
+            is_selected = selects_node(spec, snapshot.cluster.nodes[row])
+            reasons = [] if is_selected else ["it does not select the node"]
+            reasons += [] if repelling is None else [f"it does not tolerate {repelling}"]
+            name, why = f"{daemon.pod.metadata.namespace}/{owner}", " and ".join(reasons) or "its controller has not"
+            text = f"DaemonSet {name} creates no device plugin pod for {node}: {why}"
+            taint = str(repelling) if repelling is not None and is_selected else ""
+            return DevicePluginDown(text=text, daemon_set=name, taint=taint)
+    return None
+
+
+_NO_VENDOR = frozenset({"com", "ai", "io", "gpu", ""})
+
+
+def _container_state(pod: Pod) -> str:
+    """Return why a pod is not ready, or an empty string."""
+    for status in pod.status.container_statuses:
+        waiting = None if status.state is None else status.state.waiting
+        if waiting is not None:
+            ended = None if status.last_state is None else status.last_state.terminated
+            message = (ended.message if ended is not None else "") or waiting.message
+            return f"{waiting.reason}: {message}" if message else waiting.reason
+    ready = reports_ready(pod.status.conditions)
+    return (pod.status.phase or "Pending") if not pod.spec.node_name else "" if ready else "NotReady"
+
+
+_PART_OF_DEVICE = re.compile(r".*/.*(mem|memory|mem-percentage|cores?)")
+
+
+def is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:
+    if not finding.offered_nowhere or not _PART_OF_DEVICE.fullmatch(finding.resource):
+        return False
+    return any(HAMI_REGISTER.fullmatch(key) for node in snapshot.cluster.nodes for key in node.metadata.annotations)
+
+
+def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:
+    """Yield the other resources of the vendor, if no node offers the requested one."""
+    domain, slash, _ = finding.resource.partition("/")
+    if slash and finding.offered_nowhere:
+        yield from _offered_instead(snapshot, finding.resource, re.compile(f"{re.escape(domain)}/.*"))
+
+
+def of_other_vendors(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[RootCause]:
+    """Yield huge pages of other sizes, which a request must be a multiple of, and devices of other vendors."""
+    if not finding.offered_nowhere:
+        return
+    domain, slash, name = finding.resource.partition("/")
+    if is_hugepages(finding.resource):
+        yield from _offered_instead(snapshot, finding.resource, re.compile("hugepages-.*"))
+    elif slash:
+        yield from _offered_instead(
+            snapshot, finding.resource, re.compile(f"(?!{re.escape(domain)}/).*/{re.escape(name)}")
+        )
+
+
+def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]) -> Iterator[PartitionedResource]:
+    amounts: Counter[str] = Counter()
+    nodes: Counter[str] = Counter()
+    for node in snapshot.cluster.nodes:
+        for name, written in node.status.allocatable.items():
+            if pattern.fullmatch(name) and (amount := resource_amount(name, written)) > 0:
+                amounts[name] += amount
+                nodes[name] += 1
+    if amounts:
+        others = amounts.most_common(4)
+        present = [f"{_amount_text(amount, name)} {name} on {count(nodes[name], 'node')}" for name, amount in others]
+        text = f"the nodes have {listed(present, 4)} instead of {resource}"
+        yield PartitionedResource(text=text, others=tuple(name for name, _ in others))
+
+
+def _amount_text(amount: int, resource: str) -> str:
+    return format_quantities((amount,), Unit.BYTE)[0] if is_hugepages(resource) else f"{amount:,}"
