@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from kschedx.explain.subject import Subject
     from kschedx.inquiry.autoscalers import NodeAutoscaler
     from kschedx.inquiry.pending_pods import SharedFix
-    from kschedx.inquiry.workload_pods import ReplicaGroup, Together
+    from kschedx.inquiry.workload_pods import BoundPods, ReplicaGroup, Together
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.render.view import Fix
@@ -506,8 +506,7 @@ def _together(
             items[number] = (_refused(wanted, inquiry, pod, error),)
             continue
         if isinstance(taken, BoundPods):
-            item = _item(wanted, taken.subject.snapshot, taken.subject.pod, pod, partial(_same, taken.explanation))
-            items[number] = (_replicas_of(item, taken.explanation),)
+            items[number] = (_of_bound(wanted, taken, pod),)
         else:
             replicas[number] = taken
     together = gathering.place()
@@ -581,15 +580,13 @@ def _item(
     )
 
 
-def _replicas_of(item: Item, explanation: Explanation) -> Item:
-    """Add each replica of an answer about several."""
-    own_replicas = explanation.replicas
-    if own_replicas is None:
-        return replace(item, explain=lambda: explanation)
-    replicas = (
-        Replica(pod=pod, node=own_replicas.placed.get(pod, "")) for pod in (*own_replicas.placed, *own_replicas.pending)
-    )
-    return replace(item, replicas=tuple(replicas), workload=own_replicas.workload, explain=lambda: explanation)
+def _of_bound(wanted: Wanted, bound: BoundPods, target: Pod | Written) -> Item:
+    """Return pods whose manifest names their node, with each replica."""
+    item = _item(wanted, bound.subject.snapshot, bound.subject.pod, target, lambda: bound.explanation)
+    if (own := bound.explanation.replicas) is None:
+        return item
+    nodes = {**own.placed, **dict.fromkeys(own.pending, "")}.items()
+    return replace(item, replicas=tuple(Replica(pod=pod, node=node) for pod, node in nodes), workload=own.workload)
 
 
 def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, pod: Pod | Written) -> Item | None:
