@@ -5,9 +5,12 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.validation import validate_written_node, validate_written_pod_spec
@@ -15,6 +18,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import merged
+from kschedx.kube.types import ObjectMeta
 from kschedx.progress import Phase, say
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
@@ -107,10 +111,17 @@ def _size(path: str) -> int:
         return 0
 
 
+class _Stored(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
 def _is_stored(snapshot: Snapshot) -> bool:
-    nodes = snapshot.cluster.nodes
-    stamps = (node.metadata.creation_timestamp for node in nodes) if nodes else snapshot.pods.creation_timestamps
-    return any(stamps)
+    """Return whether an API server has stored the nodes; without nodes, a pod or workload."""
+    if nodes := snapshot.cluster.nodes:
+        return any(node.metadata.creation_timestamp for node in nodes)
+    manifests = chain(snapshot.workloads.values(), snapshot.custom_resources.values())
+    workloads = (msgspec.json.decode(raw, type=_Stored) for raw in manifests)
+    return any(snapshot.pods.creation_timestamps) or any(each.metadata.creation_timestamp for each in workloads)
 
 
 def _with_dumps(source: Source, dumps: Sequence[Dump]) -> Source:
@@ -199,7 +210,8 @@ def _refused(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]
     pods."""
     if ignore_orphans is None:
         stamps = snapshot.pods.creation_timestamps
-        return tuple(row for row in snapshot.orphans if not stamps[row])
+        leaving = snapshot.pods.deletion_timestamps
+        return tuple(row for row in snapshot.orphans if not (stamps[row] or leaving[row]))
     return () if ignore_orphans else snapshot.orphans
 
 

@@ -106,11 +106,11 @@ def say(phase: Phase, done: int = 0, total: int | None = None, noun: str = "", *
         begin(done / total)
 
 
-def begin(share: float) -> None:
-    """Report the completed share of the next items, inside work that counts them."""
+def begin(share: float, of: str = "") -> None:
+    """Report the completed share of the next items, and the current one, inside work that counts them."""
     meter = _METER.get()
-    if meter is not None and (counting := meter.counting) is not None and share > counting.begun:
-        meter.counting = replace(counting, begun=share)
+    if meter is not None and (counting := meter.counting) is not None and (share > counting.begun or of != counting.of):
+        meter.counting = replace(counting, begun=max(share, counting.begun), of=of)
         meter.tell(meter.counting)
 
 

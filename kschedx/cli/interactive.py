@@ -301,6 +301,7 @@ class Browser(App[None]):
     #nodes { width: 2fr; }
     #side { width: 3fr; border-left: solid $primary; padding: 0 1; }
     #filter { dock: top; }
+    Listing { height: 1fr; }
     #tried, #head, #step, #cause { height: auto; padding: 0 1; background: $boost; }
     #fixes-list { height: auto; max-height: 50%; }
     #fix { height: 1fr; padding: 1 1 0 1; }

@@ -1,4 +1,5 @@
-"""`kschedx nodes`: every node with what is requested, what is free, and the largest pod that fits."""
+"""`kschedx nodes`: every node with what is requested, what is free, and the largest pod that fits; and `kschedx why
+node/NAME`."""
 
 from __future__ import annotations
 
@@ -7,17 +8,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from kschedx.cli.options import INTERVAL, READS, Part
 from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note, reader_left
-from kschedx.errors import InputError, KschedxError
+from kschedx.errors import InputError, KschedxError, UndecidableError
 from kschedx.kube.selectors import parse_label_query
-from kschedx.progress import silence
+from kschedx.progress import Phase, counted, silence
 from kschedx.render.wording import visible
 
 if TYPE_CHECKING:
+    from kschedx.explain.setup import Setup
     from kschedx.inquiry.nodes import NodeRow, PriceOf
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -140,3 +143,52 @@ def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...], sort: str) -> Report:
         names=lambda: [f"node/{row.name}" for row in rows],
         page=lambda _: nodes_page(rows, snapshot),
     )
+
+
+# `kschedx why node/NAME`: a node's allocatable resources, what uses them, and which pending pods fit it.
+
+
+def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
+    """Explain a node. The exit code is 0: a node is neither schedulable nor unschedulable. Raises `InputError` if it
+    does not exist."""
+    from kschedx.cli.parallel import processors, results
+    from kschedx.controllers.pod_lifecycle import leaving, pod_lifecycle
+    from kschedx.explain.causes import alike, rows_in_queue_order
+    from kschedx.explain.events import recorded
+    from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
+    from kschedx.inquiry.target import node_names
+    from kschedx.render.subjects import node_lines, node_page
+
+    (known,) = node_names(snapshot, [name])
+    answer = NodeAnswer(setup, snapshot, known)
+
+    def look(row: int) -> Verdict:
+        try:
+            return answer.verdict(row)
+        except UndecidableError as error:
+            return Verdict(pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error))
+
+    pods = snapshot.pods
+    gone = leaving(snapshot, pods.pending)
+    queued = [row for row in rows_in_queue_order(snapshot, setup.scheduler) if row not in gone]
+    kinds = alike(snapshot, queued)
+    firsts = {kinds.get(row, row): row for row in reversed(queued)}
+    each = counted(results(look, [*firsts.values()], processors()), Phase.DECIDING, len(firsts), "pods")
+    by_kind = dict(zip(firsts, each, strict=True))
+
+    def known_verdict(row: int) -> Verdict:
+        """Return the verdict of an identical pod, unless this pod's own state or event may decide."""
+        verdict, pod = by_kind[kinds.get(row, row)], pods[row]
+        if verdict.pod == pod.key:
+            return verdict
+        is_own = verdict.state or (verdict.fits and (recorded(snapshot, pod) or pod_lifecycle(snapshot, pod)))
+        return look(row) if is_own else replace(verdict, pod=pod.key)
+
+    verdicts = [known_verdict(row) for row in queued]
+    report = Report(
+        screen=lambda width, wide: node_lines(answer, verdicts, width=width, wide=wide),
+        document=lambda: report_document(answer, verdicts),
+        page=lambda _: node_page(answer, verdicts, snapshot),
+        names=lambda: [verdict.pod for verdict in verdicts if verdict.fits],
+    )
+    return Answer(report, ExitCode.SCHEDULABLE)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, assert_never
@@ -364,6 +363,8 @@ def _exists(path: Path) -> bool:
 
 def input_digest(inputs: Iterable[Path]) -> str:
     """Return the first digits of what `cat FILE... | sha256sum` prints; a folder stands for its files by name."""
+    from hashlib import sha256  # only pages need it
+
     digest = sha256()
     for path in inputs:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:

@@ -99,7 +99,7 @@ class Bar:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         console = Console(file=self._file, force_terminal=True, markup=False, emoji=False, highlight=False)
-        drawn, wait = ("", False, False), DELAY
+        drawn, wait = (Phase.NOTHING, False, False), DELAY
         while not self._ended.wait(wait):
             wait = INTERVAL
             with self._lock:
@@ -108,7 +108,7 @@ class Bar:
                     return
                 if not step.phase:
                     continue
-                wanted = _shown(step), bool(step.total), bool(step.noun)
+                wanted = step.phase, bool(step.total), bool(step.noun)
                 if self._drawn is None or wanted != drawn:
                     self._clear()
                     amount = (TextColumn("{task.fields[amount]}"),) if step.noun else ()
@@ -116,11 +116,11 @@ class Bar:
                     left = (TimeRemainingColumn(compact=True), TextColumn("left")) if step.total else ()
                     progress = Progress(*columns, *left, console=console, auto_refresh=False, transient=True)
                     drawn = wanted
-                    self._drawn = (progress, progress.add_task(drawn[0], total=1.0 if step.total else None, amount=""))
+                    self._drawn = (progress, progress.add_task("", total=1.0 if step.total else None, amount=""))
                     progress.start()
                 progress, task = self._drawn
                 # a total that grows would reset the speed
-                progress.update(task, completed=step.share, amount=step.amount, refresh=True)
+                progress.update(task, completed=step.share, amount=step.amount, description=_shown(step), refresh=True)
 
 
 def _shown(step: Step) -> str:

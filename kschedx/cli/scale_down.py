@@ -96,14 +96,14 @@ def scale_down(
         from kschedx.render.page.model import SCREEN_WIDTH, page_of
         from kschedx.render.scale_down import MOST_NODES
 
-        lines = scale_down_screen(*answer, width=SCREEN_WIDTH)
+        lines = scale_down_screen(snapshot.cluster.names, *answer, width=SCREEN_WIDTH)
         return page_of(scale_down_view(*answer, most=MOST_NODES), lines, snapshot=snapshot)
 
     answer = (down, removals, kept, consolidation, together)
     view = scale_down_view(*answer, wide=False)
     going = [f"node/{item.title}" for item in view.items if item.tone is Tone.GOOD]
     report = Report(
-        screen=lambda width, wide: scale_down_screen(*answer, width=width, wide=wide),
+        screen=lambda width, wide: scale_down_screen(snapshot.cluster.names, *answer, width=width, wide=wide),
         document=document,
         names=lambda: going,
         page=page,

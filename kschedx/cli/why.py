@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.cli import completion
 from kschedx.cli.options import ALL_NAMESPACES, DECIDES, INTERVAL, SELECTOR, SHARD, Part
-from kschedx.cli.output import ALL, Answer, Format, needs, option
+from kschedx.cli.output import ALL, SHARED, Answer, Format, needs, option
 from kschedx.cli.question import Question, cluster_after_changes
 from kschedx.errors import InputError, NotAdmittedError, Place
 from kschedx.kube.types import ObjectMeta, Pod
@@ -145,8 +145,9 @@ def why(
     )
     wanted.check(question)
     if not wanted.interactive:
-        is_one = len(names) == 1 and not wanted.files and not wanted.is_many
-        return _answer(question, wanted, interval, partial(question.read_to_decide, needs_nodes=not is_one))
+        is_about_cluster = len(names) == 1 or wanted.is_many
+        needs_nodes = bool(wanted.files) or not is_about_cluster
+        return _answer(question, wanted, interval, partial(question.read_to_decide, needs_nodes=needs_nodes))
     with needs("interactive"):
         from kschedx.cli.interactive import browse
     if question.snapshot and "-" not in question.snapshot:
@@ -185,9 +186,10 @@ def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable
     if not snapshot.cluster.nodes and any(named_node(name) or named_namespace(snapshot, name) for name in names):
         raise without_nodes(snapshot)
     if len(names) == 1 and (node_name := named_node(names[0])):
-        if not wanted.is_plain or wanted.watch or wanted.dry_run:
-            raise InputError(f"{names[0]} is not a pod", hint="a node is shown as text, wide, json, yaml or name")
-        from kschedx.cli.why_list import why_node
+        as_text = replace(wanted, output=None) if wanted.output in SHARED else wanted
+        if not as_text.is_plain or wanted.watch or wanted.dry_run:
+            raise InputError(f"{names[0]} is not a pod", hint="leave out the options that explain pods")
+        from kschedx.cli.nodes import why_node
 
         return why_node(snapshot, setup, node_name)
     if len(names) == 1 and not wanted.files and (namespace := named_namespace(snapshot, names[0])):
@@ -195,8 +197,6 @@ def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []
     pods = _found(question, wanted, written, clusters, reached.namespace)
-    if not snapshot.cluster.nodes and not isinstance(pods[0], Pod):
-        raise without_nodes(snapshot)
     of_cluster = [pod for pod in pods if all(pod is not other for other in written)]
     queue = [*of_cluster, *written]
     if len(pods) > 1:

@@ -16,7 +16,7 @@ from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, ExitCode, Format, Report
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
-from kschedx.controllers.pod_lifecycle import leaving, pod_lifecycle, scheduler_down
+from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
 from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
 from kschedx.errors import ConfigError, InputError, NotAdmittedError, NotReadError, Place, UndecidableError
 from kschedx.explain.causes import (
@@ -39,8 +39,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation, terminating_victims
 from kschedx.inquiry.manifests import Written, title
-from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
-from kschedx.inquiry.target import held_custom_resources, node_names
+from kschedx.inquiry.target import held_custom_resources
 from kschedx.kube.documents import API_VERSION, to_json
 from kschedx.kube.escaping import about_cluster, shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -49,8 +48,8 @@ from kschedx.kube.types import Pod
 from kschedx.kube.workloads import SHORT_NAMES
 from kschedx.progress import Phase, counted
 from kschedx.render.fixes import group_fix, mended_fix
-from kschedx.render.holding import gang_text, held_by_kueue, scheduler_report
-from kschedx.render.lifecycle import causes
+from kschedx.render.holding import gang_cause, held_by_kueue, scheduler_report
+from kschedx.render.lifecycle import causes, own_event
 from kschedx.render.pending import PodAnswers, evicted_note, pending_lines, wanted_labels
 from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
 from kschedx.render.states import headline as headline_of_state
@@ -59,8 +58,6 @@ from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.cli.connection import Reached
     from kschedx.explain.subject import Subject
     from kschedx.inquiry.autoscalers import NodeAutoscaler
@@ -207,14 +204,14 @@ class ManyPods(Struct, dict=True):
         reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ").removeprefix("is ")
         why = next(causes(lifecycle), "")
         node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
-        is_open = explanation.overall is Outcome.UNDECIDED
+        event = own_event(lifecycle) if explanation.overall is Outcome.UNDECIDED else ""
         return replace(
             undecided,
             outcome=explanation.overall,
             nodes=(node,) if node else (),
-            message=reads if is_open else why,
+            message=f"{why}; the event: {event}" if why and event else event or why,
             cause=(explanation.state.name, reads),
-            headlines=() if is_open else (reads,),
+            headlines=(reads,),
             state=explanation.state.name,
         )
 
@@ -224,7 +221,7 @@ class ManyPods(Struct, dict=True):
         named = group.name if group is not None else explanation.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
         headline = f"fits alone, but not with its group {named}"
         if group is not None and group.lacks_room:
-            headline = gang_text(group).removeprefix("is unschedulable: ")
+            headline = gang_cause(group)
         message = item.waits or (explanation.message if group is None else group.message)
         undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, taken=None, message=message)
         undecided = replace(undecided, state="WaitingForGang")
@@ -337,7 +334,7 @@ class ManyPods(Struct, dict=True):
     def _fix_of(self, group: CauseGroup) -> Fix | None:
         """Return a fix of the first pod of a group, with its certainty and the number of pods that it helps; None if
         none is known."""
-        if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
+        if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED) and not group.first.state:
             return None
         if self.shared_fix is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
             shared = self.shared_fix([answer.pod for answer in group.answers])
@@ -359,7 +356,12 @@ class ManyPods(Struct, dict=True):
             return fixes[id(group.first)]
 
         return PodAnswers(
-            answers=self.answers, fix_of=fix_of, notes=self.notes, nothing=self.nothing, competing=self.competing
+            answers=self.answers,
+            fix_of=fix_of,
+            notes=self.notes,
+            nothing=self.nothing,
+            competing=self.competing,
+            nodes=() if self.snapshot is None else self.snapshot.cluster.names,
         )
 
     def report(self) -> Report:
@@ -655,7 +657,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
         from kschedx.cli.interactive import show_undecided
 
         show_undecided(snapshot, rows)
-    waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
+    waits = not wanted.alone and bool(snapshot.cluster.nodes) and not {*snapshot.pods.pending}.isdisjoint(rows)
     autoscalers, unread = autoscalers_of(snapshot, question.autoscaling, setup.scheduler) if rows else ((), ())
     in_turn = QueueOutcome.of(snapshot, setup, autoscalers) if waits else None
     kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
@@ -762,37 +764,3 @@ def _nothing(wanted: Wanted) -> str:
     if not wanted.selector:
         return "no pod is pending"
     return "no pod with these labels is pending" if wanted.all_pending else "no pod has these labels"
-
-
-# `kschedx why node/NAME`: a node's allocatable resources, what uses them, and which pending pods fit it.
-
-
-def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
-    """Explain a node. The exit code is 0: a node is neither schedulable nor unschedulable. Raises `InputError` if it
-    does not exist."""
-    from kschedx.cli.parallel import processors, results
-    from kschedx.render.subjects import node_lines
-
-    (known,) = node_names(snapshot, [name])
-    answer = NodeAnswer(setup, snapshot, known)
-
-    def look(row: int) -> Verdict:
-        try:
-            return answer.verdict(row)
-        except UndecidableError as error:
-            pods = snapshot.pods
-            return Verdict(pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error))
-
-    gone = leaving(snapshot, snapshot.pods.pending)
-    queued = [row for row in rows_in_queue_order(snapshot, setup.scheduler) if row not in gone]
-    verdicts = list(counted(results(look, queued, processors()), Phase.DECIDING, len(queued), "pods"))
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        return node_lines(answer, verdicts, width=width, wide=wide)
-
-    report = Report(
-        screen=screen,
-        document=lambda: report_document(answer, verdicts),
-        names=lambda: [verdict.pod for verdict in verdicts if verdict.fits],
-    )
-    return Answer(report, ExitCode.SCHEDULABLE)

@@ -147,7 +147,13 @@ def why_one(
             untried = _before(inquiry, pod, admit, queue)
             tried = partial(_tried, wanted.tries, setup=setup, pod=pod, before=untried)
             explanation = inquiry.explain(pod, tried, queue)
-        elif isinstance(pod, Written) and pod.is_daemon and wanted.is_plain and not inquiry.is_held(pod):
+        elif (
+            isinstance(pod, Written)
+            and pod.is_daemon
+            and clusters.applied.cluster.nodes
+            and wanted.is_plain
+            and not inquiry.is_held(pod)
+        ):
             subject = admit(clusters.applied)
             return _daemon_set(clusters, subject, setup, pod, (pod,) if wanted.alone else queue)
         elif isinstance(pod, Written) and pod.is_daemon and wanted.is_about_node and not inquiry.is_stopped(pod):

@@ -236,12 +236,17 @@ class Manager:
         self._managed, self._ended, self.refused = state.managed, state.ended, state.refused
 
     def end_rollouts(self) -> None:
-        """End all rollouts before another change begins."""
+        """End the rollouts that are complete before another change begins. The others continue with it."""
         for managed in self._managed.values():
-            if managed.rollout is not None:
-                self._ended.append(managed.rollout)
-                self._ended_rows.append({*managed.created})
-            managed.rollout, managed.replaced_rows, managed.created = None, set(), []
+            if managed.rollout is None or managed.rollout.is_done:
+                self._end(managed)
+
+    def _end(self, managed: Managed) -> None:
+        """Keep a rollout that is complete, and the pods of one that another replaces."""
+        if managed.rollout is not None:
+            self._ended += [managed.rollout] if managed.rollout.is_done else []
+            self._ended_rows.append({*managed.created})
+        managed.rollout, managed.created = None, []
 
     # --- changes
 
@@ -272,11 +277,8 @@ class Manager:
             managed.outdated = {*self.members(workload)} - self._with_template(workload, manifest)
         if workload.kind == "Deployment" and known is not None and not is_new:
             managed.scaled_from = _deployment_spec(known, workloads.wanted_replicas(known))
-        if not is_new and managed.rollout is not None:
-            managed.rollout = None
-            self._begin(managed, strategy_of(manifest, wanted, known))
-        if is_new and rows:
-            self._begin(managed, strategy_of(manifest, max(wanted, 0), known))
+        if bool(rows) if is_new else managed.rollout is not None:
+            self._begin(managed, strategy_of(manifest, max(wanted, 0), known), continues=not is_new)
 
     def scale(self, workload: Workload, replicas: int) -> None:
         """Set the number of replicas. Raises `InputError`."""
@@ -497,21 +499,18 @@ class Manager:
                     self._begin(managed, strategy_of(known, workloads.wanted_replicas(known), known))
         return managed
 
-    def _begin(self, managed: Managed, strategy: UpdateStrategy) -> None:
-        """Begin a rollout that replaces the outdated pods."""
-        pods = self._cluster.pods
-        replaced = managed.outdated - self._cluster.deleted
-        if isinstance(strategy, NoRollout):
-            replaced = set()
-        elif isinstance(strategy, StatefulSetUpdate):
+    def _begin(self, managed: Managed, strategy: UpdateStrategy, *, continues: bool = False) -> None:
+        """Begin a rollout that replaces the outdated pods, or continue the present one with another strategy."""
+        names, deleted = self._cluster.pods.names, self._cluster.deleted
+        replaced = set() if isinstance(strategy, NoRollout) else managed.outdated - deleted
+        if isinstance(strategy, StatefulSetUpdate):
             manifest = workloads.manifest_of(self._cluster.snapshot, managed.workload)
-            first = 0 if manifest is None else workloads.first_ordinal(manifest)
-            least = first + strategy.partition
-            replaced = {row for row in replaced if workloads.ordinal_of(pods.names[row]) >= least}
-        if managed.rollout is not None:
-            self._ended.append(managed.rollout)
-            self._ended_rows.append({*managed.created})
-        managed.created = []
+            least = strategy.partition + (0 if manifest is None else workloads.first_ordinal(manifest))
+            replaced = {row for row in replaced if workloads.ordinal_of(names[row]) >= least}
+        if continues:
+            replaced |= managed.replaced_rows & deleted
+        else:
+            self._end(managed)
         managed.replaced_rows = replaced
         managed.rollout = Rollout(workload=managed.workload, strategy=strategy, old=len(replaced))
 
@@ -520,7 +519,8 @@ class Manager:
         if rollout is not None:
             node, deleted = self._cluster.pods.node, self._cluster.deleted
             rollout.replaced = len(managed.replaced_rows & deleted)
-            rollout.waiting = sum(bool(node[row] < 0) and row not in deleted for row in managed.created)
+            new = {*managed.created, *self._active(managed.workload)} - managed.outdated
+            rollout.waiting = sum(bool(node[row] < 0) and row not in deleted for row in new)
 
     def measure(self) -> None:
         """Update `rollouts` with the decisions of the queue."""

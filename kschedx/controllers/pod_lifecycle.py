@@ -6,7 +6,7 @@ Also: whether the component that should act is running.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -23,6 +23,7 @@ from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.decoding import map_at
+from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import UNREACHABLE, ContainerStatus, JobController, Namespace, Pod, Taint
 from kschedx.render.states import (
@@ -329,6 +330,8 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         if (named := next((kind for reasons, kind in _BY_REASON if phrase in reasons), None)) is not None:
             waits, reason = named, phrase
             message, event = message or said, event if message else ""
+        elif held := next(_held_volumes(snapshot, pod), ""):
+            waits, reason, message = Waits.VOLUMES, "", held
         elif condition_of(pod.status.conditions, "PodReadyToStartContainers", "False") is not None:
             waits = Waits.SANDBOX
     return WaitingForKubelet(
@@ -346,6 +349,28 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         is_node_gone=node not in snapshot.cluster.index and not snapshot.source.may_lack("Node"),
         outdated=newer_revision(snapshot, pod),
     )
+
+
+def holders_elsewhere(snapshot: Snapshot, pod: Pod) -> list[int]:
+    """Return the rows of the pods on other nodes that use a claim of the pod."""
+    pods, claims = snapshot.pods, own_claims(pod).keys()
+    if not claims:
+        return []
+    there = pods.namespaces.where(lambda name: name == pod.metadata.namespace)
+    there &= pods.node_names.where(lambda name: name not in ("", pod.spec.node_name))
+    there &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    return [row for row in there.nonzero()[0].tolist() if claims & own_claims(pods[row]).keys()]
+
+
+def _held_volumes(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
+    """Yield the claims for one node at a time that pods on other nodes use, if no event reports it any more."""
+    for row in holders_elsewhere(snapshot, pod):
+        holder = snapshot.pods[row]
+        for key in sorted(own_claims(pod).keys() & own_claims(holder).keys()):
+            claim = snapshot.storage.claims.get(key)
+            modes = () if claim is None else claim.spec.access_modes
+            if modes and all(mode.startswith("ReadWriteOnce") for mode in modes):
+                yield f"claim {key} ({', '.join(modes)}) is already used by pod {holder.key} on {holder.spec.node_name}"
 
 
 def _node_trouble(snapshot: Snapshot, name: str) -> str:
@@ -398,17 +423,12 @@ def waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
             initializing = True
         elif waiting is not None:
             return waiting
-    if initializing:
-        running = next(
-            (
-                init_container_status.name
-                for init_container_status in status.init_container_statuses
-                if _is_running(init_container_status)
-            ),
-            "",
-        )
-        return Waits.INIT, running, "", ""
-    return None
+    if not initializing:
+        return None
+    states = {each.name: each.state for each in status.init_container_statuses}
+    if all(state is None or state.waiting is not None for state in states.values()):
+        return Waits.SANDBOX, next(iter(states), ""), "PodInitializing", ""  # none has started
+    return Waits.INIT, next((each.name for each in status.init_container_statuses if _is_running(each)), ""), "", ""
 
 
 def _is_running(status: ContainerStatus) -> bool:

@@ -109,8 +109,8 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
             return down
     if (left_out := _left_out(snapshot, workload, manifest)) is not None:
         return left_out
-    if _is_unobserved(snapshot, workload, manifest):
-        return NotObserved(subject=subject, kind=workload.kind)
+    if (unobserved := _unobserved(snapshot, workload, manifest)) is not None:
+        return unobserved
     if is_foreign(manifest):
         return _of_custom_resource(snapshot, workload, manifest)
     match workload.kind:
@@ -136,16 +136,23 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Pod
     return None if _rows(snapshot, workload) else PodsLeftOut(subject=workload.reference, pods=max(counts))
 
 
-def _is_unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> bool:
-    """Return whether an API server has stored a workload, and its controller has not yet written its status."""
-    metadata, status = map_at(manifest, "metadata"), map_at(manifest, "status")
-    is_stored = bool(metadata.get("uid") and metadata.get("creationTimestamp")) and "status" in manifest
+def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> NotObserved | None:
+    """Return the state of a workload that an API server has stored and that lacks pods, if its controller has not yet
+    written its status, or that of an earlier manifest alone."""
+    metadata, status, spec = map_at(manifest, "metadata"), map_at(manifest, "status"), map_at(manifest, "spec")
+    is_stored = bool(metadata.get("uid")) and "status" in manifest
     is_stored &= (workload.kind, workload.namespace, workload.name) in snapshot.workloads  # not only in a file
-    if not is_stored or any(status.values()) or map_at(manifest, "spec").get("suspend") is True:
-        return False
-    if workload.kind not in SCALED or not wanted_replicas(manifest):
-        return False
-    return not _rows(snapshot, workload) and not any(replica_sets_of(snapshot, workload))
+    if not is_stored or workload.kind not in SCALED or True in (spec.get("suspend"), spec.get("paused")):
+        return None
+    rows = _rows(snapshot, workload)
+    if len(rows) >= wanted_replicas(manifest):
+        return None
+    state = NotObserved(subject=workload.reference, kind=workload.kind)
+    newest, observed = metadata.get("generation"), status.get("observedGeneration")
+    if isinstance(newest, int) and isinstance(observed, int) and observed < newest:
+        return replace(state, generations=f"metadata.generation is {newest}, status.observedGeneration {observed}")
+    has_status = any(status.values()) or bool(rows) or any(replica_sets_of(snapshot, workload))
+    return None if has_status else state
 
 
 def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
@@ -389,22 +396,32 @@ def deadline_exceeded(manifest: Manifest) -> str:
     return failed.message or failed.reason
 
 
-def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
-    """Return the state of a Deployment whose rollout exceeded its progress deadline, or waits for new pods while old
-    ones run."""
-    if manifest.get("kind") != "Deployment":
+def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | Paused | None:
+    """Return the state of a Deployment whose rollout exceeded its progress deadline, is paused, or waits for new pods
+    while old ones run; and of a StatefulSet that waits for its new pods."""
+    if manifest.get("kind") not in ("Deployment", "StatefulSet"):
         return None
     message, workload, pods = deadline_exceeded(manifest), workload_of(manifest), snapshot.pods
     state = RolloutStalled(subject=workload.reference, message=message)
-    if not message:
+    spec = map_at(manifest, "spec")
+    is_paused = spec.get("paused") is True
+    if workload.kind == "StatefulSet":
+        newest = _converted(manifest, OfStatefulSet).status.update_revision
+        new = [row for row in rows if newest and pods.labels[row].get(REVISION_HASH) == newest]
+        if not new or _update_held(snapshot, manifest, rows) is not None or len(new) == len(rows):
+            return None
+        rows = new
+    elif is_paused or not message:
         owned = [msgspec.json.decode(raw, type=dict[str, object]) for _, raw in replica_sets_of(snapshot, workload)]
         current = str(map_at(current_replica_set(manifest, owned) or {}, "metadata").get("name") or "")
         new = [row for row in rows if _owned_by(snapshot, row, current)]
         if not new or len(new) == len(rows):
             return None
+        if is_paused:
+            return Paused(subject=state.subject, kind=workload.kind, has_pods=True, updated=len(new), wanted=len(rows))
         rows = new
     unready = [pods[row] for row in rows if not is_ready(pods[row])]
-    seconds = map_at(manifest, "spec").get("minReadySeconds")
+    seconds = spec.get("minReadySeconds")
     if not (message or unready):
         return replace(state, seconds=seconds) if isinstance(seconds, int) and seconds else None
     return replace(state, pods=tuple(_unready_text(snapshot, pod) for pod in unready))
@@ -577,6 +594,10 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
             return Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
     if (ended := _ended(manifest)) is not None:
         return replace(ended, subject=workload.reference)
+    counts = [pod.count.number for pod in foreign_pods(manifest)]
+    if counts and not any(count != 0 for count in counts):
+        is_own = map_at(manifest, "spec").get("replicas") == 0
+        return ScaledToZero(subject=workload.reference, field="spec.replicas" if is_own else "its number of pods")
     if not _rows(snapshot, workload):
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
         if (failed := event or _failure(_conditions(manifest))) is not None:
@@ -588,7 +609,7 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
         )
         if message := next(unmet, ""):
             return NotObserved(subject=workload.reference, kind=workload.kind, message=message)
-    if custom_kind(*kind_and_group(manifest)) is not None and not foreign_pods(manifest):
+    if custom_kind(*kind_and_group(manifest)) is not None and not counts:
         return UnknownPods(subject=workload.reference, kind=workload.kind)
     return None
 
@@ -737,7 +758,10 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     for row in rows if workload.kind == "DaemonSet" else ():
         if not pods.node_names[row] and newer_template(snapshot, pods[row]) is not None:
             return pods[row]
-    if len(rows) < wanted or any(not pods.node_names[row] for row in rows):
+    pending = next((row for row in rows if not pods.node_names[row]), None)
+    if pending is not None and not snapshot.cluster.nodes:
+        return pods[pending]  # all that a dump without nodes shows is the pod's own event
+    if len(rows) < wanted or pending is not None:
         return None
     if workload.kind in _REPLACED_AT_ONCE:
         rows = [row for row in rows if not pods.deletion_timestamps[row]]

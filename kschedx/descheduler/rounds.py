@@ -22,6 +22,7 @@ from kschedx.descheduler.run import Loop
 from kschedx.explain.setup import Setup
 from kschedx.kube.descheduling import ConditionFacts, PodStatusFacts
 from kschedx.kube.types import PodDisruptionBudget
+from kschedx.progress import Phase, counted
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -266,7 +267,8 @@ def likelihood(loop: Loop, run: Callable[[int], Loop], pods: int) -> Likelihood:
         return Likelihood(chance=Chance.NONE)
     if pods > MOST_PODS:
         return Likelihood(chance=Chance.UNKNOWN)
-    others = [run(seed) for seed in range(ORDERS)]
+    orders = counted(range(ORDERS), Phase.DESCHEDULING, ORDERS, "other orders")
+    others = [run(seed) for seed in orders]
     certain = evicted.intersection(*(frozenset(eviction.pod.key for eviction in other.evicted) for other in others))
     if any(_counts(other) != _counts(loop) for other in others):
         return Likelihood(chance=Chance.COUNT, certain=certain)

@@ -126,6 +126,7 @@ class ClusterTrial:
             shortfall=self._shortfall(simulator, before.pods, steps, sent, proposal),
             landings=tuple(self._landings(simulator, before, steps)),
             budgets=tuple(self._budgets(before, steps)),
+            left=sum(simulator.pods.node_names[row] == "" for row in self._members(simulator)),
         )
         simulator.revert(mark)
         simulator.queue.rewind(record)
@@ -256,16 +257,16 @@ class ClusterTrial:
         row = simulator.row(self._pod.key)
         if row is not None and row not in simulator.queue.queued and pods.node[row] < 0:
             return None  # no scheduler of the configuration schedules it
-        if row is not None and not self._patches(sent):
-            is_placed = bool(pods.node[row] >= 0)
-        else:
-            pod_table = self._snapshot.pods
-            waited = sum(bool(pod_table.node[row] < 0) for row in self._own) + (self._pod.key not in pod_table.rows)
-            is_placed = bool(members) and pending < max(waited, 1)
+        its_own = [before.rows[key] for key in map(self._snapshot.pods.key, self._own) if key in before.rows]
+        is_placed = row is not None and not self._patches(sent) and bool(pods.node[row] >= 0)
+        if not is_placed and members:  # another pod of the workload may come first
+            waited = sum(bool(before.node[row] < 0) for row in its_own)
+            has_more = len(its_own) < len(self._own) and len(members) - pending > len(its_own) - waited
+            is_placed = pending < waited + (self._pod.key not in before.rows) or has_more
         if any(isinstance(step, TakeOldFirst) for step in steps):
             is_placed = is_placed and (rollout is None or not rollout.stalls)
         gone = np.flatnonzero((before.node >= 0) & (pods.node[: len(before)] < 0))
-        own = {*members, *(before.rows[key] for key in map(self._snapshot.pods.key, self._own) if key in before.rows)}
+        own = {*members, *its_own}
         lost = tuple(
             key
             for row in gone.tolist()

@@ -8,6 +8,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
+from kschedx.controllers.workloads import current_replica_set_of, name_of
 from kschedx.errors import UndecidableError
 from kschedx.findings import HostPortConflict
 from kschedx.fixes import steps as s
@@ -18,7 +19,7 @@ from kschedx.fixes.trial import Candidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.types import UNREACHABLE, Node, OwnerReference, Pod, PriorityClass
+from kschedx.kube.types import OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, Pod, PriorityClass
 from kschedx.kube.workloads import pinned_to
 from kschedx.simulate.moves import SYSTEM_CRITICAL, MoveSearch, Place, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot
@@ -91,16 +92,12 @@ def awaiting(rows: Sequence[int], snapshot: Snapshot, *, node: str = "") -> s.Aw
         finalizer
         for row in rows
         for finalizer in pods.finalizers.get(pods.key(row), ())
-        if finalizer not in _OF_KUBERNETES
+        if finalizer not in OWN_FINALIZERS
     )
     finalizers = tuple(dict.fromkeys(held))
     return s.AwaitTermination(
         victims=_victims_of(rows, snapshot), node=node, lost_node=lost_node, finalizers=finalizers
     )
-
-
-_OF_KUBERNETES = frozenset({"batch.kubernetes.io/job-tracking", "foregroundDeletion", "orphan"})
-"""Finalizers that kube-controller-manager removes once a pod has terminated."""
 
 
 def _is_lost(node: Node) -> bool:
@@ -317,6 +314,9 @@ def taking_old_first(situation: Situation) -> Iterator[tuple[s.Step, ...]]:
     if owner is None or owner.kind != "Deployment" or not _surges(owner, "strategy"):
         return
     own = pod.metadata.controller
+    current = current_replica_set_of(snapshot, owner.manifest)
+    if current is not None and own is not None and name_of(current) != own.name:
+        return  # the pod itself is an old one
     old = list(_old_pods(snapshot, owner, pod.metadata.namespace, own.name if own else ""))
     if unavailable := [row for row in old if not _is_available(row, snapshot)]:
         repairs = tuple(_repairs(unavailable[0], snapshot))

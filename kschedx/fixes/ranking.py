@@ -75,6 +75,8 @@ class TrialOutcome(Struct, frozen=True, kw_only=True):
     landings: tuple[Landing, ...] = ()
     """Landings of pods of the controllers that the cluster has."""
     budgets: tuple[BudgetUse, ...] = ()
+    left: int = 0
+    """Pods of the workload that stay pending."""
 
 
 class Fix(Struct, frozen=True, kw_only=True):

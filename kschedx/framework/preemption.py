@@ -436,19 +436,26 @@ class KeptDryRuns:
     ) -> None:
         """Keep the results of some nodes, of which those in `ahead` were tried ahead."""
         later = frozenset(() if ahead is None else each_cluster_row(ahead))
-        for row, status in statuses.items():
-            if row in later:
-                self._ahead[row] = candidates.get(row), status
-                continue
-            self._is_known[row] = True
-            self._codes[row] = status.code
-            self._place[row] = self._place_of.get(
-                status.plugin, -1 if status.code.is_rejection else len(self._place_of)
-            )
-            self._reason[row] = self._reasons.setdefault(status.reasons, len(self._reasons))
-            self._candidates[row] = candidates.get(row)
-        now = [candidate for row, candidate in candidates.items() if row not in later]
-        self._ranks[:, [candidate.node for candidate in now]] = ranks(now, pods)
+        for row in later & statuses.keys():
+            self._ahead[row] = candidates.get(row), statuses[row]
+        now = {row: status for row, status in statuses.items() if row not in later} if later else statuses
+        if not now:
+            return
+        distinct_statuses = {id(status): status for status in now.values()}  # thousands of nodes share a few
+        facts = {key: self._facts(status) for key, status in distinct_statuses.items()}
+        rows = list(now)
+        self._is_known[rows], self._candidates[rows] = True, None
+        columns = np.array([facts[id(status)] for status in now.values()], dtype=np.int64).T
+        self._codes[rows], self._place[rows], self._reason[rows] = columns
+        able = [candidate for row, candidate in candidates.items() if row not in later]
+        nodes = [candidate.node for candidate in able]
+        self._candidates[nodes] = able
+        self._ranks[:, nodes] = ranks(able, pods)
+
+    def _facts(self, status: Status) -> tuple[int, int, int]:
+        """Return the code, the place of the plugin, and the number of the reasons."""
+        place = self._place_of.get(status.plugin, -1 if status.code.is_rejection else len(self._place_of))
+        return status.code, place, self._reasons.setdefault(status.reasons, len(self._reasons))
 
     def on(
         self, nodes: NodeTable, untried: Status, beside: FilterOutcome

@@ -283,15 +283,17 @@ class GangMember(Struct, frozen=True, kw_only=True):
 
 
 class GangStatus(Struct, frozen=True, kw_only=True):
-    """A pod group of Kubernetes' own (scheduling.k8s.io), as a whole."""
+    """A pod group of Kubernetes itself (scheduling.k8s.io) or of Coscheduling, as a whole."""
 
     name: str
     min_count: int
     pods: int
     """Those that exist, including the one that is asked about."""
     placed: int
+    plugin: str
+    """`GangScheduling` or `Coscheduling`."""
     is_heeded: bool
-    """The profile has GangScheduling; without it each pod goes by itself."""
+    """Whether the profile has the plugin; without it, each pod is scheduled alone."""
     waiting: tuple[GangMember, ...] = ()
     """In the order in which they are tried."""
     more: int = 0

@@ -70,7 +70,7 @@ def _gang_of(cycle: Cycle) -> _GangKey | None:
             return None
         return _GangKey(namespace=namespace, name=name, min_count=0 if gang is None else gang.min_count, group=group)
     label = pod.metadata.labels.get(POD_GROUP_LABEL)
-    if label and "Coscheduling" in cycle.profile.points.get("permit", ()):
+    if label:
         for candidate in cycle.snapshot.of(Gang):
             if (candidate.metadata.namespace, candidate.metadata.name) == (namespace, label):
                 return _GangKey(namespace=namespace, name=label, min_count=candidate.spec.min_member)
@@ -95,6 +95,7 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
         pods=len(mine),
         placed=len(mine) - len(rows),
         is_heeded=is_heeded,
+        plugin=gang.plugin,
         waiting=members,
         more=len(rows) - len(members),
     )

@@ -38,6 +38,7 @@ from kschedx.snapshot.events import TRIGGERED_SCALE_UP
 if TYPE_CHECKING:
     from kschedx.explain.root_causes import VirtualNode
     from kschedx.explain.setup import Setup
+    from kschedx.fixes.changes import Change
     from kschedx.fixes.owners import Owner
     from kschedx.fixes.ranking import ClusterTest
     from kschedx.fixes.ranking import Fix as FoundFix
@@ -280,6 +281,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if is_stored and (recreated := with_newer_template(self, pod)) is not None:
             return (recreated,)
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
+        tried = tuple(fix for fix in tried if self.gang is None or not any(map(self._deletes_member, fix.changes)))
         fixes = tuple(self._for_group(Fix.of(fix, owner, pod, is_stored=is_stored)) for fix in tried)
         before = self.before or (None if self.setup is None else self.setup.snapshot)
         fixes = tuple(fix.with_claims_of(owner, pod, before, self.cycle.snapshot) for fix in fixes)
@@ -297,6 +299,17 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if any(cause.leaves_no_node for cause in causes):
             room = fixes = ()
         return (*self._missing_members(), *gate_keepers(self), *self._of_causes(), *room, *fixes)
+
+    def _deletes_member(self, change: Change) -> bool:
+        """Return whether a change deletes a pod of this pod's own gang."""
+        pods, own = self.cycle.snapshot.pods, self.cycle.pod
+        row = pods.rows.get(f"{change.target.namespace}/{change.target.name}") if change.delete else None
+        if row is None or pods.namespaces[row] != own.metadata.namespace:
+            return False
+        label, spec = own.metadata.labels.get(POD_GROUP_LABEL), pods.specs[row]
+        if label:
+            return pods.labels[row].get(POD_GROUP_LABEL) == label
+        return (spec.scheduling_group, spec.workload_ref) == (own.spec.scheduling_group, own.spec.workload_ref)
 
     def _for_group(self, fix: Fix) -> Fix:
         """Return the fix. If it adds a node for a LeaderWorkerSet's group, state how many nodes all pods without a node
@@ -531,6 +544,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
 
         def test(fix: FoundFix) -> TrialOutcome:
+            outcome = tried(fix)
+            return outcome if self.covering is None else replace(outcome, left=0)  # tried for all pods then
+
+        def tried(fix: FoundFix) -> TrialOutcome:
             alone, whole = (Fix.of(fix, owner, pod, is_stored=stored).apply for stored in (False, is_stored))
             if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused workload creates no pods
                 outcome = trial.outcome(fix.steps, alone)

@@ -13,7 +13,7 @@ from itertools import starmap
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
-from kschedx.controllers.pod_lifecycle import is_node_lost, is_ready, pod_lifecycle
+from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready, pod_lifecycle
 from kschedx.controllers.workload_lifecycle import replica_sets_of
 from kschedx.controllers.workloads import SCALED, workload_of
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
@@ -40,6 +40,7 @@ from kschedx.kube.quantity import value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import OUT_OF_SERVICE, Pod
+from kschedx.kube.workloads import is_foreign
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
@@ -141,7 +142,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._recreated()
             case NotObserved(kind=kind, message=""):
                 known = "kube-controller-manager" if kind in SCALED else f"the controller of {kind}"
-                yield Fix.untried(f"see whether {known} runs, unless the {kind} was created just now")
+                done = "changed" if lifecycle.generations else "created"
+                yield Fix.untried(f"see whether {known} runs, unless the {kind} was {done} just now")
             case StillActive(pod="", message=message) if message:
                 yield from self._refused(message)
             case StillActive(job=job, pod=key):
@@ -234,9 +236,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return Change(target=target, delete=True)
 
     def _scaled(self, field: str) -> Fix | None:
-        if self.maker is None:
+        if self.maker is None or not field.startswith("spec."):
             return None
         name = field.rpartition(".")[2]
+        if is_foreign(self.maker):  # it may have no scale subresource
+            return self._of_maker("scale to 1 replica", {name: 1})
         kind = str(self.maker.get("kind")).lower()
         if name == "parallelism":
             return self._of_maker("set parallelism to 1", {"parallelism": 1})
@@ -366,15 +370,20 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return self._tried(title, (self._maker_change([*merged_fields("/spec", spec)]),), commands=(command,))
 
     def _lost(self, node: str) -> Iterator[tuple[str, Change, str]]:
-        """Yield the two fixes for a pod on a lost node: title, change, and command."""
+        """Yield the fixes for a pod on a lost node: title, change, and command. A node that is gone cannot be
+        tainted."""
         metadata = self.pod.metadata
         target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
         taint = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
+        is_there = node in self.snapshot.cluster.index
+        gone = f"if node {node} is gone for good" if is_there else f"since node {node} is gone"
         yield (
-            f"force the deletion of {metadata.name} if node {node} is gone for good",
+            f"force the deletion of {metadata.name} {gone}",
             Change(target=target, delete=True),
             shell_command("kubectl delete pod {} -n {} --force --grace-period=0", metadata.name, metadata.namespace),
         )
+        if not is_there:
+            return
         yield (
             f"taint node {node} out of service, if it is shut down",
             Change(
@@ -464,15 +473,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _attached_elsewhere(self) -> Iterator[Fix | None]:
         """Yield fixes for a volume that is attached to the node of another pod with the same claim."""
-        pods, claims = self.snapshot.pods, own_claims(self.pod).keys()
-        rows = [
-            row
-            for row in range(len(pods))
-            if pods.node_names[row] not in ("", self.pod.spec.node_name)
-            and pods.namespaces[row] == self.pod.metadata.namespace
-            and claims & own_claims(pods[row]).keys()
-        ]
-        for holder in (pods[row] for row in rows):
+        rows = holders_elsewhere(self.snapshot, self.pod)
+        for holder in (self.snapshot.pods[row] for row in rows):
             node = holder.spec.node_name
             if is_node_lost(self.snapshot, node):
                 ways = reversed([*replace(self, pod=holder)._lost(node)])  # the taint detaches the volume as well
@@ -485,7 +487,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 title = f"delete {holder.key} on {node}, which uses the volume"
                 yield Fix.untried(title, commands=(delete_pod(holder.key),))
         if not rows:
-            yield self._stale_attachment(claims)
+            yield self._stale_attachment(own_claims(self.pod))
 
     def _recreate_strategy(self, holder: Pod) -> Fix | None:
         """Return the fix for a Deployment whose old pod keeps the volume attached to its node."""

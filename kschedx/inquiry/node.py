@@ -82,6 +82,7 @@ class NodeAnswer:
         self._scheduler = setup.scheduler_on(snapshot)
         self.name = name
         self.row = snapshot.cluster.index[name]
+        self.node_names = snapshot.cluster.names
 
     @property
     def node(self) -> Node:

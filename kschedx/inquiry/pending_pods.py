@@ -272,7 +272,8 @@ class SharedFixes:
         if first.added is not None and len(its_own) + 1 == len(fix.steps):
             zones, left = _on_more_nodes(run, first, left)
         several = tuple(sorted(zones)) if len(zones) > 1 else ()
-        return SharedFix(fix=fix, pods=of - len(left), of=of, nodes=zones.total(), zones=several)
+        # a gang may fit without the new node where the fix is tried for a part of it alone
+        return SharedFix(fix=fix, pods=of - len(left), of=of, nodes=max(zones.total(), 1), zones=several)
 
     def _free_tried(self) -> None:
         """Free the clusters in which fixes were tried, because a framework and its plugins refer to each other."""

@@ -22,6 +22,7 @@ from kschedx.controllers.pod_lifecycle import (
     pod_lifecycle,
     scheduler_down,
 )
+from kschedx.controllers.replicas import admit_pods
 from kschedx.controllers.workload_lifecycle import next_rejected, refused, rejected_pods, state_of, unready_reason
 from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas, workload_of
 from kschedx.errors import (
@@ -33,7 +34,7 @@ from kschedx.errors import (
     UndecidableError,
     nearest,
 )
-from kschedx.explain.admission import has_siblings, security_warning, warned, without_pods
+from kschedx.explain.admission import Ledger, has_siblings, security_warning, warned, without_pods
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded
 from kschedx.explain.missing_kinds import cycle_of, require_nodes, require_nodes_and_pods
@@ -52,7 +53,7 @@ from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.kube.types import ObjectMeta, Pod, ReplicasControllerSpec
 from kschedx.render.states import (
     ComponentDown,
     Contradicted,
@@ -244,6 +245,12 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             return stopped
         except (NotAdmittedError, NotReadError) as error:
             return self.refused(error)
+
+    def over_quota(self) -> Explanation | None:
+        """Return the answer about a workload whose next pod a ResourceQuota refuses; None if it is admitted."""
+        subject, known = self.written.admitted(self.snapshot, self.setup), self.before.storage.claims
+        pods = admit_pods(subject.snapshot, Ledger(self.before, self.setup.release), [subject.pod], known)
+        return self.refused(NotAdmittedError(pods.refusal)) if pods.refused else None
 
     def refused(self, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
         """Return the answer about a pod that the API server refuses, that its controller could not create, or whose
@@ -517,6 +524,25 @@ class _Owned(Struct):
     metadata: ObjectMeta = ObjectMeta()
 
 
+class _Generation(Struct, frozen=True, rename="camel"):
+    generation: int = 0
+    observed_generation: int | None = None
+
+
+class _Generations(Struct):
+    metadata: _Generation = _Generation()
+    status: _Generation = _Generation()
+
+    @property
+    def is_behind(self) -> bool:
+        observed = self.status.observed_generation
+        return observed is not None and observed < self.metadata.generation
+
+
+class _Sized(_Owned):
+    spec: ReplicasControllerSpec = ReplicasControllerSpec()
+
+
 def workloads_without_pods(
     snapshot: Snapshot,
     setup: Setup,
@@ -530,7 +556,7 @@ def workloads_without_pods(
     seen: set[tuple[str, str, str]] = set()
     is_marked = (_STUCK_OR_QUEUED if queued else _STUCK).search
     events = {(unmade.kind, unmade.namespace, unmade.name) for unmade in without_pods(snapshot, within)}
-    events.update(_short_stateful_sets(snapshot))
+    events.update(short := {*_short_workloads(snapshot)})
     events.update(short_jobs := {*_short_jobs(snapshot)})
     events.update(rejected_pods(snapshot))
     if controller_manager_down(snapshot, "") is not None:
@@ -538,7 +564,7 @@ def workloads_without_pods(
     for key, raw in snapshot.workloads.items():
         if within not in (None, key[1]) or not (key in events or is_marked(raw)):
             continue
-        manifest: dict[str, object] = msgspec.json.decode(raw)
+        is_short, manifest = key in short, msgspec.json.decode(raw, type=dict[str, object])
         owner = decode(raw, _Owned).metadata.controller
         above = key if owner is None or owner.kind == "CronJob" else (owner.kind, key[1], owner.name)
         if above in snapshot.workloads:
@@ -554,6 +580,8 @@ def workloads_without_pods(
             explanation = decision.answer()
             if explanation is None and key in short_jobs:
                 explanation = decision.refused(NotAdmittedError(snapshot.failed_creates[key].message))
+            elif explanation is None and is_short:
+                explanation = decision.over_quota()
         except KschedxError:
             continue
         state = None if explanation is None else explanation.lifecycle
@@ -563,18 +591,27 @@ def workloads_without_pods(
             yield written_pod, explanation
 
 
-def _short_stateful_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
-    """Yield the StatefulSets with some of their pods, but fewer than requested."""
+def _short_workloads(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    """Yield the workloads with fewer pods than requested, and the Deployments without a ReplicaSet or whose controller
+    has not observed their newest change."""
     pods = snapshot.pods
-    mine = pods.owners.where(lambda owners: any(owner.controller and owner.kind == "StatefulSet" for owner in owners))
-    mine &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
-    rows = mine.nonzero()[0].tolist()
-    owners = ((row, owner.name) for row in rows for owner in pods.owners[row] if owner.controller)
-    counts = Counter((pods.namespaces[row], name) for row, name in owners)
-    for (namespace, name), number in counts.items():
-        key = "StatefulSet", namespace, name
-        raw = snapshot.workloads.get(key)
-        if raw is not None and number < wanted_replicas(msgspec.json.decode(raw, type=dict[str, object])):
+    is_active = ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    is_active &= pods.owners.where(lambda owners: any(owner.controller for owner in owners))
+    rows = is_active.nonzero()[0].tolist()
+    owners = ((row, owner) for row in rows for owner in pods.owners[row] if owner.controller)
+    counts = Counter((owner.kind, pods.namespaces[row], owner.name) for row, owner in owners)
+    deployments = {key: raw for key, raw in snapshot.workloads.items() if key[0] == "Deployment"}
+    without_replica_set = {*deployments}
+    for key, raw in snapshot.workloads.items():
+        if key[0] not in ("ReplicaSet", "StatefulSet", "ReplicationController"):
+            continue
+        sized = msgspec.json.decode(raw, type=_Sized)
+        if (owner := sized.metadata.controller) is not None:
+            without_replica_set.discard((owner.kind, key[1], owner.name))
+        if counts[key] < (1 if sized.spec.replicas is None else sized.spec.replicas):
+            yield key
+    for key, raw in deployments.items():
+        if key in without_replica_set or msgspec.json.decode(raw, type=_Generations).is_behind:
             yield key
 
 

@@ -26,7 +26,7 @@ from kschedx.explain.admission import enforced
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
 from kschedx.fixes import Change, FixCertainty
-from kschedx.fixes.changes import apply_patch, pointer
+from kschedx.fixes.changes import PatchError, apply_patch, pointer
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.fixes.pod_security import ENFORCE, relabelled, secured
 from kschedx.framework.cycle import Outcome
@@ -63,6 +63,7 @@ _NO_NAMESPACE = re.compile(r'namespaces "(?P<name>[^"]+)" not found')
 _Resources = dict[str, dict[str, dict[str, str]]]
 """Container to `requests` and `limits` to resource to amount."""
 _RATIO = re.compile(r"(?P<resource>[^\s\[]+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
+_INVALID = re.compile(r" is invalid: \[?(?P<field>[a-z]\S*): ")
 _ABOVE_LIMIT = re.compile(r"must be less than or equal to (?P<resource>\S+) limit of (?P<limit>[^\s,\]]+)")
 _NO_SCOPED_QUOTA = re.compile(r"insufficient quota to match these scopes: \[\{PriorityClass In \[(?P<classes>[^\]]*)\]")
 _DEAD_WEBHOOK = re.compile(
@@ -143,7 +144,22 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             commands=tuple(commands),
         )
 
-    def _refused(self, message: str) -> Iterator[Fix | None]:
+    def _refused(self, message: str) -> Iterator[Fix]:
+        fixes = [fix for fix in self._of_message(message) if fix is not None]
+        yield from fixes or self._by_hand(message)
+
+    def _by_hand(self, message: str) -> Iterator[Fix]:
+        """Yield what to correct if the pod template does not have what the message names: the dump lacks the rule, a
+        webhook adds it, or the template has changed since."""
+        where = "the pod" if self.maker is None else "the pod template"
+        if match := _INVALID.search(message):
+            yield Fix.untried(f"correct {match['field']} in {where}")
+        elif _RATIO.search(message) or _BOUND.search(message):
+            command = shell_command("kubectl get limitrange -n {} -o yaml", self._namespace)
+            title = f"keep requests and limits of {where} within the LimitRange"
+            yield Fix.untried(title, commands=(command,))
+
+    def _of_message(self, message: str) -> Iterator[Fix | None]:
         if match := _UNSPECIFIED.search(message):
             yield from self._unspecified(match["quota"], match["missing"])
         elif match := _EXCEEDED.search(message):
@@ -533,14 +549,17 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         return self._tried(title, (Change(target=target, create=manifest),), snapshot=snapshot, commands=commands)
 
     def _patched(self, title: str, patch: Patch) -> Fix | None:
-        """Try a change of the pod, or of the template from which it is created."""
+        """Try a change of the pod, or of the template from which it is created; None if it has no such field."""
         target = Target(
             api_version="v1", kind="Pod", namespace=self.pod.metadata.namespace, name=self.pod.metadata.name
         )
         change = Change(target=target, patch=tuple(patch))
         owner = template_owner(self.snapshot, self.pod)
-        apply = (change if owner is None else owner_change(change, owner, self.pod),)
-        manifest = apply_patch(dict(self.manifest), change.patch)
+        try:
+            apply = (change if owner is None else owner_change(change, owner, self.pod),)
+            manifest = apply_patch(dict(self.manifest), change.patch)
+        except PatchError:
+            return None
         return self._tried(title, (change,), manifest=manifest, apply=apply)
 
     def _tried(
@@ -581,18 +600,16 @@ def made_fix(
     commands: tuple[str, ...] = (),
     apply: tuple[Change, ...] = (),
 ) -> Fix:
-    fits = then is not None and then.alone is Outcome.SCHEDULED
-    if not fits and then is not None and then.message:
+    fix = Fix.untried(title, changes, commands=commands)
+    if apply:
+        fix = replace(fix, apply=apply)
+    if then is None:  # nothing shows where the pod would go
+        return fix
+    if then.alone is Outcome.SCHEDULED:
+        return replace(fix, certainty=FixCertainty.VERIFIED, feasible_nodes=then.chosen_nodes)
+    if then.message:
         title = f"{title}; the pod is unschedulable then: {then.message}"
-    return Fix(
-        title=title,
-        certainty=FixCertainty.VERIFIED if fits else FixCertainty.PARTIAL,
-        changes=changes,
-        feasible_nodes=then.chosen_nodes if fits and then is not None else (),
-        steps=(),
-        commands=commands,
-        apply=apply or changes,
-    )
+    return replace(fix, title=title, certainty=FixCertainty.PARTIAL)
 
 
 def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:

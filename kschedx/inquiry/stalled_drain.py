@@ -108,7 +108,11 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
     Empty if nothing that was tried suffices."""
     drained = simulation.drained
     stopped = {pod.budget: pod for drain_result in drained for pod in drain_result.of(*STAYS)}
-    silent = tuple(OutOfService(node=drain_result.node) for drain_result in drained if drain_result.is_unconfirmed)
+    silent = tuple(
+        OutOfService(node=drain_result.node)
+        for drain_result in drained
+        if drain_result.is_silent and drain_result.is_unconfirmed
+    )
     if silent and not stopped and len(drained) <= MOST_DRAINED_NODES:
         done = sum(drain_result.is_done for drain_result in _tried(again, silent))
         return (DrainFix(steps=silent, done=done, of=len(drained)),) if done else ()

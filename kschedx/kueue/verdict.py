@@ -385,10 +385,15 @@ class _Trials:
             divided(min(shortage.available, shortage.maximum), max(1, divided(shortage.requested, pod_set.count)))
             for shortage in shortages
         )
-        if not 0 < count < pod_set.count:
+        if not 0 < count < pod_set.count or self._is_pod_group:
             return
         title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
         yield from self._tried(RemedyKind.LESS, title, self._with_pod_set(index, replace(pod_set, count=count)))
+
+    @property
+    def _is_pod_group(self) -> bool:
+        """Whether the Workload is a group of plain pods, whose number they all state."""
+        return any(owner.kind == "Pod" for owner in self._workload.metadata.owner_references)
 
     def _smaller_pods(self, index: int, pod_set: kueue.PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
         spec = pod_set.template.spec
@@ -565,7 +570,7 @@ class _Trials:
                 wish = replace(request, required=None, preferred=request.required)
                 changed = self._with_pod_set(index, replace(pod_set, topology_request=wish))
                 yield from self._tried(RemedyKind.TOPOLOGY, title, changed)
-            least, most, best = 1, pod_set.count - 1, None
+            least, most, best = 1, 0 if self._is_pod_group else pod_set.count - 1, None
             while least <= most:
                 count = (least + most) // 2
                 title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"

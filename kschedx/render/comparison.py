@@ -51,13 +51,14 @@ from kschedx.render.words.comparison import (
     pod_lines,
     repacking_title,
     side_titles,
+    with_the_same_change,
 )
 
 MOST_CHANGES = 14
 MOST_CHANGE_LINES = 21
 MOST_SCREEN_LINES = 40
 SHOWN = 3
-"""Pods of a group."""
+"""Changes of a group, each with all pods that have it."""
 MOST_LINES = 2
 """Lines about one pod, below its first."""
 
@@ -167,19 +168,22 @@ def _nodes(repacking: Repacking, names: tuple[str, str], width: int) -> list[Tex
 
 
 def _group(group: DifferenceGroup, width: int, everything: bool) -> list[Text]:
-    shown = group.differences if everything else group.differences[:SHOWN]
+    changes = [(each, [each.pod]) for each in group.differences] if everything else with_the_same_change(group)
     lines = paragraph(difference_title(group), width, indent=2, style=BOLD)
-    for difference in shown:
+    shown = changes if everything else changes[:SHOWN]
+    for difference, names in shown:
         phrase, facts = pod_lines(difference)
-        whole = f"{difference.pod}  {phrase}".rstrip()
+        pods = listed(names, 1)
+        whole = f"{pods}  {phrase}".rstrip()
         if fits(whole, width - 2):
             lines.append(text(f"  {whole}"))
         else:
-            lines += [text(f"  {difference.pod}"), *paragraph(phrase, width, first="    ", indent=6)]
+            lines += [text(f"  {pods}"), *paragraph(phrase, width, first="    ", indent=6)]
         for fact in facts if everything else facts[:MOST_LINES]:
             lines += paragraph(fact, width, first="    ", indent=6, style=DIM)
-    if len(group.differences) > len(shown):
-        lines.append(text(f"  {count(len(group.differences) - len(shown), 'more pod')}", DIM))
+    left = len(group.differences) - sum(len(names) for _, names in shown)
+    if left:
+        lines.append(text(f"  {count(left, 'more pod')}: -o wide shows all", DIM))
     return lines
 
 

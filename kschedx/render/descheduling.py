@@ -14,7 +14,6 @@ from kschedx.descheduler.evictor import Eviction, Outcome
 from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import Loop
 from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
-from kschedx.kube.names import short_names
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Usage, page_of
 from kschedx.render.terminal import (
     BLANK,
@@ -24,6 +23,7 @@ from kschedx.render.terminal import (
     labelled,
     more,
     paragraph,
+    shortens,
     title_lines,
 )
 from kschedx.render.view import Item, Tone, View
@@ -68,6 +68,11 @@ def descheduling_lines(descheduling: Descheduling, width: int, *, wide: bool = F
     return _lines(descheduling, descheduling_view(descheduling), width, wide=wide)
 
 
+def _node_names(descheduling: Descheduling) -> Sequence[str]:
+    return descheduling.snapshot.cluster.names
+
+
+@shortens(_node_names)
 def _lines(descheduling: Descheduling, view: View, width: int, *, wide: bool = False) -> list[Text]:
     lines, alone = list[Text](), _left_alone(descheduling.loop)
     passed = _passed_over(descheduling.loop, alone)
@@ -84,12 +89,11 @@ def _lines(descheduling: Descheduling, view: View, width: int, *, wide: bool = F
 
 
 def _lines_of(descheduling: Descheduling, view: View, width: int, most: _Most) -> list[Text]:
-    short = short_names(list(descheduling.shares[0]) if descheduling.shares is not None else [])
     lines = head_lines(view, width, most.rows)
     for classification in descheduling.loop.classifications:
         if classification.nodes and most.nodes:
-            lines += [BLANK, *_classification_lines(classification, descheduling, width, short, most)]
-    lines += _eviction_lines(descheduling, width, short, most)
+            lines += [BLANK, *_classification_lines(classification, descheduling, width, most)]
+    lines += _eviction_lines(descheduling, width, most)
     return lines + _refusal_lines(descheduling.loop, width, most)
 
 
@@ -111,7 +115,7 @@ def descheduling_view(descheduling: Descheduling) -> View:
         headline = f"the descheduler evicts {count(len(loop.evicted), 'pod')} from {count(nodes, 'node')}"
         headline += f": {fate}" if fate else ""
         is_bad = bool(fates[Fate.PENDING] or fates[Fate.UNDECIDED] or descheduling.repeats)
-        tone = Tone.BAD if is_bad else Tone.GOOD
+        tone = Tone.BAD if is_bad else Tone.OPEN if descheduling.is_undecided else Tone.GOOD
     return View(
         command="kschedx deschedule",
         headline=headline,
@@ -291,7 +295,7 @@ def _chance_notes(descheduling: Descheduling) -> Iterator[str]:
 
 
 def _classification_lines(
-    classification: Classification, descheduling: Descheduling, width: int, short: Mapping[str, str], most: _Most
+    classification: Classification, descheduling: Descheduling, width: int, most: _Most
 ) -> list[Text]:
     """Return the nodes by category, with the utilization of each compared resource before and after the evictions."""
     lines = paragraph(f"{classification.plugin} ({classification.profile}): {_sizes(classification)}", width)
@@ -303,9 +307,7 @@ def _classification_lines(
         lines += labelled("verdict", classification.verdict, width)
     rows = _classified(classification, descheduling)
     heads = ["node", "category", *_resources(classification)]
-    lines += columns(
-        [heads, *([short.get(name, name), *cells] for name, *cells in rows[: most.nodes])], indent=2, header=True
-    )
+    lines += columns([heads, *rows[: most.nodes]], indent=2, header=True)
     return lines + more(len(rows) - most.nodes, "node")
 
 
@@ -355,7 +357,7 @@ def _percent(percent: float | None, node: str, resource: str, shares: tuple[Shar
 # --- pods
 
 
-def _eviction_lines(descheduling: Descheduling, width: int, short: Mapping[str, str], most: _Most) -> list[Text]:
+def _eviction_lines(descheduling: Descheduling, width: int, most: _Most) -> list[Text]:
     """Return the evictions by round, profile, and plugin, in order."""
     groups: list[tuple[str, list[tuple[Eviction, Landing | None]]]] = []
     for number, landed in enumerate(_rounds(descheduling), start=1):
@@ -373,7 +375,7 @@ def _eviction_lines(descheduling: Descheduling, width: int, short: Mapping[str, 
             if eviction.because != before:
                 before = eviction.because
                 lines += paragraph(before, width, first="  ", style=DIM)
-            lines += paragraph(_landing_text(eviction, landing, short), width, first="  ", indent=4)
+            lines += paragraph(_landing_text(eviction, landing), width, first="  ", indent=4)
         lines += more(len(its) - most.pods, "pod")
     left = groups[most.plugins :]
     if left:
@@ -382,18 +384,17 @@ def _eviction_lines(descheduling: Descheduling, width: int, short: Mapping[str, 
     return lines
 
 
-def _landing_text(eviction: Eviction, landing: Landing | None, short: Mapping[str, str]) -> str:
-    node = eviction.pod.node
-    start = f"{eviction.pod.key}  {short.get(node, node)}"
+def _landing_text(eviction: Eviction, landing: Landing | None) -> str:
+    start = f"{eviction.pod.key}  {eviction.pod.node}"
     if landing is None:
         return start
-    return f"{start}, not recreated" if landing.fate is Fate.GONE else f"{start} → {_fate_of(landing, short)}"
+    return f"{start}, not recreated" if landing.fate is Fate.GONE else f"{start} → {_fate_of(landing)}"
 
 
-def _fate_of(landing: Landing, short: Mapping[str, str] = {}) -> str:
+def _fate_of(landing: Landing) -> str:
     match landing.fate:
         case Fate.MOVED:
-            return short.get(landing.node, landing.node)
+            return landing.node
         case Fate.RETURNED:
             return "the same node"
         case Fate.PENDING:

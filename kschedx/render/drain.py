@@ -26,7 +26,7 @@ from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
 from kschedx.render.terminal import BLANK, DIM, SEPARATOR, line, more, paragraph, title_lines
 from kschedx.render.view import Fix, Tone
 from kschedx.render.wording import Fact, count, listed
-from kschedx.simulate.drain import LEAVES, REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
+from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
 
 
 def drain_remedy_title(fix: DrainFix) -> str:
@@ -156,7 +156,7 @@ def several_lines(
     lines += more(len(bad) - nodes, "node", " that cannot")
     lines += [BLANK] if good else []
     for drain_result in good[:nodes]:
-        lines += paragraph(f"{drain_result.node}: {verdict(drain_result)}", width, first="✓ ")
+        lines += paragraph(f"{drain_result.node}: {shared_verdict(drain_result)}", width, first="✓ ")
     return lines + more(len(good) - nodes, "node", " that can")
 
 
@@ -186,8 +186,11 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         for phrase, pods in refused.items():
             yield Fact(label="refused", items=(f"{phrase}: {listed(pods, 3)}" if with_pods else phrase,))
         return
-    if drained.is_unconfirmed:
-        its = [drained_pod.pod for drained_pod in drained.of(*LEAVES)]
+    for key, finalizers in drained.finalizers.items():
+        names = f"finalizer {finalizers[0]}" if len(finalizers) == 1 else f"finalizers {listed(finalizers, 3)}"
+        yield Fact(label="blocked", items=(about([key], f"it is being deleted, and its {names} keeps it"),))
+    if drained.is_silent and drained.is_unconfirmed:
+        its = [drained_pod.pod for drained_pod in drained.unconfirmed]
         phrase = f"the kubelet of {drained.node} does not answer, so no deletion is confirmed"
         yield Fact(label="blocked", items=(about(its, phrase),))
         if kept := [drained_pod.pod for drained_pod in drained.of(DrainOutcome.TERMINATING)]:
@@ -201,6 +204,8 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         if fate is DrainOutcome.BUDGET and (pending := drained.held[budget].pending):
             ask = why_command(pending[0])
             yield Fact(label="", items=(f"first let {pending[0]} be scheduled: {ask}",), command=ask)
+    if with_pods and (deleted := [drained_pod.pod for drained_pod in drained.of(DrainOutcome.DELETED)]):
+        yield Fact(label="deleted", items=(f"not recreated: {listed(deleted, 3)}",))
     stranded = [drained_pod.pod for drained_pod in drained.pending]
     if stranded:
         verb = "fits" if len(stranded) == 1 else "fit"
@@ -275,7 +280,7 @@ def each_lines(
     else:
         lines += _by_cause(bad, width)
     for drain_result in good if wide else ():
-        lines += paragraph(f"{drain_result.node}: {verdict(drain_result)}", width, first="✓ ")
+        lines += paragraph(f"{drain_result.node}: {shared_verdict(drain_result)}", width, first="✓ ")
     if good and not wide:
         lines += paragraph(listed((drain.node for drain in good), 12), width, first="✓ ")
     return lines
@@ -307,7 +312,7 @@ def shared_cause(result: DrainResult) -> str:
         fate = result.of(*REFUSES)[0].fate
         return "pods need --force" if fate is DrainOutcome.NEEDS_FORCE else "pods need --delete-emptydir-data"
     if result.is_unconfirmed:
-        return "the kubelet does not answer"
+        return "the kubelet does not answer" if result.is_silent else "pods stay Terminating"
     stopped = result.of(*STAYS)
     if stopped:
         return f"PDB {stopped[0].budget}" if stopped[0].fate is DrainOutcome.BUDGET else "pods with several PDBs"
@@ -320,7 +325,7 @@ def _first_cause(drained: DrainResult) -> str:
         return f": {drained.of(*REFUSES)[0].pod}"
     stopped = drained.of(*STAYS)
     if drained.is_unconfirmed:
-        return ": the kubelet does not answer"
+        return ": the kubelet does not answer" if drained.is_silent else f": {drained.unconfirmed[0].pod}"
     if stopped:
         return f": {stopped[0].budget}"
     return f": {drained.pending[0].pod}" if drained.pending else ""
@@ -334,10 +339,11 @@ def verdict(drained: DrainResult) -> str:
         return "kubectl drain refuses and evicts nothing"
     parts = []
     if drained.is_unconfirmed:
-        stay = drained.of(*LEAVES)
+        stay = drained.unconfirmed
         parts.append(f"the drain does not end: {count(len(stay), 'pod')} {_stays(stay)} Terminating")
     elif not evicted and not deleted and not blocked:
-        return "nothing to evict"
+        leaving = len(drained.of(DrainOutcome.TERMINATING))
+        return "nothing to evict" + (f", {count(leaving, 'pod')} already Terminating" if leaving else "")
     if blocked:
         parts.append(f"PodDisruptionBudgets block the eviction of {count(len(blocked), 'pod')}")
     if pending:
@@ -350,6 +356,12 @@ def verdict(drained: DrainResult) -> str:
     if deleted:
         parts.append(f"{count(len(deleted), 'pod')} deleted and not recreated")
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
+
+
+def shared_verdict(drained: DrainResult) -> str:
+    """Return the verdict among those of many nodes: without the number of pods if every evicted pod is rescheduled."""
+    is_plain = drained.is_done and drained.of(DrainOutcome.EVICTED) and not drained.of(DrainOutcome.DELETED)
+    return "can be drained, all evicted pods fit on other nodes" if is_plain else verdict(drained)
 
 
 def _stays(pods: Sequence[DrainedPod]) -> str:

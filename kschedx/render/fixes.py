@@ -15,7 +15,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.document import Covered
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
-from kschedx.render.holding import gang_text
+from kschedx.render.holding import gang_cause
 from kschedx.render.terminal import DIM, LABEL, SEPARATOR, labelled, paragraph, text, wrapped
 from kschedx.render.view import Fix as FixView
 from kschedx.render.wording import count, listed, visible
@@ -144,7 +144,7 @@ def story_reason(story: PendingStory) -> str:
     """Return why the pod stays pending: its most common causes."""
     group = story.explanation.holding.group
     if story.explanation.outcome is Outcome.SCHEDULED and group is not None:
-        return gang_text(group)
+        return gang_cause(group)
     return "; ".join(because(Diagnosis(story.explanation.cycle), 2))
 
 

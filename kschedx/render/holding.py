@@ -28,14 +28,19 @@ def holder_text(holding: model.Holding, key: str) -> str:
 
 def gang_text(group: model.GangStatus) -> str:
     """Return the outcome of a pod that fits alone, in a group that lacks room."""
+    return f"is unschedulable{' ' if group.preempted else ': '}{gang_cause(group)}"
+
+
+def gang_cause(group: model.GangStatus) -> str:
+    """Return why a pod that fits alone is unschedulable with its group."""
     if group.preempted:
         victims = count(len(group.preempted), "pod")
-        return f"is unschedulable until {victims} preempted for its group {group.name} {_are(group)} gone"
+        return f"until {victims} preempted for its group {group.name} {_are(group)} gone"
     placed = group.placed + (group.together or 0)
     room = f"room for {placed:,} of {max(group.min_count, 1):,} pods at once"
     if group.topology_key:
         room = f"room in no domain of {group.topology_key}" if group.domains else "no placement"
-    return f"is unschedulable: it fits alone, but its group {group.name} has {room}"
+    return f"it fits alone, but its group {group.name} has {room}"
 
 
 def _are(group: model.GangStatus) -> str:
@@ -390,8 +395,10 @@ def _group(group: model.GangStatus) -> Iterator[Fact]:
     room = () if group.together is None or not is_complete else (f"room for {group.together:,} more at once{where}",)
     yield Fact(label="group", items=(text, *room))
     if not group.is_heeded:
-        gates = "GenericWorkload and, up to Kubernetes 1.36, GangScheduling"
-        yield Fact(label="", items=(f"ignored unless these gates are on: {gates}; each pod is scheduled alone",))
+        needed = "these gates are on: GenericWorkload and, up to Kubernetes 1.36, GangScheduling"
+        if group.plugin != "GangScheduling":
+            needed = f"the scheduler's configuration (--config) enables plugin {group.plugin}"
+        yield Fact(label="", items=(f"ignored unless {needed}; each pod is scheduled alone",))
     # members that lack something come first
     shown = sorted(group.waiting, key=lambda member: bool(member.node) or not (member.reasons or member.gates))
     for member in shown[:MOST_MEMBERS]:

@@ -106,12 +106,12 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
         roots=tuple(causes(lifecycle)),
         facts=tuple(holding_facts(explanation.holding, explanation.cycle)) if is_queued else (),
         fixes=fix_views(explanation) if with_fixes else (),
-        event=_event(lifecycle),
+        event=own_event(lifecycle),
         notes=(*texts, *_lifecycle_notes(lifecycle)),
     )
 
 
-def _event(lifecycle: Lifecycle) -> str:
+def own_event(lifecycle: Lifecycle) -> str:
     """Return the cluster's own message, whole, so that a search finds it."""
     match lifecycle:
         case WaitingForKubelet(event=event):
@@ -120,6 +120,9 @@ def _event(lifecycle: Lifecycle) -> str:
             return event
         case _:
             return ""
+
+
+_BY_KUEUE = "Kueue sets spec.suspend to false when it admits the Workload"
 
 
 def causes(lifecycle: Lifecycle) -> Iterator[str]:
@@ -151,12 +154,11 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             return
         case Suspended(kind=kind, queue=queue, message=message):
             yield from filter(None, (message,))
-            if queue:
-                yield "Kueue sets spec.suspend to false when it admits the Workload"
-            else:
-                yield f"a suspended {kind} creates no {'Jobs' if kind == 'CronJob' else 'pods'}"
-        case Paused():
+            yield _BY_KUEUE if queue else f"a suspended {kind} creates no {'Jobs' if kind == 'CronJob' else 'pods'}"
+        case Paused(updated=0):
             yield "a paused Deployment creates no ReplicaSet for its pod template"
+        case Paused():
+            yield "a paused Deployment replaces no pods of the previous template"
         case Refused(message=message, source=source, hint=hint):
             yield message
             if source or hint:
@@ -237,14 +239,15 @@ def _order(waiting: WaitingForOrdinal) -> Iterator[str]:
     where, before = f" on {waiting.node}" if waiting.node else "", waiting.predecessor
     yield f"podManagementPolicy OrderedReady: a pod is created after {before}{where} is ready"
     if waiting.is_node_lost:
-        yield f"the kubelet of node {waiting.node} does not answer, so nothing confirms that {before} has stopped"
+        yield f"no kubelet answers for node {waiting.node}, so nothing confirms that {before} has stopped"
     if waiting.container:
         yield f"{before}: {waiting.container}"
 
 
 def _open_pods(lifecycle: UnknownPods | PodsLeftOut | NotObserved | NotRead) -> Iterator[str]:
     if isinstance(lifecycle, NotObserved):
-        yield lifecycle.message or f"its status is empty: the controller of {lifecycle.kind} has not run since"
+        empty = f"its status is empty: the controller of {lifecycle.kind} has not run since"
+        yield lifecycle.message or lifecycle.generations or empty
     elif isinstance(lifecycle, NotRead):
         yield from filter(None, (lifecycle.because, lifecycle.command))
     elif isinstance(lifecycle, PodsLeftOut):
@@ -290,7 +293,7 @@ def _start(pod: WaitingForKubelet) -> Iterator[str]:
 def _deletion(pod: BeingDeleted) -> Iterator[str]:
     """Yield what blocks the deletion of a pod or workload."""
     if pod.node and pod.is_node_lost:
-        yield f"the kubelet of node {pod.node} does not answer, so the deletion is not confirmed"
+        yield f"no kubelet answers for node {pod.node}, so the deletion is not confirmed"
     if DEPENDENTS_FIRST in pod.finalizers:
         yield f"finalizer {DEPENDENTS_FIRST}: what it owns is deleted first"
     others = [finalizer for finalizer in pod.finalizers if finalizer != DEPENDENTS_FIRST]

@@ -21,8 +21,7 @@ from kschedx.render.terminal import (
     columns,
     labelled,
     more,
-    names_note,
-    short_node_names,
+    shortens,
     title_lines,
 )
 from kschedx.render.view import Item, Tone, View
@@ -114,19 +113,21 @@ def _use(resource: str, use: Use | None) -> str:
     return "" if use is None else "/".join(amount(resource, number) for number in (use.requested, use.allocatable))
 
 
+def _node_names(rows: Sequence[NodeRow]) -> Sequence[str]:
+    return [row.name for row in rows]
+
+
+@shortens(_node_names)
 def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, sort: str = "") -> list[Text]:
     """Return headline, totals, and a row for each node; `wide` shows every node and column. `sort` is the column by
     which they are sorted."""
     view = _nodes_view(rows)
     lines = title_lines(view.headline, view.tone, width)
-    with short_node_names([row.name for row in rows]):
-        for fact in view.facts:
-            lines += labelled(fact.label, " · ".join(fact.items), width)
-        table, left = _table(rows, None if wide else width, sort)
-        lines += [BLANK, *table] if rows else []
-    lines += more(left, "node")
-    note = names_note([row.name for row in rows])
-    return [*lines, BLANK, *labelled("note", note, width)] if note else lines
+    for fact in view.facts:
+        lines += labelled(fact.label, " · ".join(fact.items), width)
+    table, left = _table(rows, None if wide else width, sort)
+    lines += [BLANK, *table] if rows else []
+    return lines + more(left, "node")
 
 
 def _table(rows: Sequence[NodeRow], width: int | None, sort: str) -> tuple[list[Text], int]:

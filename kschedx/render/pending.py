@@ -41,6 +41,8 @@ class PodAnswers(Struct, frozen=True, kw_only=True):
     """The title if there are no pods."""
     competing: bool = False
     """Whether the pods are new, and compete for the same resources."""
+    nodes: Sequence[str] = ()
+    """The names of the cluster's nodes."""
 
     @property
     def all_notes(self) -> tuple[str, ...]:
@@ -49,12 +51,12 @@ class PodAnswers(Struct, frozen=True, kw_only=True):
 
 
 def _node_names(pods: PodAnswers) -> Sequence[str]:
-    return sorted({name for answer in pods.answers for name in answer.nodes})
+    return pods.nodes
 
 
 @shortens(_node_names)
 def pending_lines(pods: PodAnswers, *, width: int, wide: bool = False) -> list[Text]:
-    """Return at most 30 lines, unless `wide`, which names every pod."""
+    """Return at most 30 lines: blocks, then a line for each other cause. `wide` names every pod."""
     if not pods.answers:
         return title_lines(pods.nothing, Tone.GOOD, width)
     causes = groups(pods.answers)
@@ -71,8 +73,16 @@ def pending_lines(pods: PodAnswers, *, width: int, wide: bool = False) -> list[T
             break
         lines += block
         left -= 1
+    brief = [BLANK] if left else []
+    for group in causes[len(causes) - left :]:
+        row = paragraph(cause_title(group), width, first=cause_tone(group).mark)
+        if len(lines) + len(brief) + len(row) >= MOST_LINES:
+            break
+        brief += row
+        left -= 1
+    lines += brief
     if left:
-        lines += [BLANK, line((f"{count(left, 'more group')} of pods: -o wide shows all", DIM))]
+        lines.append(line((f"{count(left, 'more group')} of pods: -o wide shows all", DIM)))
     for note in pods.all_notes:
         lines += [BLANK, *paragraph(note, width, style=DIM)]
     return lines
@@ -146,12 +156,14 @@ def _block(
     facts = list(cause_facts(group))
     lines += [row for fact in facts if fact.label == REQUIRES for row in _labelled(fact.label, fact.items[0], width)]
     lines += _members(group, width, wide=wide)
-    if event and first.headlines and first.message:
-        lines += _labelled("event" if is_event(first) else BECAUSE, first.message, width, style=DIM)
+    message = _labelled("event" if is_event(first) else BECAUSE, first.message, width, style=DIM)
+    shown = message if event and first.headlines and first.message else []
+    lines += [] if is_event(first) else shown
     lines += [row for fact in facts if fact.label == ALONE for row in _labelled(fact.label, fact.items[0], width)]
     fix = None if tone is Tone.GOOD else fix_of(group)
     if fix is not None:
         lines += _labelled("fix", fix.text, width)
+    lines += shown if is_event(first) else []
     if first.command and tone is not Tone.GOOD:
         rows = continued(first.command, width - len(MORE))
         lines += [line((f"{'' if number else MORE:{len(MORE)}}{row}", DIM)) for number, row in enumerate(rows)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ from kschedx.render.terminal import (
     columns,
     fact_lines,
     paragraph,
-    short_node_names,
+    shortens,
     text,
     title_lines,
     wrapped,
@@ -171,7 +171,10 @@ MOST_ITEMS = 10**9
 """Enough for all names."""
 
 
+@shortens(tuple)
 def scale_down_screen(
+    nodes: Iterable[str],
+    /,
     scale_down: ScaleDown | None,
     removals: Sequence[Removal],
     kept: Sequence[NodeDisruption],
@@ -182,35 +185,32 @@ def scale_down_screen(
     wide: bool = False,
 ) -> list[Text]:
     """Return the answer about one node, or a row for each of cluster-autoscaler's nodes and a block for each of
-    Karpenter's. `scale_down` is None if cluster-autoscaler has no node; `kept` are Karpenter's nodes."""
+    Karpenter's. `nodes` are all of the cluster; `scale_down` is None if cluster-autoscaler has no node; `kept` are
+    Karpenter's nodes."""
     view = scale_down_view(scale_down, removals, kept, consolidation, together, wide=wide)
-    nodes = (
-        [disruption.node for disruption in kept] if scale_down is None else scale_down.autoscaler.snapshot.cluster.names
-    )
-    with short_node_names(nodes):
-        lines = title_lines(view.headline, view.tone, width)
-        for number, cause in enumerate(view.because):
-            lines += fact_lines(Fact(label="" if number else "others", items=(cause,)), width)
-        if view.details:
-            lines.append(BLANK)
-        for phrase in view.details:
-            lines += paragraph(phrase, width, first="✓ ", style=GOOD)
-        blocks = view.items if wide else view.items[len(removals) :] if len(kept) <= MOST_BLOCKS else ()
-        listed = view.items[: len(removals)] if wide or blocks else view.items
-        if len(view.items) == 1:
-            lines += _details(view.items[0], width, wide=wide)
-        elif listed:
-            lines += [BLANK, *_table(listed, width, wide=wide)]
-        if view.facts:
-            lines.append(BLANK)
-        for fact in view.facts:
-            lines += fact_lines(fact, width)
-        for item in blocks if len(view.items) > 1 else ():
-            title = f"{item.title}: {item.facts[0].items[0]}"
-            lines += [BLANK, *title_lines(title, item.tone, width), *_details(item, width, wide=wide)]
+    lines = title_lines(view.headline, view.tone, width)
+    for number, cause in enumerate(view.because):
+        lines += fact_lines(Fact(label="" if number else "others", items=(cause,)), width)
+    if view.details:
         lines.append(BLANK)
-        for note in view.notes:
-            lines += paragraph(note, width, style=DIM)
+    for phrase in view.details:
+        lines += paragraph(phrase, width, first="✓ ", style=GOOD)
+    blocks = view.items if wide else view.items[len(removals) :] if len(kept) <= MOST_BLOCKS else ()
+    listed = view.items[: len(removals)] if wide or blocks else view.items
+    if len(view.items) == 1:
+        lines += _details(view.items[0], width, wide=wide)
+    elif listed:
+        lines += [BLANK, *_table(listed, width, wide=wide)]
+    if view.facts:
+        lines.append(BLANK)
+    for fact in view.facts:
+        lines += fact_lines(fact, width)
+    for item in blocks if len(view.items) > 1 else ():
+        title = f"{item.title}: {item.facts[0].items[0]}"
+        lines += [BLANK, *title_lines(title, item.tone, width), *_details(item, width, wide=wide)]
+    lines.append(BLANK)
+    for note in view.notes:
+        lines += paragraph(note, width, style=DIM)
     return lines
 
 

@@ -23,7 +23,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import AFTER_CHANGES
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.fit import Fit
-from kschedx.inquiry.pending_pods import SharedFixes
+from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import NodeUse, Simulation, WorkloadResult
 from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.inquiry.ties import OtherOutcomes
@@ -109,7 +109,9 @@ def rollout_text(rollout: Rollout) -> str:
     if rollout.refusal:
         waits = f"the API server refuses the next pod: {rollout.refusal}"
     elif not rollout.waiting:
-        waits = "a pod is not ready; delete it first"
+        waits = "a pod is not ready"
+        if isinstance(rollout.strategy, StatefulSetUpdate):  # which replaces a pod only once it is ready
+            waits = f"{waits}; delete it first"
     replaced = f"{rollout.replaced:,} of {count(rollout.old, 'pod')} replaced"
     return f"rollout of {name} stalls: {replaced}, {waits} ({strategy_text(rollout.strategy)})"
 
@@ -196,8 +198,8 @@ def drains_lines(
         evicted = list(simulation.evictions)
         if evicted:
             lines += [BLANK, *paragraph(f"preemption evicts {listed(evicted, 3)} for them", width)]
-        lines += _nodes(simulation, width, shown.nodes)
         lines += _pending(simulation, mending, width, shown.causes, named=2)
+        lines += _nodes(simulation, width, shown.nodes)
         if len(lines) <= MOST_LINES:
             break
     return lines
@@ -228,13 +230,13 @@ def simulation_lines(
     for shown in (ALL,) if wide else SHOWN_ROWS:
         lines = first + _states(simulation, width, shown.workloads)
         lines += _workloads(simulation, mending, width, shown.workloads)
-        lines += _nodes(simulation, width, shown.nodes)
         above = {
             key: workload.workload
             for workload in shown_workloads(simulation)[: shown.workloads]
             for key in workload.pending
         }
         lines += _pending(simulation, mending, width, shown.causes, named=10_000 if wide else 2, above=above)
+        lines += _nodes(simulation, width, shown.nodes)
         if len(lines) <= MOST_LINES:
             break
     if steps:
@@ -389,7 +391,7 @@ def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: i
     shown = results[:most]
     pending = sum(bool(result.pending or result.refused) for result in shown)
     for result in counted(shown, Phase.TRYING_FIXES, pending, "workloads", lambda it: bool(it.pending or it.refused)):
-        lines += _workload(result, mending, width)
+        lines += _workload(simulation, result, mending, width)
     return lines + more(len(results) - most, "workload")
 
 
@@ -412,10 +414,16 @@ def workload_tone(result: WorkloadResult) -> Tone:
     return Tone.OPEN if not result.refused and len(result.undecided) == len(result.pending) else Tone.BAD
 
 
-def _workload(result: WorkloadResult, mending: SharedFixes, width: int) -> list[Text]:
+def pending_reason(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
+    """Return why pods of a workload stay pending, or what is unknown about them; empty if neither is known."""
+    reason = "" if story is None else story_reason(story)
+    return reason or next(filter(None, map(simulation.undecided.get, result.undecided)), "")
+
+
+def _workload(simulation: Simulation, result: WorkloadResult, mending: SharedFixes, width: int) -> list[Text]:
     tone = workload_tone(result)
     story = mending.story(result.pending) if result.pending else None
-    why = "" if story is None else story_reason(story)
+    why = pending_reason(simulation, result, story)
     nodes = result.nodes
     parts = []
     wanted = result.pods + result.refused
@@ -590,12 +598,10 @@ def _nodes_of(fit: Fit) -> Sequence[str]:
 
 @shortens(_nodes_of)
 def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
-    """Return the number, what would be enough, where the pods go, and what rejects the next one."""
+    """Return the number, what would be enough, what rejects the next pod, and where the pods go."""
     lines = title_lines(fit_headline(fit), fit_tone(fit), width)
     for phrase in fit_details(fit):
         lines += paragraph(phrase, width, first="  ")
-    if fit.nodes:
-        lines += [BLANK, *_places(fit, width, wide=wide)]
     if fit.stopped is not None:
         stopped = fit.stopped
         if fit.count:
@@ -612,7 +618,7 @@ def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
     if fit.refusal:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
         lines += paragraph(fit.refusal, width, first="  ")
-    return lines
+    return [*lines, BLANK, *_places(fit, width, wide=wide)] if fit.nodes else lines
 
 
 def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, to_builtins
 
 from kschedx.kube.documents import Json
 from kschedx.kube.kueue import MULTIKUEUE
-from kschedx.render.wording import listed
+from kschedx.render.wording import count, listed
 
 if TYPE_CHECKING:
     from kschedx.framework.cycle import Outcome
@@ -176,9 +176,14 @@ class Paused(Facts, frozen=True, kw_only=True):
     kind: str
     has_pods: bool
     """Whether pods of an earlier template exist."""
+    updated: int = 0
+    """Pods of the present template, in a rollout that is paused."""
+    wanted: int = 0
 
     @property
     def effect(self) -> str:
+        if self.updated:
+            return f"its rollout stops with {self.updated:,} of {count(self.wanted, 'pod')} updated"
         return "its changed pod template is not rolled out" if self.has_pods else "it has no ReplicaSet yet"
 
 
@@ -402,10 +407,12 @@ class NotObserved(Facts, frozen=True, kw_only=True):
     kind: str
     message: str = ""
     """Why, as its status reports it; empty if it reports nothing."""
+    generations: str = ""  # `metadata.generation is 3, status.observedGeneration 2`
 
     @property
     def why(self) -> str:
-        return "its controller reports a problem" if self.message else "no controller has observed it"
+        change = "its newest change" if self.generations else "it"
+        return "its controller reports a problem" if self.message else f"no controller has observed {change}"
 
 
 class NotRead(Facts, frozen=True, kw_only=True):
@@ -468,11 +475,8 @@ class NotBound(Facts, frozen=True, kw_only=True):
             return f"the scheduler's extender {self.extender}"
         if self.group:
             return f"PodGroup {self.group} does not exist, and Coscheduling permits no pod without its group"
-        return (
-            f"claim {self.claim} waits for its volume"
-            if self.claim
-            else "kube-scheduler selects a node and fails there"
-        )
+        waits = f"claim {self.claim} waits for its volume"
+        return waits if self.claim else "kube-scheduler selects a node and fails there"
 
 
 class ComponentDown(Facts, frozen=True, kw_only=True):
@@ -688,7 +692,7 @@ STATES: tuple[StateRow, ...] = (
         PodsLeftOut(subject=_DEPLOYMENT, pods=3),
     ),
     _row(
-        _NOT, "without pods", "{s.subject} has no pods: {s.why}",
+        _NOT, "without new pods", "{s.subject} gets no new pods: {s.why}",
         NotObserved(subject=_DEPLOYMENT, kind="Deployment"),
     ),
     _row(

@@ -4,6 +4,7 @@ node/NAME`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from rich.text import Text
 
@@ -16,16 +17,20 @@ from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
 from kschedx.render.fixes import fixes_block
 from kschedx.render.lifecycle import causes, state_tone
+from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
 from kschedx.render.screen import why_lines
 from kschedx.render.simulation import rollout_text
+from kschedx.render.states import Lifecycle
 from kschedx.render.states import headline as state_headline
 from kschedx.render.terminal import (
     BAD,
     BLANK,
     DIM,
     GOOD,
+    SEPARATOR,
     columns,
     fact_lines,
+    joined,
     labelled_all,
     line,
     more,
@@ -33,11 +38,12 @@ from kschedx.render.terminal import (
     shortens,
     title_lines,
 )
-from kschedx.render.view import Tone
-from kschedx.render.wording import amount, amounts, count, listed
+from kschedx.render.view import Item, Tone, View
+from kschedx.render.wording import Fact, amount, amounts, count, listed, visible
 from kschedx.render.words import describe, headline
 from kschedx.render.words.causes import because
 from kschedx.render.words.constraints import maintenance_text, unwell_node_text
+from kschedx.snapshot.snapshot import Snapshot
 
 SHOWN_NODES = 3
 MOST_GROUPS = 6
@@ -163,41 +169,101 @@ def _stopped(answer: DaemonSetAnswer, width: int) -> list[Text]:
 
 
 SHOWN_HOLDERS = 4
-SHOWN_PODS = 8
+SHOWN_RESULTS = 6
+SHOWN_MEMBERS = 2
 
 
-def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, wide: bool = False) -> list[Text]:
-    """Return the node's allocatable resources, the pods that use them, and which pending pods would fit."""
+def _node_names(answer: NodeAnswer) -> Sequence[str]:
+    return answer.node_names
+
+
+def node_view(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> View:
+    """Return a view of a node with a row for each result of pending pods; those that fit come first."""
     fitting = [verdict for verdict in verdicts if verdict.fits]
     waiting = count(len(verdicts), "pending pod")
     would = f"fits {len(fitting):,} of {waiting}" if verdicts else "no pod is pending"
     unwell = unwell_node_text(answer.node)
-    tone = Tone.GOOD if (fitting or not verdicts) and not unwell else Tone.BAD
     stuck = f"{len(answer.states):,} not running, " if answer.states else ""
-    phrase = f"node {answer.name}: {unwell}{answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}"
-    lines = title_lines(phrase, tone, width)
-    keeps = _keeps_out(answer)
-    if keeps:
-        lines += paragraph(" · ".join(keeps), width, first="  ")
-    lines += [BLANK, *_offers(answer.offers)]
-    shown = None if wide else SHOWN_HOLDERS
-    for offer in answer.offers:
-        if offer.holders:
-            names = [_held(offer, index) for index in range(len(offer.holders))]
-            text = listed(names, len(names) if shown is None else shown)
-            lines += paragraph(text, width, first=f"  {offer.resource} used by  ", style=DIM)
-    return [*lines, *_states(answer, width, wide=wide), *_verdicts(verdicts, width, wide=wide)]
+    results: dict[tuple[Tone, str], list[str]] = {}
+    for verdict in verdicts:
+        priority = f" (priority {verdict.priority:,})" if verdict.priority else ""
+        results.setdefault(_result(verdict), []).append(f"{verdict.pod}{priority}")
+    states = (Item(title=text, tone=tone, kind="not running", values=(1,)) for tone, text in map(_state, answer.states))
+    largest_first = sorted(results.items(), key=lambda entry: (entry[0][0] is not Tone.GOOD, -len(entry[1])))
+    return View(
+        command="kschedx why",
+        subject=f"node/{answer.name}",
+        headline=f"node {answer.name}: {unwell}{answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}",
+        tone=Tone.GOOD if (fitting or not verdicts) and not unwell else Tone.BAD,
+        details=(SEPARATOR.join(keeps),) if (keeps := _keeps_out(answer)) else (),
+        facts=tuple(map(_holders, filter(_is_used, answer.offers))),
+        items=(*states, *(_result_item(tone, text, names) for (tone, text), names in largest_first)),
+        list_title="Pods",
+        list_noun="result",
+        list_columns=(("pods", True),),
+        notes=(EACH_ALONE,) if verdicts else (),
+    )
 
 
-def _states(answer: NodeAnswer, width: int, *, wide: bool) -> list[Text]:
-    """Return the pods on the node that are not simply running, each with its first cause."""
-    shown = answer.states if wide else answer.states[:SHOWN_PODS]
-    lines = [BLANK] if shown else []
-    for state in shown:
-        because = next(causes(state), "")
-        phrase = f"{state_headline(state)} · {because}" if because else state_headline(state)
-        lines += paragraph(phrase, width, first=state_tone(state).mark)
-    return lines + more(len(answer.states) - len(shown), "pod", " not running")
+EACH_ALONE = "each pod is evaluated alone"
+_KINDS = {Tone.GOOD: "fit", Tone.BAD: "do not fit", Tone.OPEN: "undecided"}
+
+
+def _result_item(tone: Tone, text: str, names: Sequence[str]) -> Item:
+    kind = _KINDS[tone]
+    if len(names) == 1:
+        return Item(title=f"{names[0]} {text}", tone=tone, kind=kind, values=(1,))
+    title = f"{len(names):,} pods " + ("fit" if tone is Tone.GOOD else f"{kind}: {text}")
+    return Item(title=title, tone=tone, kind=kind, values=(len(names),), members=tuple(names))
+
+
+def _result(verdict: Verdict) -> tuple[Tone, str]:
+    if verdict.fits:
+        return Tone.GOOD, "fits"
+    if verdict.undecided:
+        return Tone.OPEN, verdict.undecided
+    return Tone.BAD, verdict.standing or " · ".join(map(headline, verdict.findings)) or ", ".join(verdict.plugins)
+
+
+@shortens(_node_names)
+def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, wide: bool = False) -> list[Text]:
+    """Return the node's allocatable resources, the pods that use them, and which pending pods would fit."""
+    view = node_view(answer, verdicts)
+    lines = title_lines(view.headline, view.tone, width)
+    for phrase in view.details:
+        lines += paragraph(phrase, width, first="  ")
+    lines += [BLANK, *columns(_offers(answer.offers), right=frozenset({1, 2, 3}), indent=2, header=True)]
+    for fact in view.facts:
+        label, most = f"  {fact.label}  ", len(fact.items) if wide else SHOWN_HOLDERS
+        rest = (f"{len(fact.items) - most:,} more",) if len(fact.items) > most else ()
+        rows = joined((*fact.items[:most], *rest), width - len(label))
+        lines += [line((f"{'' if number else label:{len(label)}}{row}", DIM)) for number, row in enumerate(rows)]
+    lines += [BLANK] if view.items else []
+    shown = view.items if wide else view.items[:SHOWN_RESULTS]
+    for item in shown:
+        style = {Tone.GOOD: GOOD, Tone.BAD: BAD}.get(item.tone, "")
+        lines += paragraph(item.title, width, first=item.tone.mark, style=style)
+        if item.members:
+            lines += paragraph(
+                listed(item.members, len(item.members) if wide else SHOWN_MEMBERS), width, first="  ", style=DIM
+            )
+    lines += more(len(view.items) - len(shown), "result")
+    for note in view.notes:
+        lines += [BLANK, *paragraph(note, width, style=DIM)]
+    return lines
+
+
+def node_page(answer: NodeAnswer, verdicts: Sequence[Verdict], snapshot: Snapshot) -> Page:
+    heading, *rows = _offers(answer.offers)
+    labels = tuple(Column(label=label, is_number=number > 0) for number, label in enumerate(heading))
+    table = Table(title="Resources", columns=labels, rows=tuple(tuple(map(visible, row)) for row in rows))
+    lines = node_lines(answer, verdicts, width=SCREEN_WIDTH)
+    return page_of(node_view(answer, verdicts), lines, [table], snapshot)
+
+
+def _state(state: Lifecycle) -> tuple[Tone, str]:
+    """Return the state of a pod on the node that is not simply running, with its first cause."""
+    return state_tone(state), SEPARATOR.join((state_headline(state), *islice(causes(state), 1)))
 
 
 def _keeps_out(answer: NodeAnswer) -> list[str]:
@@ -208,35 +274,22 @@ def _keeps_out(answer: NodeAnswer) -> list[str]:
     return [*([f"cordoned{by}"] if spec.unschedulable else []), *([f"taints {', '.join(taints)}"] if taints else [])]
 
 
-def _offers(offers: Sequence[ResourceUse]) -> list[Text]:
-    rows = [("resource", "allocatable", "requested", "free")]
+def _offers(offers: Sequence[ResourceUse]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("resource", "allocatable", "requested", "free")]
     for offer in offers:
         shown = amounts(offer.resource, (offer.allocatable, offer.requested, abs(offer.free)))
         rows.append((offer.resource, shown[0], shown[1], ("-" if offer.free < 0 else "") + shown[2]))
-    return columns(rows, right=frozenset({1, 2, 3}), indent=2, header=True)
+    return rows
 
 
-def _held(offer: ResourceUse, index: int) -> str:
-    holder = offer.holders[index]
-    priority = f" (priority {holder.priority:,})" if holder.priority else ""
-    return f"{amount(offer.resource, holder.amount)} {holder.pod}{priority}"
+def _is_used(offer: ResourceUse) -> bool:
+    return bool(offer.holders)
 
 
-def _verdicts(verdicts: Sequence[Verdict], width: int, *, wide: bool) -> list[Text]:
-    if not verdicts:
-        return []
-    lines = [BLANK]
-    shown = verdicts if wide else sorted(verdicts, key=lambda verdict: not verdict.fits)[:SHOWN_PODS]
-    for own_verdict in shown:
-        priority = f" (priority {own_verdict.priority:,})" if own_verdict.priority else ""
-        phrase = (
-            own_verdict.undecided
-            or own_verdict.standing
-            or " · ".join(map(headline, own_verdict.findings))
-            or ", ".join(own_verdict.plugins)
-        )
-        phrase = "fits" if own_verdict.fits else phrase
-        mark, style = ("✓ ", GOOD) if own_verdict.fits else ("? ", "") if own_verdict.undecided else ("✗ ", BAD)
-        lines += paragraph(f"{own_verdict.pod}{priority} {phrase}", width, first=mark, style=style)
-    lines += more(len(verdicts) - len(shown), "pending pod")
-    return [*lines, BLANK, *paragraph("each pod is evaluated alone", width, style=DIM)]
+def _holders(offer: ResourceUse) -> Fact:
+    """Return the pods that request most of a resource."""
+    names = []
+    for holder in offer.holders:
+        priority = f" (priority {holder.priority:,})" if holder.priority else ""
+        names.append(f"{amount(offer.resource, holder.amount)} {holder.pod}{priority}")
+    return Fact(label=f"{offer.resource} used by", items=tuple(names))

@@ -18,7 +18,7 @@ from kschedx.framework.moving import Run
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
-from kschedx.kube.types import OUT_OF_SERVICE, UNREACHABLE, Node
+from kschedx.kube.types import OUT_OF_SERVICE, OWN_FINALIZERS, UNREACHABLE, Node
 from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot
@@ -118,7 +118,7 @@ class DrainDocument(Document, frozen=True, omit_defaults=True):
     """The budgets of its pods, with how many evictions each allows at a time."""
     pods: tuple[DrainedPod, ...]
     is_unconfirmed: bool = field(name="unconfirmed", default=False)
-    """Whether the drain does not end, because the kubelet does not answer and no deletion is confirmed."""
+    """Whether the drain does not end, because deleted pods stay Terminating."""
 
 
 class DrainResult(Struct, frozen=True, kw_only=True):
@@ -130,11 +130,19 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     """The final status of the budgets that block evictions."""
     is_silent: bool = False
     """Whether the kubelet of the node does not answer."""
+    finalizers: Mapping[str, tuple[str, ...]] = {}
+    """Pods that were being deleted before the drain, and the finalizers that keep them."""
+
+    @property
+    def unconfirmed(self) -> tuple[DrainedPod, ...]:
+        """Deleted pods that stay Terminating: kubectl waits until they are gone."""
+        if self.is_refused:
+            return ()
+        return tuple(pod for pod in self.of(*LEAVES) if self.is_silent or pod.pod in self.finalizers)
 
     @property
     def is_unconfirmed(self) -> bool:
-        """Whether deleted pods stay Terminating, so that the drain does not end."""
-        return self.is_silent and not self.is_refused and bool(self.of(*LEAVES))
+        return bool(self.unconfirmed)
 
     @property
     def is_refused(self) -> bool:
@@ -225,7 +233,16 @@ class Evictor:
             budgets={budget.name: max(budget_status.allowed, 0) for budget, budget_status in standing.items()},
             held={budget.name: self._standing(budget) for budget in standing if budget in held},
             is_silent=is_silent,
+            finalizers={
+                key: finalizers
+                for row, fate in fates.items()
+                if fate is DrainOutcome.TERMINATING and (finalizers := self._finalizers(key := cluster.pods.key(row)))
+            },
         )
+
+    def _finalizers(self, pod: str) -> tuple[str, ...]:
+        """Return the finalizers of a pod that no component of Kubernetes removes once the pod has ended."""
+        return tuple(name for name in self._run.cluster.pods.finalizers.get(pod, ()) if name not in OWN_FINALIZERS)
 
     def _standing(self, budget: DisruptionBudget) -> BudgetStatus:
         return budget.standing(self._run.snapshot, self._run.cluster.pods, self._queue.created)

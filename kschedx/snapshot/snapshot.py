@@ -92,7 +92,7 @@ class Source(Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
     """Files without Kubernetes objects."""
     is_dump: bool = False
-    """Whether an API server has stored its nodes: a kind without objects may have been left out."""
+    """Whether an API server has stored its objects: a kind without objects may have been left out."""
 
     @property
     def document(self) -> SourceDocument:

@@ -61,7 +61,7 @@ def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]
             "ksvc/llm",
             {**KNATIVE, "status": condition("Ready", "False", "exceeded quota: dev")},
             1,
-            "✗ ml/service.serving.knative.dev/llm has no pods: its controller reports a problem",
+            "✗ ml/service.serving.knative.dev/llm gets no new pods: its controller reports a problem",
         ),
         (
             "jobset/llm",

@@ -188,8 +188,10 @@ def test_pods_are_there_before_they_are_decided() -> None:
             app.see(Step(Phase.READING, 1, 4, "MB", of="cluster.json"))
             app._tell_step()
             assert shown(app, "#step").startswith("reading cluster.json · 1 of 4 MB · ")
-            app.present(Pending("2 pods", Tone.OPEN, groups([waiting, other]), undecided))
+            others = [replace(other, cause=(number,)) for number in range(60)]
+            app.present(Pending("61 pods", Tone.OPEN, groups([waiting, *others]), undecided))
             await pilot.pause()
+            assert not app.screen.max_scroll_y, "a long table scrolls by itself; headline and progress stay in sight"
             await pilot.press("slash", *"shop", "enter", "enter", "enter")
             await pilot.pause()
             assert page(app) == "Pods"

@@ -88,7 +88,7 @@ def test_a_loop_that_is_left_counts_no_more() -> None:
 
 
 def test_a_phase_of_a_cluster_leaves_room_for_the_next() -> None:
-    work, shares = Work(), []
+    work, shares = Work("a.json"), []
     for phase in (Phase.READING, Phase.DECIDING, Phase.WRITING):
         for done in range(5):
             work.see(Step(phase, done, 4))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest
+from tests.builders import Manifest, at
 from tests.command import Ran, kschedx
 from tests.simulate.clusters import deployment, nodes
 
@@ -163,3 +163,16 @@ def test_quotas_count_workloads(resource: str, hard: int, options: Sequence[str]
     assert ran.code == (1 if refusal else 0)
     assert str(said.get("refusal", "")).startswith(refusal)
     assert (said["pods"], said.get("refused", 0)) == ((0, 2) if refusal else (2, 0))
+
+
+def test_the_questions_about_a_refused_replica_agree(tmp_path: Path) -> None:
+    """No condition reports it yet: its controller has not tried."""
+    objects = [*nodes(), *deployment("web", "1", ["node-1", "node-2"]), quota(2)]
+    for each in objects:
+        if each["kind"] in ("Deployment", "ReplicaSet"):
+            at(each, "spec")["replicas"] = 3
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    for asked in (["why", "deploy/web", "-n", "shop"], ["why", "--all-pending"], ["simulate"]):
+        ran = kschedx(*asked, "-s", "cluster.json", cwd=tmp_path, columns=200)
+        assert (ran.code, "exceeded quota: q, requested: pods=1" in ran.out) == (1, True), ran.out
+        assert "raise pods from 2 to 3 in ResourceQuota q" in ran.out

@@ -110,3 +110,15 @@ def test_a_template_that_others_write_is_changed_there() -> None:
     ):
         costs = (f"change it in {place}, which may revert StatefulSet x",) if place else ()
         assert lowered("StatefulSet", {}, metadata={**METADATA, **more}).costs == costs
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_new_node_helps_whichever_replica_is_explained(number: int) -> None:
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "u", "controller": True}
+    spec: Manifest = {"replicas": 2, "template": {"spec": {"containers": ASKS}}}
+    replica_set = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": METADATA, "spec": spec}
+    pods = [pod(f"x-{one}", containers=ASKS, metadata={"ownerReferences": [reference]}) for one in range(2)]
+    snapshot = kschedx.Snapshot.from_objects([node("n", allocatable=ROOM), HELD, replica_set, *pods])
+    first = kschedx.explain(snapshot, f"default/x-{number}").fixes[0]
+    assert first.title == "add a node like n"
+    assert first.costs == ("1 pod of the workload stays pending",)

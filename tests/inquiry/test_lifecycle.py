@@ -10,6 +10,7 @@ import pytest
 
 from tests.builders import Manifest, at, node, pod
 from tests.command import Ran, kschedx
+from tests.storage_builders import claim
 
 SMALL: Manifest = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}]}
 LARGE: Manifest = {"containers": [{"name": "app", "resources": {"requests": {"cpu": "40"}}}]}
@@ -108,6 +109,27 @@ BY_HAND: list[Manifest] = [
     ),
 ]
 OLD = workload("ReplicaSet", "web-0", metadata=owned("Deployment", "web"))
+ROLLS_OUT: list[Manifest] = [
+    {**workload("StatefulSet", replicas=2), "status": {"updateRevision": "web-2"}},
+    *(
+        pod(
+            f"web-{number}",
+            on="n",
+            metadata={**owned("StatefulSet", "web"), "labels": {"controller-revision-hash": f"web-{number + 1}"}},
+            status={"phase": "Running", "conditions": [{"type": "Ready", "status": str(not number)}]},
+        )
+        for number in range(2)
+    ),
+]
+ROLLOUT: Manifest = {
+    **workload("Deployment", replicas=0),
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Rollout",
+}
+UNOBSERVED: Manifest = {
+    **workload("Deployment", replicas=2, metadata={"creationTimestamp": SINCE, "generation": 3}),
+    "status": {"observedGeneration": 2, "replicas": 1},
+}
 UNREADY = replica("web-0", "StatefulSet", "web", ready=False)
 LOST = node("m", taints=["node.kubernetes.io/unreachable:NoExecute"])
 RESIZE: Manifest = {"type": "PodResizePending", "status": "True", "reason": "Infeasible", "message": "capacity: 1"}
@@ -216,6 +238,8 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     ("deploy/web", [TERMINATING, workload("Deployment")], "default/deploy/web gets no pods: namespace default is", 1),
     ("deploy/web", [workload("Deployment", replicas=0)], "default/deploy/web is scaled to zero: spec.replicas is 0", 0),
     ("sts/web", [workload("StatefulSet", replicas=0)], "default/sts/web is scaled to zero: spec.replicas is 0", 0),
+    ("sts/web", ROLLS_OUT, "default/sts/web waits in its rollout: 1 pod is not ready", 0),
+    ("rollout/web", [ROLLOUT], "default/rollout/web is scaled to zero: spec.replicas is 0", 0),
     ("job/web", [workload("Job", parallelism=0)], "default/job/web is scaled to zero: spec.parallelism is 0", 0),
     ("job/web", [workload("Job", suspend=True)], "default/job/web is suspended: spec.suspend is true", 1),
     ("cj/web", [workload("CronJob", suspend=True)], "default/cj/web is suspended: spec.suspend is true", 1),
@@ -336,8 +360,35 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     (
         "deploy/web",
         [{**workload("Deployment", metadata={"creationTimestamp": SINCE}), "status": {}}],
-        "default/deploy/web has no pods: no controller has observed it",
+        "default/deploy/web gets no new pods: no controller has observed it",
         1,
+    ),
+    (
+        "deploy/web",
+        [UNOBSERVED, ROLLED_OUT, replica("web-1-a", "ReplicaSet", "web-1")],
+        "default/deploy/web gets no new pods: no controller has observed its newest change",
+        1,
+    ),
+    (
+        "deploy/web",
+        [
+            workload("Deployment", replicas=2, paused=True),
+            *(ROLLED_OUT, {**OLD, "spec": {**at(OLD, "spec"), "replicas": 1}}),
+            *(replica("web-1-a", "ReplicaSet", "web-1"), replica("web-0-a", "ReplicaSet", "web-0")),
+        ],
+        "default/deploy/web is paused: its rollout stops with 1 of 2 pods updated",
+        1,
+    ),
+    (
+        "pod/web-0",
+        [
+            kubelet(
+                initContainerStatuses=[{"name": "migrate", "state": {"waiting": {"reason": "PodInitializing"}}}],
+                containerStatuses=waiting("PodInitializing"),
+            )
+        ],
+        "default/web-0 is scheduled to n and waits for its volumes or network: PodInitializing",
+        0,
     ),
     (
         "cj/web",
@@ -534,6 +585,31 @@ def test_a_dump_without_nodes_answers_with_what_the_pod_reports(tmp_path: Path) 
     assert ran.out.startswith("‖ default/y is scheduled to n1 and cannot pull the image of container app")
     assert (ran.code, "not in the cluster" in ran.out) == (0, False)
     assert "without nodes" in kschedx("fit", "pod/x", "-s", "pods.json", cwd=tmp_path).err
+    ran = kschedx("why", "--all-pending", "-s", "pods.json", cwd=tmp_path, columns=200)
+    assert (ran.code, f"the dump holds no nodes; the event: {message}" in ran.out) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("objects", "reads", "code"),
+    [
+        ([workload("Deployment", paused=True)], "✗ default/deploy/web is paused", 1),
+        ([{**workload("Deployment"), "status": {"conditions": [FAILURE]}}], "✗ default/deploy/web gets no pods", 1),
+        ([{**workload("Deployment"), "status": {"replicas": 1}}], "? default/deploy/web is undecided: the dump", 3),
+        ([workload("Deployment")], "? default/deploy/web is undecided: where the pod fits is not known", 3),
+        ([workload("DaemonSet")], "? default/ds/web is undecided: where the pod fits is not known", 3),
+        ([workload("Deployment", replicas=2), ROLLED_OUT, kubelet()], "? default/web-0 is undecided: where", 3),
+    ],
+)
+def test_a_dump_of_workloads_alone(tmp_path: Path, objects: list[Manifest], reads: str, code: int) -> None:
+    stored = [{**each, "metadata": {**at(each, "metadata"), "creationTimestamp": SINCE}} for each in objects]
+    for each in stored:
+        if each["kind"] == "Pod":
+            at(each, "spec").pop("nodeName")
+            at(each, "metadata").update(owned("ReplicaSet", "web-1"))
+    (tmp_path / "dump.json").write_text(json.dumps({"kind": "List", "items": stored}))
+    target = f"{objects[0]['kind']}/web".lower()
+    ran = kschedx("why", target, "-s", "dump.json", cwd=tmp_path, columns=200)
+    assert (ran.out.startswith(reads), ran.code) == (True, code)
 
 
 def test_a_pod_that_finished_after_the_event_is_named(tmp_path: Path) -> None:
@@ -618,6 +694,27 @@ def test_the_members_of_a_gang_have_one_answer(tmp_path: Path) -> None:
         assert (document["state"]["name"], document["overall"]) == ("WaitingForGang", "Unschedulable")
     assert kschedx("why", "--all-pending", *asked, cwd=tmp_path).code == 1
     assert kschedx("simulate", *asked, cwd=tmp_path).code == 1
+    ignored = kschedx("why", "pod/w-a", "-s", "cluster.json", cwd=tmp_path, columns=200).out
+    assert "ignored unless the scheduler's configuration (--config) enables plugin Coscheduling" in ignored
+
+
+def test_a_gang_that_lacks_room_for_one_member_keeps_the_others(tmp_path: Path) -> None:
+    group: Manifest = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {"minMember": 3}}
+    group["metadata"] = {"name": "pg", "namespace": "default"}
+    labels = {"scheduling.x-k8s.io/pod-group": "pg"}
+    room = {"cpu": "1", "memory": "1Gi", "pods": "9"}
+    nodes = [node(name, allocatable=room) for name in "nm"]
+    members = [pod(f"w-{number}", labels=labels, spec=SMALL) for number in range(3)]
+    assigned = pod("w-0", labels=labels, spec=SMALL, on="n")
+    (tmp_path / "config.yaml").write_text(json.dumps(COSCHEDULING))
+    for pods in (members, [assigned, *members[1:]]):
+        (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*nodes, group, *pods]}))
+        asked = ("-s", "cluster.json", "--config", "config.yaml")
+        simulated = kschedx("simulate", *asked, cwd=tmp_path, columns=200)
+        assert (simulated.code, "add a node like" in simulated.out, "0 nodes" in simulated.out) == (1, True, False)
+        fixes = json.loads(kschedx("why", "pod/w-2", *asked, "-o", "json", cwd=tmp_path).out)["fixes"]
+        assert fixes[0]["title"].startswith("add a node like")
+        assert not any("delete" in fix["title"] for fix in fixes)
 
 
 def test_a_pod_group_that_nothing_evaluates_is_noted(tmp_path: Path) -> None:
@@ -683,6 +780,17 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         'violates PodSecurity "restricted:latest": runAsNonRoot != true',
         {},
         "set the securityContext that restricted requires",
+    ),
+    ("no PriorityClass with name gold was found", {}, "create PriorityClass gold"),
+    (
+        "memory max limit to request ratio per Container is 2, but provided ratio is 8.000000",
+        {},
+        "keep requests and limits of the pod template within the LimitRange · not tried",
+    ),
+    (
+        'Pod "web-1-" is invalid: spec.containers[0].env[1].valueFrom: Invalid value: "": may not be specified',
+        {},
+        "correct spec.containers[0].env[1].valueFrom in the pod template · not tried",
     ),
 ]
 """What a ReplicaSet's condition says, what its template has beside, and the first fix."""
@@ -887,9 +995,13 @@ ELSEWHERE: list[tuple[bool, Manifest, str]] = [
 ]
 
 
+@pytest.mark.parametrize("is_expired", [False, True])
 @pytest.mark.parametrize(("is_ready", "metadata", "fix"), ELSEWHERE)
-def test_a_volume_is_detached_first(tmp_path: Path, is_ready: bool, metadata: Manifest, fix: str) -> None:
+def test_a_volume_is_detached_first(
+    tmp_path: Path, is_ready: bool, metadata: Manifest, fix: str, is_expired: bool
+) -> None:
     event = reports("Pod", "web-0", "FailedAttachVolume", 'Multi-Attach error for volume "v"')
+    event = claim("d", volume="v") if is_expired else event
     starting = kubelet(containerStatuses=waiting("ContainerCreating"))
     at(starting, "spec").update(USING)
     other = node("m")

@@ -110,7 +110,7 @@ def test_a_budget_that_allows_nothing_is_named_in_the_fix() -> None:
 def test_identical_nodes_are_one_row_with_the_causes_counted() -> None:
     [kept] = disruptions(cluster(budgets=[{"nodes": "0"}]), ["one"], NOW)
     found = [replace(kept, node=f"node-{number}") for number in range(40)]
-    lines = [line.plain for line in scale_down_screen(None, (), found, width=80)]
+    lines = [line.plain for line in scale_down_screen((), None, (), found, width=80)]
     assert lines[1] == "  others    No allowed disruptions due to blocking budget: 40 nodes"
     assert "  node-0 and 39 more  No allowed disruptions due to blocking budget" in lines
     assert len(lines) <= 30

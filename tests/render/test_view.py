@@ -58,6 +58,7 @@ ASKED = [
     "simulate -s fixtures/autoscaler-at-maximum/cluster.yaml",
     "diff-profiles default binpack --all -s fixtures/web-rollout/cluster",
     "doctor fixtures/zone-full/cluster",
+    "why node/lab-worker-01 -s fixtures/tie/cluster.yaml",
 ]
 CAUSES = ("because", "effect", "also", "kept by", "blocked", "refused", "pending", "forced", "again", "down", "short")
 """Facts of a row that say why; the others are its numbers."""

@@ -10,6 +10,7 @@ import pytest
 
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.what_if import drain_each, drain_in_turn, simulate
+from kschedx.render.drain import drain_facts
 from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.drain import DrainOutcome, DrainResult
 from kschedx.simulate.simulator import SimulationOptions, Simulator
@@ -306,3 +307,19 @@ def test_a_drain_of_a_lost_node_does_not_end() -> None:
     assert fates(one) == {"web-0": DrainOutcome.EVICTED, "db-0": DrainOutcome.TERMINATING}
     at(objects[0], "spec")["taints"] = [taint("node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")]
     assert drained(objects, "node-1")[0].is_done
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "done"), [([], True), (["batch.kubernetes.io/job-tracking"], True), (["example.com/hold"], False)]
+)
+def test_a_drain_waits_for_a_pod_that_a_finalizer_keeps(finalizers: list[str], done: bool) -> None:
+    metadata = {**owned("ReplicaSet"), "deletionTimestamp": "2026-01-02T00:00:00Z", "finalizers": finalizers}
+    (one,) = drained([*nodes(), pod("gone", on="node-1", metadata=metadata)], "node-1")
+    assert (one.is_done, [kept.pod for kept in one.unconfirmed]) == (done, [] if done else ["default/gone"])
+    said = [item for fact in drain_facts(one) for item in fact.items]
+    assert said == ([] if done else ["default/gone: it is being deleted, and its finalizer example.com/hold keeps it"])
+
+
+def test_pods_that_are_deleted_for_good_are_named() -> None:
+    (one,) = drained([*nodes(), pod("bare", on="node-1")], "node-1", force=True)
+    assert [item for fact in drain_facts(one) for item in fact.items] == ["not recreated: default/bare"]

@@ -267,3 +267,28 @@ def test_a_template_without_what_an_api_server_adds_shows_a_changed_constraint()
     changed = {"set": "deploy/web:spec.template.spec.topologySpreadConstraints[0].nodeTaintsPolicy=Honor"}
     [rolled] = simulated([*nodes(), *made], changed).rolled_out
     assert (rolled.old, rolled.replaced) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            [{"set": "deploy/web:spec.strategy.rollingUpdate.maxUnavailable=1"}],
+            "completes: 2 pods replaced (maxSurge 1, maxUnavailable 1)",
+        ),
+        ([{"cordon": "node-9"}, {"uncordon": "node-9"}], "completes: 2 pods replaced (maxSurge 1, maxUnavailable 0)"),
+        (
+            [{"set": "deploy/web:spec.minReadySeconds=5"}, {"uncordon": "node-9"}],
+            "completes: 2 pods replaced (maxSurge 1, maxUnavailable 0)",
+        ),
+        (
+            [{"set": f"deploy/web:{CPU}=9"}],
+            "1 of 3 pods replaced, 1 new pod stays pending (maxSurge 1, maxUnavailable 0)",
+        ),
+    ],
+    ids=["another strategy", "two changes", "a change that does not help first", "another template"],
+)
+def test_a_rollout_that_goes_on_is_reported_once(changes: list[Manifest], told: str) -> None:
+    spare = node("node-9", allocatable={"cpu": "4", "memory": "16Gi", "pods": "20"}, unschedulable=True)
+    [rolled] = simulated([*half_rolled_out(), spare], *changes).rolled_out
+    assert told in rollout_text(rolled)

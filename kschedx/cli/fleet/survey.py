@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
@@ -151,7 +152,7 @@ def ask(
     rows, and `see` is called with each new one."""
     rows = dict(done)
     pending = [member for member in members if member.name not in rows]
-    works = [Work() for _ in pending]
+    works = [Work(member.name) for member in pending]
     with _Workers(answer) as workers, ThreadPoolExecutor(jobs) as pool:
         waiting = [
             pool.submit(_row, workers, member, question, limit, work.see)
@@ -172,14 +173,15 @@ class Work:
     """How much of one cluster's question is answered. A phase may be followed by others, so each fills half of the
     rest."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = Path(name).name
         self.share = 0.0
+        self.phase = Phase.NOTHING
         self._before = 0.0
-        self._phase = Phase.NOTHING
 
     def see(self, step: Step) -> None:
-        if step.phase != self._phase:
-            self._phase, self._before = step.phase, self.share
+        if step.phase != self.phase:
+            self.phase, self._before = step.phase, self.share
         self.share = self._before + (1 - self._before) * step.share / 2
 
 
@@ -190,7 +192,11 @@ def _finished(futures: Sequence[Future[Row]], works: Sequence[Work]) -> Iterator
         for future in wait(left, _TOLD, FIRST_COMPLETED).done:
             del left[future]
             yield future.result()
-        begin(sum(work.share for work in left.values()))
+        current = next((work for work in left.values() if work.phase), None)
+        begin(
+            sum(work.share for work in left.values()),
+            "" if current is None else f"{current.name} ({current.phase})",
+        )
 
 
 class _Workers:
@@ -299,11 +305,25 @@ def exit_code(rows: Sequence[Row]) -> ExitCode:
     return ExitCode.UNSCHEDULABLE if ExitCode.UNSCHEDULABLE in codes else ExitCode.SCHEDULABLE
 
 
+NOTHING, AMISS, UNDECIDED, NO_ANSWER = "nothing found", "amiss", "undecided", "no answer"
+
+
+def _kind(row: Row) -> str:
+    match row.exit_code:
+        case ExitCode.SCHEDULABLE:
+            return NOTHING
+        case ExitCode.UNSCHEDULABLE:
+            return AMISS
+        case ExitCode.UNDECIDED if row.document is not None:
+            return UNDECIDED
+        case _:
+            return NO_ANSWER
+
+
 def headline(rows: Sequence[Row]) -> str:
-    amiss = sum(row.exit_code == ExitCode.UNSCHEDULABLE for row in rows)
-    open_ones = sum(row.exit_code not in (ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE) for row in rows)
-    parts = [f"{amiss:,} with findings"] if amiss else []
-    parts += [f"{open_ones:,} without an answer"] if open_ones else []
+    kinds = Counter(map(_kind, rows))
+    texts = {AMISS: "with findings", UNDECIDED: "undecided", NO_ANSWER: "without an answer"}
+    parts = [f"{kinds[kind]:,} {text}" for kind, text in texts.items() if kinds[kind]]
     return f"{count(len(rows), 'cluster')}: {', '.join(parts) or 'nothing found'}"
 
 
@@ -334,12 +354,11 @@ def page(rows: Sequence[Row]) -> Page:
     from kschedx.render.page.model import SCREEN_WIDTH, page_of
     from kschedx.render.view import Item, View
 
-    kinds = {ExitCode.SCHEDULABLE: "nothing found", ExitCode.UNSCHEDULABLE: "amiss"}
     items = tuple(
         Item(
             title=row.cluster,
             tone=_tone_of(row.exit_code),
-            kind=kinds.get(ExitCode(row.exit_code), "no answer"),
+            kind=_kind(row),
             values=(row.summary, row.taken or "unknown", row.exit_code, round(row.seconds)),
             facts=(Fact(label="errors", items=(row.errors,)),) if row.errors else (),
         )

@@ -183,7 +183,8 @@ class Answers:
                 counter = itertools.count(1)  # a notification's number must grow, and one phase follows another
 
                 def see(step: Step) -> None:
-                    message = visible(" ".join(filter(None, (step.phase, step.amount))))
+                    share = f"({step.share:.0%})" if step.begun else ""
+                    message = visible(" ".join(filter(None, (step.phase, step.amount, share))))
                     anyio.from_thread.run(context.session.report_progress, next(counter), None, message)
 
                 await context.session.report_progress(0, None, Phase.STARTING)
@@ -204,8 +205,12 @@ class Answers:
         """Raise `InputError` for arguments that the tool does not have."""
         from jsonschema import Draft202012Validator
 
-        for error in Draft202012Validator(self._input(wanted)).iter_errors(dict(arguments)):
-            raise InputError(f"{wanted.name}: {error.message}")
+        schema = self._input(wanted)
+        for error in Draft202012Validator(schema).iter_errors(dict(arguments)):
+            known = f"its arguments are {', '.join(schema['properties'])}"
+            raise InputError(
+                f"{wanted.name}: {error.message}", hint=known if error.validator == "additionalProperties" else ""
+            )
 
     def _input(self, wanted: Tool) -> dict[str, Any]:
         clusters = self._clusters.properties() if wanted.reads_cluster else {}

@@ -104,8 +104,9 @@ def _section(section: model.Section) -> Iterator[str]:
             ]
             yield from _headed("Nodes before and after", table(("node", *map(plain, section.resources)), amounts))
         case model.Timeline():
-            decisions = (f"- {plain(text)}" for text in section.texts[:MOST_ROWS])
-            yield from folded(f"{count(len(section.texts), 'decision')}", decisions)
+            decisions = len(section.text_of)
+            shown = (f"- {plain(section.decision(number))}" for number in range(min(decisions, MOST_ROWS)))
+            yield from folded(count(decisions, "decision"), shown)
         case model.HeatMap():
             columns = ("workload", "replicas", *map(plain, section.columns))
             yield from _headed("Workloads by failure", table(columns, list(_heat_rows(section))))

@@ -103,7 +103,16 @@ class Timeline(Struct, frozen=True, kw_only=True, tag="timeline", tag_field="kin
     """(decision,) the number of pods that are still pending after it."""
     placed: tuple[int, ...]
     evicted: tuple[int, ...]
-    texts: tuple[str, ...]
+    pods: tuple[str, ...]
+    texts: tuple[tuple[str, str], ...]
+    """What a decision says before and after the pod's name. Thousands of decisions share a text."""
+    pod_of: tuple[int, ...]
+    text_of: tuple[int, ...]
+    """(decision,) indices into `pods` and `texts`."""
+
+    def decision(self, number: int) -> str:
+        before, after = self.texts[self.text_of[number]]
+        return f"{before}{self.pods[self.pod_of[number]]}{after}"
 
 
 class Table(Struct, frozen=True, kw_only=True, tag="table", tag_field="kind"):

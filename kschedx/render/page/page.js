@@ -458,9 +458,11 @@ const DRAW = {
       return data.columns.map((column, at) => [column.label, row[3 + at]]).filter(([label, text]) => typeof text === "string" && text && !told.has(label));
     }
     function tell({row, detail}) {
-      return [make("h3", {}, row[2]), ...fix_list(title, detail.fixes, detail.no_fix),
-        make("dl", {}, ...[...values(row, detail.facts), ...detail.facts].flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, ...to_copy(text, detail.commands))])),
-        ...(detail.event ? [make("p", {class: "label"}, "event"), make("p", {class: "mono"}, detail.event)] : []),
+      const facts = (those) => make("dl", {}, ...those.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, ...to_copy(text, detail.commands))]));
+      const leads = ([, text]) => detail.commands.some((one) => text.endsWith(one));
+      return [make("h3", {}, row[2]), facts([...values(row, detail.facts), ...detail.facts].filter((fact) => !leads(fact))),
+        ...fix_list(title, detail.fixes, detail.no_fix),
+        ...(detail.event ? [make("p", {class: "label"}, "event"), make("p", {class: "mono"}, detail.event)] : []), facts(detail.facts.filter(leads)),
         ...(detail.members.length ? [
           make("p", {class: "label"}, plural(detail.members.length + detail.left_out, "entry").replace("entrys", "entries")),
           make("ul", {class: "mono"}, ...detail.members.slice(0, STEP).map((one) => make("li", {}, one))),
@@ -475,7 +477,7 @@ const DRAW = {
   },
 
   timeline(data) {
-    const last = data.texts.length - 1;
+    const last = data.text_of.length - 1;
     const high = Math.max(1, ...data.pending, ...data.placed, ...data.evicted);
     const line = (values, kind) => shape("polyline", {class: kind, fill: "none",
       points: values.map((value, at) => `${(1000 * at) / Math.max(last, 1)},${150 - (145 * value) / high}`).join(" ")});
@@ -487,7 +489,8 @@ const DRAW = {
       const at = Number(slider.value), x = (1000 * at) / Math.max(last, 1);
       cursor.setAttribute("x1", x);
       cursor.setAttribute("x2", x);
-      told.textContent = `${number(at + 1)}. ${data.texts[at]} (pending ${number(data.pending[at])}, placed ${number(data.placed[at])}, evicted ${number(data.evicted[at])})`;
+      const [before, after] = data.texts[data.text_of[at]];
+      told.textContent = `${number(at + 1)}. ${before}${data.pods[data.pod_of[at]]}${after} (pending ${number(data.pending[at])}, placed ${number(data.placed[at])}, evicted ${number(data.evicted[at])})`;
     }
     const plot = shape("svg", {viewBox: "0 0 1000 155", preserveAspectRatio: "none", role: "img", "aria-label": "pods pending, placed, and evicted by decision", class: "plot"},
       line(data.pending, "pending"), line(data.placed, "placed"), line(data.evicted, "evicted"), cursor);
@@ -577,7 +580,7 @@ const DRAW = {
       const head = ["pool", ...data.sides];
       told.replaceChildren(make("p", {class: "label"}, shown.slice(0, 6).map(([from, to, pods]) =>
         `${data.pools[from]} → ${data.pools[to]}: ${plural(pods, "pod")}`).join(" · ")),
-      ...(data.in_use.length ? [make("div", {class: "wide"}, make("table", {}, make("thead", {}, make("tr", {}, ...head.map((name) => make("th", {scope: "col"}, name)))),
+      ...(data.in_use.length ? [make("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "nodes in use"}, make("table", {}, make("thead", {}, make("tr", {}, ...head.map((name) => make("th", {scope: "col"}, name)))),
         make("tbody", {}, ...data.pools.flatMap((pool, at) => data.in_use[at][0] || data.in_use[at][1]
           ? [make("tr", {}, make("td", {}, pool), ...data.in_use[at].map((text) => make("td", {}, text)))] : []))))] : []));
     }
@@ -716,7 +719,7 @@ function head(data) {
 }
 
 // Colours that people with any colour vision tell apart (Okabe and Ito), then the same darker.
-const COLOURS = ["#0072b2", "#b07600", "#007a5a", "#b4558c", "#3579a8", "#c14d00", "#7a7000", "#8a5cc0", "#6f6f6f", "#1b6ca8", "#96640a", "#2a7d63"];
+const COLOURS = ["#0072b2", "#b07600", "#007a5a", "#b4558c", "#8a5cc0", "#c14d00", "#7a7000", "#1e8c99", "#6f6f6f", "#1b6ca8", "#96640a", "#2a7d63"];
 const PLUGINS = ["NodeResourcesFit", "NodeAffinity", "TaintToleration", "PodTopologySpread", "InterPodAffinity", "NodeResourcesBalancedAllocation",
   "ImageLocality", "VolumeBinding", "NodeUnschedulable", "NodePorts", "DynamicResources", "VolumeZone"];
 // A plugin has the same color on every page; others have one by the letters of their name.

@@ -14,7 +14,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.profile_difference import SetupComparison
-from kschedx.inquiry.simulation import NodeUse, Simulation
+from kschedx.inquiry.simulation import NodeUse, Simulation, WorkloadResult
 from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.progress import Phase, counted
@@ -34,10 +34,11 @@ from kschedx.render.drain import (
     drain_fix,
     drains_headline,
     shared_cause,
+    shared_verdict,
     stranded_story,
     verdict,
 )
-from kschedx.render.fixes import refusal_fixes, story_fixes, story_reason
+from kschedx.render.fixes import refusal_fixes, story_fixes
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
     Column,
@@ -71,6 +72,7 @@ from kschedx.render.simulation import (
     fit_headline,
     fit_lines,
     fit_tone,
+    pending_reason,
     shown_resources,
     shown_workloads,
     simulation_facts,
@@ -95,6 +97,7 @@ from kschedx.render.words.comparison import (
     repacking_title,
     side_texts,
     side_titles,
+    with_the_same_change,
 )
 from kschedx.simulate.drain import REFUSES, STAYS, DrainOutcome, DrainResult
 from kschedx.snapshot.snapshot import Snapshot
@@ -167,14 +170,14 @@ def _simulation_view(simulation: Simulation) -> View:
     each = counted(results, Phase.TRYING_FIXES, mended, "workloads", lambda it: bool(it.pending or it.refused))
     for number, result in enumerate(each):
         story = shared.story(result.pending) if result.pending and number < MOST_STORIES else None
-        bad = bool(result.pending or result.refused)
-        facts = [Fact(label="because", items=(story_reason(story),))] if story is not None else []
+        reason = pending_reason(simulation, result, story)
+        facts = [Fact(label="because", items=(reason,))] if reason else []
         facts += [Fact(label="refused", items=(result.refusal,))] if result.refused else []
         items.append(
             Item(
                 title=result.workload.reference,
                 tone=workload_tone(result),
-                kind="pending" if result.pending else "refused" if bad else "scheduled",
+                kind=_workload_kind(result),
                 values=(len(result.placed), len(result.pending), len(result.evicted), len(result.nodes)),
                 facts=tuple(facts),
                 event=simulation.messages.get(result.pending[0], "") if result.pending else "",
@@ -195,6 +198,16 @@ def _simulation_view(simulation: Simulation) -> View:
         list_noun="workload",
         list_columns=(("scheduled", True), ("pending", True), ("evicted", True), ("nodes", True)),
     )
+
+
+def _workload_kind(result: WorkloadResult) -> str:
+    match workload_tone(result):
+        case Tone.GOOD:
+            return "scheduled"
+        case Tone.OPEN:
+            return "undecided"
+        case _:
+            return "pending" if result.pending else "refused"
 
 
 def _state_item(explanation: Explanation) -> Item:
@@ -242,7 +255,7 @@ def _drains_view(
                 values=(
                     len(drain_result.of(DrainOutcome.EVICTED)),
                     "" if drain_result.is_done else shared_cause(drain_result),
-                    verdict(drain_result),
+                    shared_verdict(drain_result) if each else verdict(drain_result),
                 ),
                 facts=tuple(facts),
                 fixes=story_fixes(story),
@@ -302,17 +315,25 @@ def _simulation_sections(simulation: Simulation) -> Iterator[Section]:
 def _timeline(simulation: Simulation) -> Timeline:
     pending, placed, evicted = len(simulation.queue), 0, 0
     counts: list[tuple[int, int, int]] = []
+    pods: dict[str, int] = {}
+    texts: dict[tuple[str, str], int] = {}
+    indices: list[tuple[int, int]] = []
     for step in simulation.steps:
         if step.node is not None:
             placed, pending = placed + 1, max(pending - 1, 0)
         else:
             evicted += len(step.victim_keys)
         counts.append((pending, placed, evicted))
+        before, pod, after = map(visible, decision_text(step).partition(step.key))
+        indices.append((pods.setdefault(pod, len(pods)), texts.setdefault((before, after), len(texts))))
     return Timeline(
         pending=tuple(counted[0] for counted in counts),
         placed=tuple(counted[1] for counted in counts),
         evicted=tuple(counted[2] for counted in counts),
-        texts=tuple(visible(decision_text(step)) for step in simulation.steps),
+        pods=tuple(pods),
+        texts=tuple(texts),
+        pod_of=tuple(pod for pod, _ in indices),
+        text_of=tuple(text for _, text in indices),
     )
 
 
@@ -438,14 +459,12 @@ def _comparison_view(comparison: SetupComparison) -> View:
 def _changed(group: DifferenceGroup) -> Iterator[Item]:
     title = difference_title(group).partition(": ")
     kind = effect_words(group.effect, 2) + (f": {title[2]}" if title[2] else "")
-    pods: dict[tuple[tuple[str, str], tuple[str, ...]], list[str]] = {}
-    for difference in group.differences:
-        pods.setdefault((side_texts(difference), pod_lines(difference)[1]), []).append(difference.pod)
-    for (sides, facts), names in sorted(pods.items(), key=lambda item: -len(item[1])):
+    for difference, names in with_the_same_change(group):
+        facts = pod_lines(difference)[1]
         yield Item(
             title=listed(names, 1),
             kind=kind,
-            values=(len(names), *sides),
+            values=(len(names), *side_texts(difference)),
             facts=tuple(Fact(label="because", items=(fact,)) for fact in facts),
             members=tuple(names) if len(names) > 1 else (),
         )

@@ -89,7 +89,13 @@ def _rows(page: Page) -> Iterator[str]:
         match section:
             case Items():
                 for tone, title, values, _ in section.shown():
-                    yield f"{tone.mark}{title}  {'  '.join(str(cell) for cell in values if cell != '')}"
+                    cells = zip(section.columns, values, strict=True)
+                    texts = (
+                        f"{column.label} {cell:,}" if isinstance(cell, int) else f"{column.label} {cell}"
+                        for column, cell in cells
+                        if cell
+                    )
+                    yield f"{tone.mark}{title}  {' · '.join(texts)}"
                 return
             case Verdicts():
                 for members in section.groups:

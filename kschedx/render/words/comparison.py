@@ -156,6 +156,15 @@ def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
             assert_never(difference.effect)
 
 
+def with_the_same_change(group: DifferenceGroup) -> list[tuple[Difference, list[str]]]:
+    """Return the first of the pods with the same change, and the names of all of them; most pods first."""
+    alike: dict[tuple[object, ...], tuple[Difference, list[str]]] = {}
+    for difference in group.differences:
+        key = side_texts(difference), *pod_lines(difference)
+        alike.setdefault(key, (difference, []))[1].append(difference.pod)
+    return sorted(alike.values(), key=lambda entry: -len(entry[1]))
+
+
 def side_texts(difference: Difference) -> tuple[str, str]:
     """Return the outcome for one pod on either side; empty if only their messages differ."""
     before, after = difference.before, difference.after

@@ -68,6 +68,8 @@ def _costs_of_pods(fix: Fix) -> Iterator[str]:
     for budget in fix.trial.budgets:
         allows = count(budget.allowed, "disruption") if budget.allowed else "no disruption"
         yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
+    if left := fix.trial.left if fix.trial.shortfall is None else 0:
+        yield f"{count(left, 'pod')} of the workload {'stays' if left == 1 else 'stay'} pending"
 
 
 def delivery_text(delivery: Delivery, owner: Owner, pod: Pod) -> str:
