@@ -512,7 +512,7 @@ def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[RootCause]:
 
 def _why_lost(volume: VolumeCandidate, claim: str) -> str:
     """Return why the volume does not match, or an empty string for other reasons."""
-    reserved = "still has the claimRef of an earlier claim of that name"
+    reserved = "is Released: it still has the claimRef of an earlier claim of that name"
     why = {
         "access-modes": f"has the access modes {volume.detail}",
         "bound-to-another-claim": reserved if volume.detail == claim else f"is bound to claim {volume.detail}",

@@ -61,7 +61,7 @@ def to_yaml(document: Mapping[str, object] | Sequence[object]) -> str:
 
 
 def _yaml_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    """Represent text that a CI system would interpret in double quotes, where an escape can replace its `#`."""
+    """Represent text that a CI system would interpret in double quotes, where an escape can replace its `#` or `:`."""
     style = '"' if yaml_escaped(value) != value else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
