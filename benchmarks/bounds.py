@@ -68,6 +68,9 @@ profiles:
     balance: {enabled: [LowNodeUtilization, RemoveDuplicates]}
     deschedule: {enabled: [RemovePodsViolatingNodeTaints]}
 """
+MANIFESTS = [
+    {"apiVersion": "v1", "kind": "Pod", **TEMPLATE, "metadata": {"name": f"pod-{number}"}} for number in range(1_000)
+]
 QUEUES = 10
 KUEUE: list[dict[str, object]] = [
     {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "default"}, "spec": {}},
@@ -153,6 +156,7 @@ COMMANDS = {
     ),
     **_each(Bound(10_000, 20, 500), "kueue", "kueue -o json"),
     **_each(Bound(1_000, 30, 800), "scale-down NODE", "scale-down NODE -o html"),
+    **_each(Bound(50, 60, 500), "why -f MANIFESTS"),
     **_each(Bound(50, 500, 2_000), "simulate --scale deploy/web=600000"),
     **_each(Bound(50_000, 80, 1_000), "scale-down", "scale-down -o json", "scale-down -o html"),
     **_each(
@@ -211,6 +215,7 @@ def main(cluster: str, node: str, folder: Path, only: tuple[str, ...]) -> int:
     files = {
         "POD": ("pod.yaml", POD),
         "POLICY": ("policy.yaml", POLICY),
+        "MANIFESTS": ("manifests.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": MANIFESTS})),
         "web.json": ("web.json", json.dumps(DEPLOYMENT)),
         "kueue.json": ("kueue.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": KUEUE})),
         "status.json": ("status.json", json.dumps(STATUS)),

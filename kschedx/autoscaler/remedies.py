@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Enum, auto
 
 from msgspec import Struct
 
 from kschedx.kube.autoscalers import NodePool
-from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kube.types import Node, Pod, Taint
+from kschedx.kube.types import Node, Pod
 
 
 class StepKind(Enum):
@@ -29,27 +27,6 @@ class RemedyStep(Struct, frozen=True):
     title: str
     """`raise the maximum of node group workers from 3 to 4`."""
     kind: StepKind = StepKind.OTHER
-
-
-def tolerate(taints: Iterable[Taint]) -> RemedyStep:
-    return RemedyStep(f"tolerate {' and '.join(map(str, taints))}", StepKind.OF_POD)
-
-
-LEAST_SHARE = 2
-"""A request is never lowered to less than half."""
-_STEP = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}
-
-
-def rounded_request(resource: str, amount: int) -> int:
-    """Round a plugin's integer down to an amount that people write."""
-    step = _STEP[Unit.of(resource)]
-    return amount // step * step
-
-
-def request_at_most(amounts: Iterable[tuple[str, int]]) -> RemedyStep:
-    """Build the step for resources with amounts in plugins' integers."""
-    amounts_texts = (f"{format_quantity(amount, Unit.of(name))} {name}" for name, amount in amounts)
-    return RemedyStep(f"lower the request to {' and '.join(amounts_texts)}", StepKind.OF_POD)
 
 
 class NodeRemedy(Struct, frozen=True, kw_only=True):

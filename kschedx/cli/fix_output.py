@@ -13,6 +13,7 @@ from kschedx.errors import InputError
 from kschedx.fixes import Change
 from kschedx.fixes.owners import Owner, owner_change
 from kschedx.kube.decoding import manifest
+from kschedx.kube.escaping import shell_comment
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS, has_same_template
 
@@ -55,10 +56,11 @@ def report(
     snapshot: Snapshot,
     before: Snapshot,
     *,
+    title: str,
     document: Callable[[], Mapping[str, object]],
 ) -> Report:
     """Return the report of a fix to apply; controllers make the changes in `followed` afterwards. `before` is the
-    cluster without the files."""
+    cluster without the files. A script without a command begins with the title, which says what you do."""
     sent = _to_send(changes, written_pod, pod)
 
     def yaml() -> str:
@@ -69,7 +71,9 @@ def report(
     def patch() -> str:
         from kschedx.render.manifests import kubectl_commands
 
-        return kubectl_commands((*sent, *followed), only_written(before, written_pod))
+        script = kubectl_commands((*sent, *followed), only_written(before, written_pod))
+        has_command = any(line and not line.startswith("#") for line in script.splitlines())
+        return script if has_command else f"{shell_comment(title)}\n{script}"
 
     return Report(screen=lambda *_: (), document=document, yaml=yaml, patch=patch)
 

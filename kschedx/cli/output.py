@@ -293,7 +293,7 @@ def write(report: Report, output: Format | None) -> None:
                 typer.echo()
         case Format.NAME:
             for name in _has(report.names, output)():
-                typer.echo(name)
+                typer.echo(visible(name))
         case Format.PATCH:
             typer.echo(_has(report.patch, output)(), nl=False)
         case Format.MARKDOWN | Format.HTML | Format.SVG:

@@ -229,8 +229,8 @@ def _anonymized(contents: _Made, keep: Slim, wish: _Wish) -> _Made:
 
 
 _WITHOUT_CONFIG = (
-    "a scheduler's configuration that names labels or resources of the cluster does not fit this file; with --config "
-    "FILE it is anonymized, too"
+    "a scheduler's configuration that names labels, resources, or schedulers of the cluster does not fit this file; "
+    "with --config FILE it is anonymized, too"
 )
 
 

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from kschedx.explain.subject import Subject
     from kschedx.inquiry.autoscalers import NodeAutoscaler
     from kschedx.inquiry.pending_pods import SharedFix
-    from kschedx.inquiry.workload_pods import ReplicaGroup, Together
+    from kschedx.inquiry.workload_pods import BoundPods, ReplicaGroup, Together
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.render.view import Fix
@@ -452,7 +452,7 @@ def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, pod: Pod | Writ
         return (_refused(wanted, inquiry, pod, error),)
     if isinstance(pod, Written) and pod.is_daemon:
         return tuple(_of_daemon_set(wanted, inquiry, subject, pod))
-    return (_item(wanted, subject, pod, partial(explain, subject, setup)),)
+    return (_item(wanted, subject.snapshot, subject.pod, pod, partial(explain, subject, setup)),)
 
 
 def _of_daemon_set(wanted: Wanted, inquiry: Inquiry, subject: Subject, written_pod: Written) -> Iterator[Item]:
@@ -462,7 +462,7 @@ def _of_daemon_set(wanted: Wanted, inquiry: Inquiry, subject: Subject, written_p
 
     name = f"{subject.pod.metadata.namespace}/{title(written_pod.workload or {}).partition(' ')[2]}"
     answer = explain_daemon_set(name, subject, inquiry.setup)
-    whole = _item(wanted, subject, written_pod, lambda: answer.explanation)
+    whole = _item(wanted, subject.snapshot, subject.pod, written_pod, lambda: answer.explanation)
     if answer.refused:
         yield _refused_replicas(inquiry, written_pod, whole, (whole.pod,) * answer.refused, answer.refusal)
     if runs := answer.runs[: max(len(answer.runs) - answer.refused, 0)]:  # any of them
@@ -508,15 +508,14 @@ def _together(
             items[number] = (_refused(wanted, inquiry, pod, error),)
             continue
         if isinstance(taken, BoundPods):
-            item = _item(wanted, taken.subject, pod, partial(_same, taken.explanation))
-            items[number] = (_replicas_of(item, taken.explanation),)
+            items[number] = (_of_bound(wanted, taken, pod),)
         else:
             replicas[number] = taken
     together = gathering.place()
     for number, group in replicas.items():
         state = together.state(group)
         is_empty = not state.pods and not state.kept and not state.refused  # a DaemonSet without an eligible node
-        key = group.subject.pod.key
+        key = group.pod.key
         if is_empty or (
             not together.preempts(key) and inquiry.is_disputed(pods[number], together.nodes(group).get(key))
         ):
@@ -539,7 +538,8 @@ def _of_group(
     wanted: Wanted, inquiry: Inquiry, together: Together, group: ReplicaGroup, target: Pod | Written
 ) -> Iterator[Item]:
     """Yield the group's pods, and the replicas that no controller can create."""
-    item = replace(_item(wanted, group.subject, target, partial(together.explain, group)), open_count=group.undecided)
+    item = _item(wanted, inquiry.clusters.applied, group.pod, target, partial(together.explain, group))
+    item = replace(item, open_count=group.undecided)
     nodes = {pod: "" if together.preempts(pod) else node for pod, node in together.nodes(group).items()}
     replicas = tuple(
         Replica(pod=pod, node=node, taken=None if node else together.taken(pod)) for pod, node in nodes.items()
@@ -563,10 +563,11 @@ def _of_group(
         yield _refused_replicas(inquiry, target, item, refused, together.refusal(group))
 
 
-def _item(wanted: Wanted, subject: Subject, subject_pod: Pod | Written, explain: Callable[[], Explanation]) -> Item:
-    pod = subject.pod
+def _item(
+    wanted: Wanted, snapshot: Snapshot, pod: Pod, subject_pod: Pod | Written, explain: Callable[[], Explanation]
+) -> Item:
     workload = subject_pod.workload if isinstance(subject_pod, Written) else None
-    owner = owner_of(subject.snapshot, pod) if workload is None else title(workload)
+    owner = owner_of(snapshot, pod) if workload is None else title(workload)
     if isinstance(subject_pod, Written) and subject_pod.is_one_of_several:
         owner = ""
     is_stored = isinstance(subject_pod, Written) and subject_pod.document is None
@@ -581,15 +582,13 @@ def _item(wanted: Wanted, subject: Subject, subject_pod: Pod | Written, explain:
     )
 
 
-def _replicas_of(item: Item, explanation: Explanation) -> Item:
-    """Add each replica of an answer about several."""
-    own_replicas = explanation.replicas
-    if own_replicas is None:
-        return replace(item, explain=lambda: explanation)
-    replicas = (
-        Replica(pod=pod, node=own_replicas.placed.get(pod, "")) for pod in (*own_replicas.placed, *own_replicas.pending)
-    )
-    return replace(item, replicas=tuple(replicas), workload=own_replicas.workload, explain=lambda: explanation)
+def _of_bound(wanted: Wanted, bound: BoundPods, target: Pod | Written) -> Item:
+    """Return pods whose manifest names their node, with each replica."""
+    item = _item(wanted, bound.subject.snapshot, bound.subject.pod, target, lambda: bound.explanation)
+    if (own := bound.explanation.replicas) is None:
+        return item
+    nodes = {**own.placed, **dict.fromkeys(own.pending, "")}.items()
+    return replace(item, replicas=tuple(Replica(pod=pod, node=node) for pod, node in nodes), workload=own.workload)
 
 
 def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, pod: Pod | Written) -> Item | None:

@@ -367,7 +367,7 @@ def _fix_report(explanation: Explanation, number: int, pod: Pod | Written, befor
 
     fix, cycle = numbered(explanation.fixes, number), explanation.cycle
     followed = [change for change in fix.changes if change.by]
-    return report(fix.apply, followed, pod, cycle.pod, cycle.snapshot, before, document=fix.to_dict)
+    return report(fix.apply, followed, pod, cycle.pod, cycle.snapshot, before, title=fix.title, document=fix.to_dict)
 
 
 def place_of(target: Pod | Written) -> Place:

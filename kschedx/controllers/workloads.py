@@ -385,10 +385,11 @@ def pods_of_ordinals(
     for ordinal in ordinals:
         spec = {**map_at(manifest, "spec"), "ordinals": {"start": ordinal}}
         next_pod = pod_from_workload({**manifest, "spec": spec})
-        subject = admitted(snapshot, next_pod, setup, title=title(manifest), maker=manifest)
+        subject = admitted(snapshot, next_pod, setup, title=title(manifest), maker=manifest, is_recreated=True)
         pod = subject.pod
         snapshot = with_template_claims(subject.snapshot, manifest, pod)
-        pods.append(replace(pod, metadata=replace(pod.metadata, uid=f"new/{pod.key}")))
+        # its ephemeral claims have its uid already
+        pods.append(replace(pod, metadata=replace(pod.metadata, uid=pod.metadata.uid or f"new/{pod.key}")))
     return snapshot, pods
 
 

@@ -66,7 +66,7 @@ def _of(manifest: Mapping[str, object], field: str) -> str:
 
 
 def _with_ephemeral_claims(
-    snapshot: Snapshot, pod: Pod, manifest: Mapping[str, object], release: Release
+    snapshot: Snapshot, pod: Pod, manifest: Mapping[str, object], release: Release, *, is_recreated: bool
 ) -> tuple[Snapshot, Pod, tuple[Note, ...]]:
     """Return the cluster with the claims of the pod's generic ephemeral volumes, the pod that owns them, and notes,
     also about refused claims."""
@@ -87,8 +87,8 @@ def _with_ephemeral_claims(
         metadata = ObjectMeta(name=name, namespace=pod.metadata.namespace, owner_references=(owner,))
         claim = replace(claim, metadata=metadata)
         check_quantities(claim)
-        if claim.key in snapshot.storage.claims:
-            continue
+        if claim.key in snapshot.storage.claims and not is_recreated:
+            continue  # the claim of a deleted pod is deleted with it
         claim = with_default_class(claim, classes)
         refusal = quotas.take(claim)
         if refusal is None:
@@ -174,12 +174,13 @@ def admitted(
     title: str = "",
     dependents: Sequence[Mapping[str, object]] = (),
     maker: Mapping[str, object] | None = None,
+    is_recreated: bool = False,
 ) -> Subject:
     """Admit a pod's manifest; `title` names it in errors.
 
     `dependents` is what the pod's controller creates before the pod, unless it exists; `maker` is the workload with its
-    template. Raises `InputError` if the API server would refuse it, and `UndecidableError` if that depends on what the
-    snapshot lacks.
+    template; `is_recreated`: the pod of this name in the snapshot is deleted. Raises `InputError` if the API server
+    would refuse it, and `UndecidableError` if that depends on what the snapshot lacks.
     """
     plugins = setup.admission_plugins
     try:
@@ -189,7 +190,7 @@ def admitted(
     pod, notes = admission.pod, admission_notes(snapshot, manifest, admission, setup.release, plugins, maker)
     if snapshot.manifests is not None:
         snapshot = replace(snapshot, manifests=snapshot.manifests.with_pod(pod.key, manifest))
-    if pod.key in snapshot.pods.rows:
+    if pod.key in snapshot.pods.rows and not is_recreated:
         return Subject(snapshot=snapshot, pod=pod, notes=notes, is_new=True)
     before = snapshot
     snapshot, of_controller = _with_made(snapshot, dependents)
@@ -199,7 +200,9 @@ def admitted(
     except InputError as error:
         raise error.at(Place(object=title or _title(manifest))) from None
     sent = Subject(snapshot=snapshot, pod=pod)
-    snapshot, pod, of_volumes = _with_ephemeral_claims(snapshot, pod, manifest, setup.release)
+    snapshot, pod, of_volumes = _with_ephemeral_claims(
+        snapshot, pod, manifest, setup.release, is_recreated=is_recreated
+    )
     snapshot, pod, of_devices = with_claims_of_templates(snapshot, pod, Ledger(snapshot, setup.release))
     later = (*of_volumes, *of_devices)
     first: Subject | None = None

@@ -25,7 +25,7 @@ from kschedx.extenders.replay import KIND, Replay, recording_of
 from kschedx.framework.config.document import ExtenderTLSConfig
 from kschedx.framework.extenders import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply
 from kschedx.kube.duration import NANOSECONDS
-from kschedx.kube.escaping import Url
+from kschedx.kube.escaping import MASK, Url
 from kschedx.kube.field_errors import quoted
 from kschedx.sources.batch import RAWS
 from kschedx.sources.dumps import ignore
@@ -87,6 +87,8 @@ class _Exchange(threading.Thread):
         self._url = request.url
         self._body: list[bytes] | None = None
         """The part that was read; None before the headers arrive."""
+        self._login = ""
+        """What was sent as `Authorization`, which a server may repeat."""
         self._outcome: Reply | BaseException | None = None
 
     def run(self) -> None:
@@ -125,6 +127,7 @@ class _Exchange(threading.Thread):
         credentials = self._url.credentials or (self._request.url.credentials if is_own else "")
         if credentials:
             headers |= urllib3.make_headers(basic_auth=credentials)
+            self._login = headers["authorization"].removeprefix("Basic ")
         url = self._url.without_credentials
         context = self._context(tls, is_own=is_own) if url.startswith("https:") else None
         pool = urllib3.PoolManager(ssl_context=context, server_hostname=tls.server_name or None)
@@ -184,7 +187,12 @@ class _Exchange(threading.Thread):
                 )
             if time.monotonic() > self._deadline:
                 return self._failed("")
-        return ExtenderAnswer(status=OK, body=b"".join(self._body))
+        return ExtenderAnswer(status=OK, body=self._shown_body())
+
+    def _shown_body(self) -> bytes:
+        """Return what was read of the body, without the login."""
+        body = b"".join(self._body or ())
+        return body.replace(self._login.encode(), MASK.encode()) if self._login else body
 
     # --- failures
 
@@ -192,7 +200,7 @@ class _Exchange(threading.Thread):
         """Return the reply for a failure; empty `words` mean a timeout. A failure within the body ends the body there;
         before the body, there is no answer."""
         if self._body is not None:
-            return ExtenderAnswer(status=OK, body=b"".join(self._body), ended=words or _BODY_LATE)
+            return ExtenderAnswer(status=OK, body=self._shown_body(), ended=words or _BODY_LATE)
         return ExtenderFailure(text=f"Post {quoted(str(self._url))}: {words or _HEADERS_LATE}")
 
     def _words(self, error: Exception) -> str:

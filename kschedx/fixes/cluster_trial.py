@@ -16,7 +16,7 @@ from kschedx.errors import InputError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.setup import Setup
 from kschedx.fixes.changes import Change, PatchError, apply_patch
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.proposal import Ground, Proposal, apply_steps
+from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import BudgetUse, Landing, Shortfall, TrialOutcome
 from kschedx.fixes.steps import DeletePods, MovePods, Step, TakeOldFirst
 from kschedx.kube.types import Pod
@@ -98,8 +98,7 @@ class ClusterTrial:
     def _tried(self, steps: Sequence[Step], sent: Sequence[Change]) -> TrialOutcome:
         is_patched = self._patches(sent)
         before, known = self._without_made if is_patched else (self._snapshot, {})
-        ground = Ground(before, self._setup.scheduler.nodes.options)
-        proposal = apply_steps(steps, Proposal(pod=self._pod), ground)
+        proposal = apply_steps(steps, Proposal(pod=self._pod), before)
         before = Proposal(pod=self._pod, resized=proposal.resized).cluster(before)
         around = Proposal(
             pod=self._pod, objects=proposal.objects, untainted=proposal.untainted, taken_back=proposal.taken_back

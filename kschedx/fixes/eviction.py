@@ -241,7 +241,7 @@ def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
         if candidate.node in nodes[:1] and not all(cycle.snapshot.pods.terminating[row] for row in candidate.victims):
             step = deletion(candidate.victims, cycle.snapshot, node=cycle.all_nodes.cluster.names[candidate.node])
             step = replace(step, by_preemption=True, or_elsewhere=len(nodes) - 1, protected=candidate.pdb_violations)
-            yield apply_step(step, start.proposal, start.ground)
+            yield apply_step(step, start.proposal, start.snapshot)
 
 
 def preemption_of_daemon_pod(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
@@ -254,7 +254,7 @@ def preemption_of_daemon_pod(cycle: Cycle, start: Situation) -> Iterator[Proposa
         return
     for chosen in _classes(start):
         step = s.RaisePriority(name=chosen.metadata.name, value=chosen.value)
-        raised = apply_step(step, start.proposal, start.ground)
+        raised = apply_step(step, start.proposal, start.snapshot)
         try:
             then = start.scheduler.schedule(raised.pod, start.profile)
         except UndecidableError:

@@ -11,6 +11,7 @@ from itertools import chain, islice, product
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.explain.node_groups import NodeGroup, account_of
 from kschedx.explain.root_causes import driver_of
 from kschedx.findings import (
     DriverNotInstalled,
@@ -52,13 +53,14 @@ from kschedx.kube.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kschedx.kube.names import HOSTNAME, ZONE, is_extended_resource
+from kschedx.kube.names import ARCH_LABELS, HOSTNAME, INSTANCE_TYPE_LABELS, ZONE, first_label, is_extended_resource
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
 from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity
 from kschedx.kube.typos import meant_by, product_meant
+from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_KINDS = 6
@@ -313,18 +315,28 @@ def one_more_of_full(situation: Situation) -> Iterator[s.AddNode]:
     """Yield empty nodes like those that meet every constraint of the pod and are only full. Nodes without resources
     that the pod does not request come first."""
     requested = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
+    usual = (account_of(situation.nodes, situation.outcome, _usual(group, situation)) for group in situation.groups)
     full = [
-        situation.nodes.node(group.exemplar.row)
-        for group in situation.groups
-        if is_only_full(group.exemplar.findings)
-        and not any(
-            isinstance(finding, InsufficientResource) and finding.never_fits for finding in group.exemplar.findings
-        )
+        situation.nodes.node(account.row)
+        for account in usual
+        if is_only_full(account.findings)
+        and not any(isinstance(finding, InsufficientResource) and finding.never_fits for finding in account.findings)
     ]
     full = [node for node in full if not _is_of_control_plane(node)]
     for node in sorted(full, key=lambda node: _is_special(node, requested))[:MOST_COPIES]:
         if situation.leaves_ports((step := _one_more(node, situation)).node):
             yield step
+
+
+def _usual(group: NodeGroup, situation: Situation) -> TableRow:
+    """Return the nearest node of the machines that most nodes of the group are: an image may not run on others."""
+    machines = [
+        tuple(
+            first_label(situation.nodes.node(row).metadata.labels, keys) for keys in (ARCH_LABELS, INSTANCE_TYPE_LABELS)
+        )
+        for row in group.rows
+    ]
+    return group.rows[machines.index(Counter(machines).most_common(1)[0][0])]
 
 
 def _is_of_control_plane(node: Node) -> bool:

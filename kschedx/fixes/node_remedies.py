@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import json
 from msgspec.structs import replace
 
-from kschedx.apiserver.optional_admission import project_selector
+from kschedx.apiserver.optional_admission import NODE_SELECTOR, project_selector
 from kschedx.errors import is_a_letter_away
 from kschedx.explain.hardware import names_hardware
 from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
@@ -37,7 +37,15 @@ from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import ResourceFlavor, Workload
-from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE, ZONE_LABELS, first_label
+from kschedx.kube.names import (
+    ARCH_LABELS,
+    HOSTNAME,
+    INSTANCE_TYPE_LABELS,
+    REGION_LABELS,
+    ZONE,
+    ZONE_LABELS,
+    first_label,
+)
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
@@ -143,12 +151,12 @@ def _is_admitted_by_kueue(place: Candidate | Situation) -> bool:
 
 def comes_back(requirement: RequirementMatch, source: str, place: Candidate | Situation) -> bool:
     """Whether admission or a controller adds a requirement again after you drop or change it. It does if the pod's
-    RuntimeClass, OpenShift project, or Kueue flavor has it, or if the template of the pod's workload lacks it. A
+    RuntimeClass, namespace, or Kueue flavor has it, or if the template of the pod's workload lacks it. A
     RuntimeClass that the dump lacks counts as having it."""
     pod, snapshot = place.pod, place.snapshot
     annotations = snapshot.namespace_annotations.get(pod.metadata.namespace, {})
-    project = project_selector(annotations, snapshot.default_node_selector)
-    if requirement.key in (part.partition("=")[0].strip() for part in project.split(",")):
+    added = annotations.get(NODE_SELECTOR) or project_selector(annotations, snapshot.default_node_selector)
+    if requirement.key in (part.partition("=")[0].strip() for part in added.split(",")):
         return source == "nodeSelector"
     name = pod.spec.runtime_class_name or ""
     runtime = snapshot.runtime_classes.get(name)
@@ -164,7 +172,7 @@ def comes_back(requirement: RequirementMatch, source: str, place: Candidate | Si
 # Remedies for nodeSelector and node affinity: the value that was meant, one requirement fewer, or the label on the
 # node.
 
-MADE_FOR = ("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os")
+MADE_FOR = (*ARCH_LABELS, "kubernetes.io/os", "beta.kubernetes.io/os")
 """Labels for which the image was built: a pod that requires one runs on no other node."""
 
 MARKS = frozenset({"", "true", "yes"})
@@ -240,14 +248,17 @@ def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
 
 
 def _may_label(requirement: RequirementMatch, place: Candidate) -> bool:
-    """Whether an administrator may set the label on the node: it states no fact, and no other selector uses the present
-    value. Nodes of a NodePool have the pool's labels."""
+    """Whether an administrator may set the label on the node: it states no fact, and if it replaces a value, no other
+    selector uses that, and no other nodes are the pool of the new one. Nodes of a NodePool have the pool's labels."""
     key = requirement.key
     if NODE_POOL in place.node.metadata.labels:
         return False
     if requirement.operator not in ("In", "=", "Exists") or _states_fact(key, place.snapshot):
         return False
-    return key not in place.node.metadata.labels or not is_selected(key, place.snapshot, place.pod.key)
+    if key not in place.node.metadata.labels:
+        return True
+    has_pool = bool({*requirement.values} & {*place.nodes.cluster.label(key).values})
+    return not has_pool and not is_selected(key, place.snapshot, place.pod.key)
 
 
 def _meant(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[RequirementMatch]:

@@ -375,7 +375,13 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
     if taint.key.endswith(AGENT_NOT_READY) or taint.key.startswith(KEPT):
         return True
     offered = node.status.allocatable.get(taint.key, "0") != "0"
-    return offered and not requested.get(taint.key)
+    return offered and not requested.get(taint.key) and not _selects_pool(pod, node)
+
+
+def _selects_pool(pod: Pod, node: Node) -> bool:
+    """Whether the pod's nodeSelector chooses the node's pool: by a label that is not standard."""
+    selector, labels = pod.spec.node_selector, node.metadata.labels
+    return any(labels.get(key) == value for key, value in selector.items() if key not in STANDARD_KEYS)
 
 
 def _selects_virtual(pod: Pod) -> bool:

@@ -43,6 +43,8 @@ class Owner(Struct, frozen=True, kw_only=True):
     """The path of the pod template in the manifest, for a kind that is not in the table."""
     above: str = ""
     """The source that overwrites the manifest: `Prometheus k8s`, whose controller writes it, or `Git for Argo CD`."""
+    job: Owner | None = None
+    """A CronJob's Job with the pod: a change of the CronJob reaches only its next Jobs."""
 
     @property
     def template(self) -> tuple[str | int, ...]:
@@ -85,7 +87,8 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
             above = msgspec.convert(manifest, _Owned).metadata.owner_references
         except (msgspec.DecodeError, msgspec.ValidationError):
             break
-        owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest)
+        job = owner if controller.kind == "CronJob" else None
+        owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest, job=job)
         controller = next((reference for reference in above if reference.controller), None) or _deployment_of(
             controller, pod.metadata.labels
         )
@@ -225,20 +228,21 @@ class Delivery(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
 
 
-def delivery(owner: Owner, pod: Pod) -> Delivery | None:
-    """Return what else has to be done; None if the owner's controller replaces the pod by itself.
+def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> Delivery | None:
+    """Return what else has to be done; None if the owner's controller replaces the pod by itself. Where pods keep an
+    old template until they are deleted, all pending ones are.
 
     Upstream: pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go.
     """
     spec = map_at(owner.manifest, "spec")
     strategy = map_at(spec, "updateStrategy")
-    own = Target(api_version="v1", kind="Pod", namespace=pod.metadata.namespace, name=pod.metadata.name)
     api_version = str(owner.manifest.get("apiVersion", ""))
     target = Target(api_version=api_version, kind=owner.kind, namespace=pod.metadata.namespace, name=owner.name)
-    gone = Change(target=own, delete=True)
+    gone = _deletion(pod.metadata.namespace, pod.metadata.name)
+    pending = tuple(_deletion(pod.metadata.namespace, name) for name in _pending_names(pod, snapshot)) or (gone,)
     match owner.kind:
         case "StatefulSet" if strategy.get("type") == "OnDelete":
-            return Delivery(why=Undelivered.ON_DELETE, changes=(gone,))
+            return Delivery(why=Undelivered.ON_DELETE, changes=pending)
         case "StatefulSet":
             rolling = strategy.get("rollingUpdate")
             partition = rolling.get("partition") if isinstance(rolling, dict) else None
@@ -250,14 +254,32 @@ def delivery(owner: Owner, pod: Pod) -> Delivery | None:
                 return None
             return Delivery(why=Undelivered.ORDERED_READY, changes=(gone,))
         case "DaemonSet" if strategy.get("type") == "OnDelete":
-            return Delivery(why=Undelivered.ON_DELETE, changes=(gone,))
+            return Delivery(why=Undelivered.ON_DELETE, changes=pending)
         case "ReplicaSet" | "ReplicationController":
-            return Delivery(why=Undelivered.NO_ROLLOUT, changes=(gone,))
+            return Delivery(why=Undelivered.NO_ROLLOUT, changes=pending)
         case "Deployment" if spec.get("paused") is True:
             resume = Change(target=target, patch=(add_operation("/spec/paused", False),))
             return Delivery(why=Undelivered.PAUSED, changes=(resume,))
         case _:
             return None
+
+
+def _deletion(namespace: str, name: str) -> Change:
+    return Change(target=Target(api_version="v1", kind="Pod", namespace=namespace, name=name), delete=True)
+
+
+def _pending_names(pod: Pod, snapshot: Snapshot) -> list[str]:
+    """Return the pending pods of the pod's controller."""
+    pods, controller = snapshot.pods, pod.metadata.controller
+    if controller is None:
+        return []
+    return [
+        pods.names[row]
+        for row in pods.pending
+        if pods.namespaces[row] == pod.metadata.namespace
+        and not pods.deletion_timestamps[row]
+        and any(it.controller and (it.kind, it.name) == (controller.kind, controller.name) for it in pods.owners[row])
+    ]
 
 
 def _part(value: object, part: str | int) -> object:

@@ -22,7 +22,6 @@ from kschedx.fixes.phrases import amount_text
 from kschedx.kube.decoding import manifest
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kschedx.kube.documents import Json, Target
-from kschedx.kube.resources import RequestOptions
 from kschedx.kube.storage import BIND_COMPLETED, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedx.kube.types import Node, Pod, Taint
 from kschedx.snapshot.columns import ClusterRow
@@ -145,7 +144,7 @@ class Step(Struct, frozen=True, kw_only=True):
         """Whether a controller removes the pod's scheduling gates: you do not change them."""
         return False
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         raise NotImplementedError
 
     def commands(self) -> tuple[str, ...]:
@@ -177,19 +176,11 @@ class PodStep(Step, frozen=True, kw_only=True):
         """The component that edits the pod, if you change something else; empty if you edit the pod."""
         return ""
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         raise NotImplementedError
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        return replace(proposal, pod=self.edit(proposal.pod, ground))
-
-
-class Ground:
-    """The base to which steps are applied: the present cluster, and the options for counting requests."""
-
-    def __init__(self, snapshot: Snapshot, options: RequestOptions) -> None:
-        self.snapshot = snapshot
-        self.options = options
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
+        return replace(proposal, pod=self.edit(proposal.pod))
 
 
 def _kind(item: ClusterObject) -> type[Struct]:
@@ -358,16 +349,16 @@ class Proposal(Struct, frozen=True, kw_only=True):
         return any(reference is not None and (reference.namespace, reference.name) == key for reference in references)
 
 
-def apply_step(step: Step, proposal: Proposal, ground: Ground) -> Proposal:
+def apply_step(step: Step, proposal: Proposal, snapshot: Snapshot) -> Proposal:
     """Return the proposal with this step as well; a step that it already has is not applied again."""
     if step in proposal.steps:
         return proposal
-    return replace(step.apply(proposal, ground), steps=(*proposal.steps, step))
+    return replace(step.apply(proposal, snapshot), steps=(*proposal.steps, step))
 
 
-def apply_steps(steps: Iterable[Step], proposal: Proposal, ground: Ground) -> Proposal:
+def apply_steps(steps: Iterable[Step], proposal: Proposal, snapshot: Snapshot) -> Proposal:
     for step in steps:
-        proposal = apply_step(step, proposal, ground)
+        proposal = apply_step(step, proposal, snapshot)
     return proposal
 
 
@@ -453,8 +444,8 @@ def _bound_claim(
         if classed.spec != before.spec:
             yield Change(target=target, patch=(_class_operation(classed),))
             before = classed
-    if before is not None and before.spec == replace(after.spec, volume_name=before.spec.volume_name):
-        if before.spec.volume_name != after.spec.volume_name:
+    if before is not None and before.spec in (replace(after.spec, volume_name=""), after.spec):
+        if before.spec != after.spec:
             has_spec = before.spec != type(before.spec)()
             name = after.spec.volume_name
             patch = (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -14,6 +15,7 @@ from kschedx.fixes.steps import (
     AwaitController,
     ChangeRule,
     Cost,
+    LabelNode,
     LowerRequests,
     RemoveTaints,
     Step,
@@ -22,6 +24,7 @@ from kschedx.fixes.steps import (
 )
 from kschedx.fixes.trial import Situation
 from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
+from kschedx.kube.names import ARCH_LABELS
 from kschedx.plugins.node_volume_limits.attached import within_every_limit
 
 
@@ -94,6 +97,8 @@ class Fix(Struct, frozen=True, kw_only=True):
     """Plugins that kschedx does not have and that could still reject the feasible nodes."""
     extender_decides: bool = False
     """Whether an extender could still reject the feasible nodes; no trial asks extenders."""
+    architecture: str = ""
+    """The architecture of all feasible nodes, if most nodes of the cluster have another one."""
     trial: TrialOutcome = TrialOutcome()
     """With a shortfall, the fix is partial."""
 
@@ -141,30 +146,37 @@ def verified_fixes(situations: Sequence[Situation], cycle: Cycle, test: ClusterT
             order.index(situation.proposal.cost),
             _lowered(situation),
             not _keeps_skew(situation),
+            bool(_rare_architecture(situation)),
             -len(situation.feasible),
         ),
     )
     if _awaits(ordered[0]):
         ordered = ordered[:1]  # the controller may not admit the pod while the problem remains
-    shown: list[Cost] = []
+    shown: list[Situation] = []
     short: list[Fix] = []
     known_changes: list[tuple[Change, ...]] = []
     for situation in ordered:
-        cost = situation.proposal.cost
+        proposal = situation.proposal
+        costs = [other.proposal.cost for other in shown]
         if _is_needlessly_long(situation, ordered) or any(_lowers_needlessly(situation, other) for other in ordered):
             continue
-        if cost is Cost.OTHER_PODS and Cost.WAITING in shown:
+        if proposal.cost is Cost.OTHER_PODS and Cost.WAITING in costs:
             continue  # preemption chooses its victims better
-        if any(isinstance(step, TakeOldFirst) for step in situation.proposal.steps) and Cost.ROLLOUT in shown:
+        if min(costs, default=Cost.NODE) <= Cost.REPAIR and _enters_another_pool(situation):
+            continue  # the pod's own pool suffices once the mistake or the node is corrected
+        if any(len(other.proposal.moved) > 0 and other.proposal.moved.keys() <= proposal.deleted for other in shown):
+            continue  # the same pods are evicted, without a node for each
+        if any(isinstance(step, TakeOldFirst) for step in proposal.steps) and Cost.ROLLOUT in costs:
             continue  # one such fix is enough, whichever old pod is deleted first
-        if len(shown) < MOST_FIXES and shown.count(cost) < (1 if cost is Cost.NEW_NODE else MOST_OF_A_COST):
+        most = 1 if proposal.cost is Cost.NEW_NODE else MOST_OF_A_COST
+        if len(shown) < MOST_FIXES and costs.count(proposal.cost) < most:
             fix = _fix(situation, cycle)
             if any(fix.changes == other for other in known_changes if other):
                 continue  # two causes have the same remedy
             if fix.certainty is FixCertainty.VERIFIED:
                 fix = replace(fix, trial=test(fix))
             if fix.trial.shortfall is None:
-                shown.append(cost)
+                shown.append(situation)
                 known_changes.append(fix.changes)
                 yield fix
             else:
@@ -174,10 +186,12 @@ def verified_fixes(situations: Sequence[Situation], cycle: Cycle, test: ClusterT
 
 
 def _enters_another_pool(situation: Situation) -> bool:
-    """Whether the fix tolerates or removes a taint of another pool, which keeps pods out: that the pod's own pool is
-    full is no reason to do so."""
+    """Whether the fix tolerates or removes a taint of another pool, which keeps pods out, or gives its node the label
+    of the pod's own pool: that this is full is no reason to do so."""
     return any(
-        isinstance(step, Tolerate) or (isinstance(step, RemoveTaints) and not step.is_left_over)
+        isinstance(step, Tolerate)
+        or (isinstance(step, RemoveTaints) and not step.is_left_over)
+        or (isinstance(step, LabelNode) and not step.is_first)
         for step in situation.proposal.steps
     )
 
@@ -248,7 +262,20 @@ def _fix(situation: Situation, cycle: Cycle) -> Fix:
         remaining={} if situation.feasible else situation.remaining,
         deciding=deciding,
         extender_decides=extender_decides,
+        architecture=_rare_architecture(situation),
     )
+
+
+def _rare_architecture(situation: Situation) -> str:
+    """Return the architecture of all feasible nodes if most nodes have another one, for which the image may be built;
+    empty if the pod names its architecture."""
+    cluster, selector = situation.snapshot.cluster, situation.pod.spec.node_selector
+    if not situation.feasible or any(key in selector for key in ARCH_LABELS):
+        return ""
+    column = cluster.label(ARCH_LABELS[0])
+    usual = int(np.bincount(column.codes).argmax())
+    codes = {int(column.codes[cluster.index[name]]) for name in situation.feasible}
+    return column.values[codes.pop()] or "" if len(codes) == 1 and usual not in codes else ""
 
 
 def fix_by(autoscaler: str, situation: Situation, cycle: Cycle) -> Fix | None:

@@ -30,7 +30,7 @@ MOST_NODES = 4
 
 def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
     """Yield nodes that differ from others with the same shortage: their labels name hardware that the pod requests and
-    no node offers, their devices are unhealthy, or the resize of one of their pods is pending."""
+    no node offers, their devices are unhealthy, or one of their pods is terminating or waits for its resize."""
     cluster, pods = situation.snapshot.cluster, situation.snapshot.pods
     findings = [finding for group in situation.groups for finding in group.exemplar.findings]
     hints = [hint for finding in findings if (hint := hardware_hint(finding, cluster)) is not None]
@@ -43,8 +43,9 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
     yield from [*ill][:MOST_NODES]
     short = {finding.resource for finding in findings if isinstance(finding, InsufficientResource)}
     resized = {pending.pod for resource in sorted(short) for pending in pending_resizes(situation.snapshot, resource)}
-    rows = {int(pods.node[pods.rows[key]]) for key in resized}
-    yield from map(ClusterRow, sorted(rows)[:MOST_NODES])
+    terminating = np.flatnonzero(pods.terminating & (pods.node >= 0)) if short else ()
+    for rows in (map(pods.rows.__getitem__, resized), terminating):
+        yield from map(ClusterRow, sorted({int(pods.node[row]) for row in rows})[:MOST_NODES])
 
 
 def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.OfferResource]:
@@ -70,7 +71,7 @@ def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterato
             amounts=(more,),
             label="" if is_unhealthy else label,
             is_unhealthy=is_unhealthy,
-            plugin=device_plugin_down(place.snapshot, place.situation.ground.options, finding.resource, name),
+            plugin=device_plugin_down(place.snapshot, place.situation.scheduler.nodes.options, finding.resource, name),
         )
 
 
@@ -106,8 +107,8 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
         yield from _withdrawn_resizes(short, place)
         yield from offering(short, place)
     if not crowded and all(f.free * LEAST_REQUEST_SHARE >= f.requested for f in short):
-        amounts = tuple(s.ResourceAmount(resource=f.resource, amount=_round_down(f.resource, f.free)) for f in short)
-        lowered = s.LowerRequests.of(place.pod, amounts, place.situation.ground.options)
+        amounts = tuple(s.ResourceAmount(resource=f.resource, amount=rounded_down(f.resource, f.free)) for f in short)
+        lowered = s.LowerRequests.of(place.pod, amounts, place.situation.scheduler.nodes.options)
         if lowered is not None:
             requests = tuple(replace(request, source=_source(request, place)) for request in lowered.requests)
             is_unchosen = all(request.source for request in requests) and all(finding.never_fits for finding in short)
@@ -150,12 +151,13 @@ def _misspelled(short: Sequence[InsufficientResource], place: Candidate) -> Iter
     if name not in offered and (meant := meant_by(name, offered)):
         yield s.RequestInstead(resource=name, meant=meant)
     for cause in partitioned(place.snapshot, short[0]):
-        parts = (
-            resource
-            for resource in cause.others
-            if resource.startswith((f"{name}.", f"{name}-", f"{name}_")) or "/mig-" in resource
-        )
-        yield from (s.RequestInstead(resource=name, meant=part, is_part=True) for part in parts)
+        others = (resource for resource in cause.others if _is_part(resource, name) or _is_part(name, resource))
+        yield from (s.RequestInstead(resource=name, meant=other, is_part=True) for other in others)
+
+
+def _is_part(resource: str, whole: str) -> bool:
+    """Whether a resource is a part of the hardware of another one of the same vendor, such as a MIG device of a GPU."""
+    return resource.startswith((f"{whole}.", f"{whole}-", f"{whole}_")) or ("/mig-" in resource) > ("/mig-" in whole)
 
 
 def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.WithdrawResize]:
@@ -207,7 +209,7 @@ def _source(request: ContainerRequest, place: Candidate) -> str:
     return ""
 
 
-def _round_down(resource: str, amount: int) -> int:
+def rounded_down(resource: str, amount: int) -> int:
     """Round down to an amount that people write: tens of millicores; gibibytes, hundreds of mebibytes, or mebibytes,
     whichever is the largest that loses at most 5 %."""
     steps = {Unit.MILLI: (10,), Unit.BYTE: (1 << 30, 100 << 20, 1 << 20), Unit.COUNT: (1,)}[Unit.of(resource)]

@@ -24,7 +24,7 @@ from kschedx.fixes.new_node import (
 )
 from kschedx.fixes.node_remedies import without_contradiction
 from kschedx.fixes.node_requirements import are_all_of_control_plane
-from kschedx.fixes.proposal import Ground, Proposal, apply_step, apply_steps
+from kschedx.fixes.proposal import Proposal, apply_step, apply_steps
 from kschedx.fixes.ranking import ClusterTest, Fix, TrialOutcome, fix_by, partial_fixes, verified_fixes
 from kschedx.fixes.remedies import last_remedies, remedies
 from kschedx.fixes.resource_remedies import rows_of_interest
@@ -81,7 +81,7 @@ def find_fix_by_autoscaler(
     try:
         start = try_proposal(scheduler, cycle.profile, base, cycle.refused, daemons)
         for step in nodes_of_a_pool(start, node):
-            proposal = apply_step(step, base, start.ground)
+            proposal = apply_step(step, base, start.snapshot)
             situation = try_proposal(scheduler, cycle.profile, proposal, cycle.refused, daemons)
             if step.node.name in situation.feasible:
                 fix = fix_by(autoscaler, situation, cycle)
@@ -196,8 +196,8 @@ class _Search:
     def _alternatives(self, start: Situation) -> Iterator[Situation]:
         """Yield every way to fix all problems on one node, cheapest first; then single steps."""
         self._left = self._most
-        rollout = (apply_steps(steps, start.proposal, start.ground) for steps in taking_old_first(start))
-        room = (apply_step(step, start.proposal, start.ground) for step in (*one_more_of_full(start), *moves(start)))
+        rollout = (apply_steps(steps, start.proposal, start.snapshot) for steps in taking_old_first(start))
+        room = (apply_step(step, start.proposal, start.snapshot) for step in (*one_more_of_full(start), *moves(start)))
         first = (*preemption(self._cycle, start), *preemption_of_daemon_pod(self._cycle, start), *rollout, *room)
         whole = [((-1, len(proposal.steps), -1), proposal) for proposal in first]
         single: list[Proposal] = []
@@ -205,10 +205,10 @@ class _Search:
             groups = _ways(findings, place)
             whole += [((proposal.cost, len(proposal.steps), number), proposal) for proposal in _whole(groups, start)]
             if len(groups) > 1:
-                single += [apply_step(step, start.proposal, start.ground) for group in groups for step in group]
+                single += [apply_step(step, start.proposal, start.snapshot) for group in groups for step in group]
             if number < MOST_LARGER and not all(groups):
                 # these problems would have to be fixed on any other node too
-                single.append(apply_steps((group[0] for group in groups if group), start.proposal, start.ground))
+                single.append(apply_steps((group[0] for group in groups if group), start.proposal, start.snapshot))
         yield from self._all([proposal for _, proposal in sorted(whole, key=lambda item: item[0])])
         yield from self._all(single)
 
@@ -245,14 +245,14 @@ class _Search:
             )
         )
         freer = [
-            apply_step(step, situation.proposal, situation.ground)
+            apply_step(step, situation.proposal, situation.snapshot)
             for situation in (first, *ready[:1])
             for step in (*_nameless(situation.pod), *without_contradiction(situation))
         ]
         ready = [*self._all(freer), *ready]
         for start in (first, *ready)[:MOST_STARTS]:
             self._left = MOST_NEW_NODES
-            proposals = (apply_step(step, start.proposal, start.ground) for step in nodes_that_would_do(start))
+            proposals = (apply_step(step, start.proposal, start.snapshot) for step in nodes_that_would_do(start))
             seen: list[Situation] = []
             for one_more in self._all(proposals):
                 seen.append(one_more)
@@ -307,7 +307,7 @@ class _Search:
             if not isinstance(step, s.AddNode) or not step.slices:
                 break
             self._left = MOST_NEW_NODES
-            less = (apply_steps((device, *after), start.proposal, start.ground) for device in fewer_devices(step))
+            less = (apply_steps((device, *after), start.proposal, start.snapshot) for device in fewer_devices(step))
             smaller = next((situation for situation in self._all(less) if situation.feasible), None)
             if smaller is None:
                 break
@@ -338,7 +338,7 @@ def _ungated(cycle: Cycle) -> Proposal:
         return base
     kept = gate_of_controller(gates)
     step = s.RemoveGates(gates=gates) if kept is None else s.AwaitController(gates=gates, controller=kept[1])
-    return apply_step(step, base, Ground(cycle.snapshot, cycle.all_nodes.options))
+    return apply_step(step, base, cycle.snapshot)
 
 
 def _is_about_its_nodes(situation: Situation) -> bool:
@@ -385,7 +385,7 @@ def _whole(groups: Sequence[Sequence[s.Step]], situation: Situation) -> Iterator
     if not groups or not all(groups):
         return
     for steps in islice(product(*groups), MOST_COMBINED):
-        done = apply_steps(steps, situation.proposal, situation.ground)
+        done = apply_steps(steps, situation.proposal, situation.snapshot)
         if done.added is None or len(done.steps) == 1:  # a new node with other steps is not like the old one
             yield done
 
@@ -433,4 +433,4 @@ def _for_added(situation: Situation) -> Iterator[Proposal]:
     place = Candidate(situation=situation, nodes=nodes, row=row)
     for steps in islice(product(*_ways(tuple(dict.fromkeys(findings)), place)), MOST_COMBINED):
         if steps and not any(isinstance(step, s.AddNode) for step in steps):
-            yield apply_steps(steps, situation.proposal, situation.ground)
+            yield apply_steps(steps, situation.proposal, situation.snapshot)

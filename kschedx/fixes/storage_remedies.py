@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -52,7 +52,7 @@ from kschedx.kube.storage import (
 )
 from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kschedx.kube.typos import meant_by
-from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
+from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch, volume_to_bind
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
@@ -139,16 +139,6 @@ def _fewer_volumes(finding: VolumeLimitExceeded, place: Candidate) -> Iterator[s
 
 
 # --- volumes that would fit
-
-
-def _free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentVolume | None:
-    """Return the volume that the volume controller would bind to the claim: one that names it, or the smallest that
-    fits."""
-    try:
-        search = VolumeSearch(claim, snapshot.storage, attributes_classes=True)
-    except SearchError:
-        return None
-    return next(iter((*search.prebound.values(), *search.fitting)), None)
 
 
 def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
@@ -340,7 +330,8 @@ def _new_claim(finding: ClaimNotFound, place: Candidate) -> s.Step:
     the name is known."""
     snapshot = place.snapshot
     namespace, _, name = finding.claim.partition("/")
-    default = default_class(snapshot.storage.classes.values())
+    classes = snapshot.storage.classes.values()
+    default = default_class(classes)
     owner = place.pod.metadata.controller
     if owner is not None and owner.kind == "StatefulSet" and not finding.ephemeral:
         raw = snapshot.workloads.get(("StatefulSet", namespace, owner.name))
@@ -356,7 +347,7 @@ def _new_claim(finding: ClaimNotFound, place: Candidate) -> s.Step:
     of_volume = _of_volume(finding.claim, place) if finding.ephemeral else None
     if of_volume is not None:
         return _created(with_default_class(of_volume, default), is_ephemeral=True)
-    chosen = default or next(filter(_waits, snapshot.storage.classes.values()), None)
+    chosen = default or _usual_class(filter(_waits, classes), snapshot.storage)
     claim = PersistentVolumeClaim(
         metadata=ObjectMeta(
             name=name, namespace=namespace, owner_references=(place.as_owner,) if finding.ephemeral else ()
@@ -396,6 +387,13 @@ def _of_volume(key: str, place: Candidate) -> PersistentVolumeClaim | None:
     return None
 
 
+def _usual_class(classes: Iterable[StorageClass], storage: Storage) -> StorageClass | None:
+    """Return the class of most claims among those that provision volumes; at a tie, one that waits for the pod."""
+    usage = Counter(claim.storage_class for claim in storage.claims.values())
+    usable = (storage_class for storage_class in classes if storage_class.can_provision)
+    return max(usable, key=lambda usable: (usage[usable.name], usable.waits_for_first_consumer), default=None)
+
+
 def _waits(storage_class: StorageClass) -> bool:
     return storage_class.waits_for_first_consumer and storage_class.can_provision
 
@@ -418,7 +416,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
     storage = snapshot.storage
     named = storage.volumes.get(claim.spec.volume_name)
     usable = named is not None and (named.spec.claim_ref is None or is_bound_to(named, claim))
-    volume = named if usable else None if claim.spec.volume_name else _free_volume(claim, snapshot)
+    volume = named if usable else None if claim.spec.volume_name else volume_to_bind(claim, storage)
     if volume is not None:
         title = f"bind claim {claim.key} to volume {volume.name}"
         yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(bound_claim(claim, volume.name),))
@@ -523,28 +521,26 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
     if not close:  # `gp33` for `gp3`: an extra digit is a typo if only one class is that similar
         near = [name for name in classes if is_a_letter_away(claim.storage_class, name)]
         close = near[0] if len(near) == 1 else ""
-    chosen = default_class(classes.values())
-    if chosen is None and not claim.storage_class:
-        chosen = next((storage_class for storage_class in classes.values() if storage_class.can_provision), None)
+    chosen = default_class(classes.values()) or _usual_class(classes.values(), storage)
     if close:
         yield _of_class(claim, classes[close], is_typo=True)
     elif chosen is not None:
         yield _of_class(claim, chosen)
-    else:
-        usable = (storage_class for storage_class in classes.values() if storage_class.can_provision)
-        yield from (_of_class(claim, storage_class) for storage_class in islice(usable, 1))
     if claim.storage_class and not is_bindable and not storage.volumes_of(claim.storage_class):
         title = f"create storage class {claim.storage_class}"
         yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(_new_class(claim.storage_class),))
 
 
 def _of_other_classes(claim: PersistentVolumeClaim, storage: Storage) -> Iterator[s.RecreateClaim]:
-    """Yield the claim with each class of the same provisioner that is not restricted to the same topology."""
-    restricted = storage.classes.get(claim.storage_class)
-    for storage_class in storage.classes.values():
+    """Yield the claim with each class of the same provisioner that waits for the pod, and is not restricted to the same
+    topology; the default class first."""
+    restricted, default = storage.classes.get(claim.storage_class), default_class(storage.classes.values())
+    for storage_class in sorted(storage.classes.values(), key=lambda of_claim: of_claim is not default):
         if restricted is None:
             return
         is_same = storage_class.provisioner == restricted.provisioner and not storage_class.refuses_modes(claim)
+        if not storage_class.waits_for_first_consumer:
+            continue  # its volume may be created where the pod cannot run
         if is_same and storage_class.allowed_topologies != restricted.allowed_topologies:
             yield replace(_of_class(claim, storage_class), is_elsewhere=True)
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kschedx.explain.node_groups import NodeGroup, groups_of
 from kschedx.fixes import steps as s
-from kschedx.fixes.proposal import UID_TO_COME, Ground, Proposal, apply_step
+from kschedx.fixes.proposal import UID_TO_COME, Proposal, apply_step
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
@@ -49,10 +49,6 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def pod(self) -> Pod:
         return self.proposal.pod
-
-    @property
-    def ground(self) -> Ground:
-        return Ground(self.snapshot, self.scheduler.nodes.options)
 
     def taken_by_daemons(self, node: Node) -> tuple[s.ResourceAmount, ...]:
         """Return what DaemonSets' pods request on a new node, before any other pod is there."""
@@ -169,4 +165,4 @@ def after_attempt(cycle: Cycle) -> Proposal:
     if filter_result is None or not filter_result.released:
         return base
     step = s.NextAttempt(released=tuple(filter_result.released.items()))
-    return apply_step(step, base, Ground(cycle.snapshot, cycle.all_nodes.options))
+    return apply_step(step, base, cycle.snapshot)

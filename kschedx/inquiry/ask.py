@@ -152,15 +152,18 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if not isinstance(target, Pod) and target.document is None and workload is not None:
             is_changed = has_new_spec(clusters.read, workload)
         gathering = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
-        own = gather_queue(gathering, setup, queue, target, admit, is_tried=self.is_written)
+        if not is_alone:
+            own = gather_queue(gathering, setup, queue, target, admit, is_tried=self.is_written)
+            return own.explanation if isinstance(own, BoundPods) else gathering.place().explain(own, self.autoscaling)
+        subject = admit(gathering.snapshot)
+        own = gather(gathering, subject, target, is_tried=self.is_written)
         if isinstance(own, BoundPods):
             return own.explanation
         state = gathering.state(own)
-        if not is_alone or not state.is_only(own.subject.pod.key) or own.undecided:
+        if not state.is_only(own.pod.key) or own.undecided:
             return gathering.place().explain(own, self.autoscaling)
         if state.pods and state.pods[0] in clusters.applied.pods.rows:
             return explain(stored(clusters.applied, state.pods[0]), setup, self.autoscaling)
-        subject = own.subject
         if not isinstance(target, Pod) and target.document is None and workload is not None and not state.pods:
             subject = replace(subject, notes=(*all_replicas(clusters.applied, workload), *subject.notes))
         explanation = explain(subject, setup, self.autoscaling)

@@ -277,12 +277,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
-        is_stored = pod.key in self.cycle.snapshot.pods.rows
-        if is_stored and (recreated := with_newer_template(self, pod)) is not None:
+        stored_in = self._stored_in
+        if stored_in is not None and (recreated := with_newer_template(self, pod)) is not None:
             return (recreated,)
-        tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
+        tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner))
         tried = tuple(fix for fix in tried if self.gang is None or not any(map(self._deletes_member, fix.changes)))
-        fixes = tuple(self._for_group(Fix.of(fix, owner, pod, is_stored=is_stored)) for fix in tried)
+        fixes = tuple(self._for_group(Fix.of(fix, owner, pod, stored_in=stored_in)) for fix in tried)
         before = self.before or (None if self.setup is None else self.setup.snapshot)
         fixes = tuple(fix.with_claims_of(owner, pod, before, self.cycle.snapshot) for fix in fixes)
         by_hand = all(fix.adds_node for fix in fixes)
@@ -291,8 +291,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             room = self._room(owner, with_changes_of_pod=True)
         if room:  # the autoscaler adds nodes, so none is added by hand
             by_hand_first = () if not all(fix.reshapes_pool for fix in room) else filter(_is_without_karpenter, fixes)
-            room = (*by_hand_first, *room)
-            fixes = tuple(fix for fix in fixes if not fix.adds_node)
+            adds = any(scaling.adds_node for scaling in self.scalings)
+            repairs = [] if adds else [fix for fix in fixes if _repairs_what_exists(fix)]
+            room = (*repairs, *by_hand_first, *room)
+            fixes = tuple(fix for fix in fixes if not fix.adds_node and fix not in repairs)
         if balanced_service(pod.metadata.labels):
             fixes = ()  # its controller overwrites the pod template
         causes = root_causes(Diagnosis(self.cycle))
@@ -521,7 +523,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             scheduler=self.scheduler,
             cycle=self.cycle,
             owner=owner,
-            is_stored=self.cycle.pod.key in self.cycle.snapshot.pods.rows,
+            stored_in=self._stored_in,
             autoscaler="",
             event=event,
             explain=lambda cycle, scheduler: Explanation(cycle, scheduler, self.first_notes),
@@ -532,7 +534,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             known += scaling.fixes(trial, with_changes_of_pod=with_changes_of_pod)
         return tuple(known) or reported
 
-    def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
+    @property
+    def _stored_in(self) -> Snapshot | None:
+        """The cluster, if it has the pod."""
+        return self.cycle.snapshot if self.cycle.pod.key in self.cycle.snapshot.pods.rows else None
+
+    def _cluster_test(self, owner: Owner | None) -> ClusterTest:
         """Return a test for problems of a fix on the whole cluster. A gang is not tested, because its fix changes all
         of its pods."""
         from kschedx.fixes.cluster_trial import ClusterTrial
@@ -548,7 +555,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return outcome if self.covering is None else replace(outcome, left=0)  # tried for all pods then
 
         def tried(fix: FoundFix) -> TrialOutcome:
-            alone, whole = (Fix.of(fix, owner, pod, is_stored=stored).apply for stored in (False, is_stored))
+            alone, whole = (Fix.of(fix, owner, pod, stored_in=stored).apply for stored in (None, self._stored_in))
             if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused workload creates no pods
                 outcome = trial.outcome(fix.steps, alone)
                 if outcome.is_tried and outcome.shortfall is None:
@@ -660,11 +667,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """Return the answer about the same pod after a fix of this answer. Raises `UndecidableError`."""
         if fix.answer is not None:
             return fix.answer()
-        from kschedx.fixes.proposal import Ground, Proposal, apply_steps
+        from kschedx.fixes.proposal import Proposal, apply_steps
 
         before = self.cycle.snapshot
-        ground = Ground(before, self.scheduler.nodes.options)
-        proposal = apply_steps(fix.steps, Proposal(pod=self.cycle.pod), ground)
+        proposal = apply_steps(fix.steps, Proposal(pod=self.cycle.pod), before)
         snapshot = proposal.cluster(before)
         scheduler = self.scheduler if snapshot is before else self.scheduler.on(snapshot)
         cycle = scheduler.schedule(proposal.pod, self.cycle.profile)
@@ -720,6 +726,16 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @property
     def state_document(self) -> dict[str, object]:
         return {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
+
+
+def _repairs_what_exists(fix: Fix) -> bool:
+    """Return whether no further node is needed once something broken or misspelled is corrected, or once
+    kube-scheduler or the rollout replaces pods."""
+    from kschedx.fixes import FixCertainty
+    from kschedx.fixes.steps import Cost
+
+    costs = [step.cost for step in fix.steps]
+    return bool(costs) and max(costs) <= Cost.ROLLOUT and fix.certainty is FixCertainty.VERIFIED
 
 
 def _is_without_karpenter(fix: Fix) -> bool:

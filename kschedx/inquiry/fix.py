@@ -34,6 +34,7 @@ MOST_PREEMPTED = 3
 _OF_CLAIM = (ClassedClaim, CreateVolume, NextAttempt, ObjectStep)
 """Steps about the claim itself and its volume."""
 NO_CLASS = '""'
+_OF_ADMINISTRATORS = frozenset({"LimitRange", "Namespace", "PriorityClass", "ResourceQuota", "RuntimeClass"})
 
 
 class Fix(Struct, frozen=True, kw_only=True):
@@ -64,15 +65,20 @@ class Fix(Struct, frozen=True, kw_only=True):
     """Return the pod's answer after a fix that its steps do not describe."""
 
     @classmethod
-    def of(cls, fix: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False, title: str = "") -> Fix:
-        """Return the reported form of a tried fix. `is_stored`: the cluster has the pod, so a new template has to reach
-        it. The default title describes the steps."""
+    def of(
+        cls, fix: fixes.Fix, owner: Owner | None, pod: Pod, *, stored_in: Snapshot | None = None, title: str = ""
+    ) -> Fix:
+        """Return the reported form of a tried fix. `stored_in` is the cluster that has the pod, which a new template
+        then has to reach. The default title describes the steps."""
         sent = tuple(change for change in fix.changes if not change.by)
         apply = sent if owner is None else tuple(owner_change(change, owner, pod) for change in sent)
+        if owner is not None and owner.job is not None and stored_in is not None and apply != sent:
+            apply = (*(owner_change(change, owner.job, pod) for change in sent if change not in apply), *apply)
         title = title or fix_title(fix)
-        reaches = fix.trial.is_delivered or not is_stored or apply == sent
-        if owner is not None and not reaches and (left := delivery(owner, pod)) is not None:
-            title += f", then {delivery_text(left, owner, pod)}"
+        reaches = fix.trial.is_delivered or apply == sent
+        left = None if reaches or owner is None or stored_in is None else delivery(owner, pod, stored_in)
+        if owner is not None and left is not None:
+            title += f", then {delivery_text(left, owner)}"
             apply = (*apply, *(change for change in left.changes if change not in apply))
         return cls(
             title=title,
@@ -138,10 +144,13 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     @property
     def group(self) -> Group:
-        """The group that is responsible: that of the most expensive step."""
+        """The group that is responsible: that of the most expensive step, or of the changed objects."""
         if self.of_group is not None:
             return self.of_group
-        return max(self.steps, key=lambda step: step.cost).group if self.steps else Group.WORKLOAD
+        if self.steps:
+            return max(self.steps, key=lambda step: step.cost).group
+        kinds = {change.target.kind for change in self.apply}
+        return Group.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else Group.WORKLOAD
 
     @property
     def adds_node(self) -> bool:

@@ -17,25 +17,18 @@ from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.growth import ScalingDocument, scaling_document
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.remedies import (
-    LEAST_SHARE,
-    NodeRemedy,
-    RemedyStep,
-    StepKind,
-    request_at_most,
-    rounded_request,
-    tolerate,
-)
+from kschedx.autoscaler.remedies import NodeRemedy, RemedyStep, StepKind
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.autoscaler.status import AutoscalerStatus, Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
 from kschedx.findings import InsufficientResource, NodeUnschedulable, UntoleratedTaint
-from kschedx.fixes import pod_edits
 from kschedx.fixes.node_requirements import labels_for, required_terms
+from kschedx.fixes.resource_remedies import rounded_down
+from kschedx.fixes.steps import LowerRequests, ResourceAmount, Tolerate
 from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.node_scaling import NodeTrial, other_ways
+from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeTrial, edited, other_ways
 from kschedx.kube.autoscalers import OpenShiftMachineSet
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
@@ -244,21 +237,19 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
     assert template is not None, "a plugin that rejects the pod has evaluated a template"
     match findings[:1]:
         case (UntoleratedTaint(),):
-            taints = tuple(_untolerated(template.node.spec.taints, pod))
-            yield _Trial(step=tolerate(taints), pod=pod_edits.tolerating(pod, taints))
+            step, changed = edited(Tolerate(taints=tuple(_untolerated(template.node.spec.taints, pod))), pod)
+            yield _Trial(step=step, pod=changed)
         case (InsufficientResource(),):
             short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
             if len(short) < len(findings) or any(item.free * LEAST_SHARE < item.requested for item in short):
                 return
-            options = request_options(autoscaler.release)
-            amounts = []
-            changed: Pod | None = pod
-            for finding in short:
-                amount = rounded_request(finding.resource, finding.free)
-                changed = changed and pod_edits.requesting(changed, finding.resource, amount, options)
-                amounts.append((finding.resource, amount))
-            if changed is not None:
-                yield _Trial(step=request_at_most(amounts), pod=changed)
+            amounts = tuple(
+                ResourceAmount(resource=item.resource, amount=rounded_down(item.resource, item.free)) for item in short
+            )
+            lowered = LowerRequests.of(pod, amounts, request_options(autoscaler.release))
+            if lowered is not None:
+                step, changed = edited(lowered, pod)
+                yield _Trial(step=step, pod=changed)
         case (NodeUnschedulable(),) if template.source != "template":
             name = template.source.removeprefix("node/")
             row = autoscaler.snapshot.cluster.index[name]

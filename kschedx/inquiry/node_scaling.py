@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import NodeRemedy, StepKind
+from kschedx.autoscaler.remedies import NodeRemedy, RemedyStep, StepKind
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.fixes import find_fix_by_autoscaler
 from kschedx.fixes.owners import Owner
-from kschedx.fixes.steps import Group
+from kschedx.fixes.steps import Group, PodStep
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.fix import Fix
@@ -24,6 +24,7 @@ from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Node, Pod
 from kschedx.render.states import ComponentDown
 from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
+from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
@@ -36,14 +37,23 @@ _CLUSTER_LIMIT = re.compile(r"max cluster (?P<resource>\S+) limit reached")
 _LIMITS = {"cpu": "--cores-total", "memory": "--memory-total"}
 
 
+LEAST_SHARE = 2
+"""A request is never lowered to less than half, so that an autoscaler adds a node."""
+
+
+def edited(step: PodStep, pod: Pod, kind: StepKind = StepKind.OF_POD) -> tuple[RemedyStep, Pod]:
+    """Return a change of the pod as an autoscaler's remedy, and the changed pod."""
+    return RemedyStep(step.title, kind), step.edit(pod)
+
+
 class NodeTrial(Struct, frozen=True, kw_only=True):
     """Tries kube-scheduler on the node that an autoscaler adds for a pod."""
 
     scheduler: Scheduler
     cycle: Cycle
     owner: Owner | None
-    is_stored: bool
-    """Whether the cluster has the pod."""
+    stored_in: Snapshot | None
+    """The cluster, if it has the pod."""
     autoscaler: str
     """`cluster-autoscaler` or `Karpenter`."""
     event: RecordedEvent | None
@@ -68,7 +78,7 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
         if tried is None:
             return replace(by_autoscaler(title, group=group), helps=helps)
         fix, then = tried
-        answer_fix = Fix.of(fix, self.owner, own, is_stored=self.is_stored, title=title)
+        answer_fix = Fix.of(fix, self.owner, own, stored_in=self.stored_in, title=title)
 
         def answer() -> Explanation:
             return self.explain(then.scheduler.schedule(then.pod, then.profile), then.scheduler)

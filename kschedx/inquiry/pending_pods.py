@@ -18,7 +18,7 @@ from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers.workloads import manifest_of
 from kschedx.errors import UndecidableError
 from kschedx.fixes import FixCertainty
-from kschedx.fixes.proposal import Ground, Proposal, apply_steps
+from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.steps import PodStep, Uncordon
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
@@ -248,8 +248,7 @@ class SharedFixes:
             # extenders are called only for the actual pods, never for changed ones
             return alone
         self._free_tried()
-        ground = Ground(self._then, explanation.scheduler.nodes.options)
-        first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), ground)
+        first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), self._then)
         its_own = [step for step in fix.steps if isinstance(step, PodStep)]
         cluster, table = first.cluster(self._then), self._then.pods
         if len(cluster.pods) != len(table) or first.resized or first.moved:
@@ -260,7 +259,7 @@ class SharedFixes:
             numbers = cluster.pods.class_numbers(rows)
             order, start = rows_by_group(numbers, int(numbers.max()) + 1)
             for low, high in pairwise(start.tolist()):
-                pod = apply_steps(its_own, Proposal(pod=cluster.pods[int(rows[order[low]])]), ground).pod
+                pod = apply_steps(its_own, Proposal(pod=cluster.pods[int(rows[order[low]])]), self._then).pod
                 yield rows[order[low:high]], without_preemption(pod)
             yield rows[:1], without_preemption(first.pod)
 

@@ -11,20 +11,15 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import (
-    LEAST_SHARE,
-    NodeRemedy,
-    RemedyStep,
-    StepKind,
-    request_at_most,
-    rounded_request,
-    tolerate,
-)
-from kschedx.fixes import Change, Target, pod_edits
+from kschedx.autoscaler.remedies import NodeRemedy, RemedyStep, StepKind
+from kschedx.findings import RequirementMatch
+from kschedx.fixes import Change, Target
 from kschedx.fixes.changes import pool_patch
 from kschedx.fixes.node_remedies import is_of_provider
+from kschedx.fixes.resource_remedies import rounded_down
+from kschedx.fixes.steps import DropRequirements, LowerRequests, ResourceAmount, SelectInstead, Tolerate
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.node_scaling import NodeTrial, by_autoscaler
+from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeTrial, by_autoscaler, edited
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, merge_amounts
 from kschedx.karpenter.cluster import Karpenter, PodProvisioning, PoolVerdict
 from kschedx.karpenter.growth import ProvisioningDocument, provisioning_document
@@ -266,7 +261,8 @@ def _trials(provisioning: PodProvisioning, pod: Pod, group: str) -> Iterator[_Tr
     for verdict in provisioning.pools:
         match verdict.rejection:
             case NotTolerated(taints=taints):
-                yield _Trial(step=tolerate(taints), pod=pod_edits.tolerating(pod, taints))
+                step, changed = edited(Tolerate(taints=taints), pod)
+                yield _Trial(step=step, pod=changed)
             case LimitReached():
                 yield from _raised(verdict, verdict.rejection)
             case NodeLimitReached(limit=limit):
@@ -294,17 +290,24 @@ def _without_reserved(pod: Pod, group: str) -> Iterator[_Trial]:
     yield from _selecting(pod, CAPACITY_TYPE, CAPACITY_TYPES)
     for key, value in pod.spec.node_selector.items():
         if is_reserved_label(key, group):
-            others = {name: own for name, own in pod.spec.node_selector.items() if name != key}
-            step = RemedyStep(f"stop requiring {key}={value}", StepKind.CORRECTION)
-            yield _Trial(step=step, pod=pod_edits.selecting(pod, others))
+            dropped = DropRequirements(source="nodeSelector", term=0, requirements=(_selected(key, value),))
+            step, changed = edited(dropped, pod, StepKind.CORRECTION)
+            yield _Trial(step=step, pod=changed)
+
+
+def _selected(key: str, value: str) -> RequirementMatch:
+    return RequirementMatch(key=key, operator="=", values=(value,), actual=None, matched=False)
 
 
 def _selecting(pod: Pod, key: str, values: Iterable[str]) -> Iterator[_Trial]:
     """Yield the pod with the value that resembles the one in its nodeSelector."""
     wrong = pod.spec.node_selector.get(key, "")
     if meant := meant_by(wrong, sorted(values)):
-        step = RemedyStep(f"select {key}={meant} instead of {key}={wrong}", StepKind.CORRECTION)
-        yield _Trial(step=step, pod=pod_edits.selecting(pod, {**pod.spec.node_selector, key: meant}))
+        selected = SelectInstead(
+            source="nodeSelector", term=0, wrong=_selected(key, wrong), meant=_selected(key, meant)
+        )
+        step, changed = edited(selected, pod, StepKind.CORRECTION)
+        yield _Trial(step=step, pod=changed)
 
 
 def _raised(verdict: PoolVerdict, rejection: LimitReached, nodes: int = 1) -> Iterator[_Trial]:
@@ -353,15 +356,15 @@ def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Itera
     for instance_type in sorted(fitting, key=_size, reverse=True)[:1]:
         daemons = verdict.template.overhead(instance_type.name).requests
         short = _short(rejection.pod_requests, daemons, instance_type)
-        amounts: list[tuple[str, int]] = []
-        changed: Pod | None = pod
+        amounts: list[ResourceAmount] = []
         for name, (amount, wanted) in short.items():
             if amount <= 0 or amount * LEAST_SHARE < wanted or name == "pods":
                 return
-            changed = changed and pod_edits.requesting(changed, name, amount, SPEC_ALONE)
-            amounts.append((name, amount))
-        if changed is not None and amounts:
-            yield _Trial(step=request_at_most(amounts), pod=changed)
+            amounts.append(ResourceAmount(resource=name, amount=amount))
+        lowered = LowerRequests.of(pod, tuple(amounts), SPEC_ALONE) if amounts else None
+        if lowered is not None:
+            step, changed = edited(lowered, pod)
+            yield _Trial(step=step, pod=changed)
 
 
 def _short(requests: Amounts, daemons: Amounts, instance_type: InstanceType) -> dict[str, tuple[int, int]]:
@@ -372,7 +375,7 @@ def _short(requests: Amounts, daemons: Amounts, instance_type: InstanceType) -> 
         left = instance_type.allocatable.get(name, ZERO) - daemons.get(name, ZERO)
         if merge_amounts({name: amount})[name].nano > left.nano:
             unit = 10**6 if name == "cpu" else 10**9
-            shortage[name] = rounded_request(name, left.nano // unit), amount.nano // unit
+            shortage[name] = rounded_down(name, left.nano // unit), amount.nano // unit
     return shortage
 
 

@@ -26,7 +26,7 @@ from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.admission import Ledger
 from kschedx.explain.causes import Taken
-from kschedx.explain.notes import AFTER_CHANGES
+from kschedx.explain.notes import AFTER_CHANGES, Note
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, claim_not_made
 from kschedx.framework.cycle import Outcome
@@ -200,10 +200,15 @@ class QueueOutcome:
 
 
 class ReplicaGroup(Struct, frozen=True, kw_only=True):
-    """Identical pods in question, and their workload."""
+    """Identical pods in question, and their workload. It keeps no cluster: with one for each of many groups, memory
+    would grow with the size of the cluster for each."""
 
-    subject: Subject
-    """One of the pods, in the cluster without the others."""
+    pod: Pod
+    """One of the pods."""
+    notes: tuple[Note, ...] = ()
+    """About it."""
+    is_new: bool = False
+    """Whether it comes from a manifest."""
     workload: Workload | None = None
     manifest: Manifest | None = None
     """The manifest of a workload with a number of replicas."""
@@ -216,6 +221,10 @@ class ReplicaGroup(Struct, frozen=True, kw_only=True):
     refusal: str = ""
     undecided: str = ""
     """Why the number of its pods, or some of their requests, are unknown."""
+
+
+def _group_of(subject: Subject) -> ReplicaGroup:
+    return ReplicaGroup(pod=subject.pod, notes=subject.notes, is_new=subject.is_new)
 
 
 class GroupState(Struct, frozen=True, kw_only=True):
@@ -337,7 +346,7 @@ class Together:
     def daemon_set(self, group: ReplicaGroup) -> DaemonSetAnswer:
         """Return the answer about a DaemonSet's nodes, after the queue."""
         assert group.workload is not None, "a DaemonSet is one"
-        subject = replace(group.subject, snapshot=self._simulation.run.cluster.frozen(), first=None)
+        subject = _subject(group, self._simulation.run.cluster.frozen(), group.pod)
         return explain_daemon_set(group.workload.key, subject, self._setup)
 
     def rollout(self, group: ReplicaGroup) -> Rollout | None:
@@ -410,7 +419,7 @@ class Together:
         Raises `UndecidableError`, and `NotAdmittedError` if the API server admits none of the pods.
         """
         if group.workload is not None and not self.nodes(group) and not self.refusal(group):
-            explanation = explain(group.subject, self._setup, autoscaling)
+            explanation = explain(self._alone(group), self._setup, autoscaling)
             return replace(explanation, replicas=self.state(group).as_replicas(group.workload))
         is_refused = not self.nodes(group) or (bool(self.refusal(group)) and not self.is_queued(group))
         if is_refused and group.workload is not None:
@@ -419,7 +428,7 @@ class Together:
             )
             raise NotAdmittedError(self.refusal(group), place=Place(object=group.workload.title), hint=hint)
         if not self.is_queued(group):
-            return explain(group.subject, self._setup, autoscaling)
+            return explain(self._alone(group), self._setup, autoscaling)
         nodes = self.nodes(group)
         pending = [key for key, node in nodes.items() if not node and self._in_turn.is_queued(key)]
         evicting = self._evicting(group)
@@ -434,12 +443,18 @@ class Together:
         pod = snapshot.pods[snapshot.pods.rows[key]]
         claims = self._simulation.simulator.manager.refused_claims
         own = (claim_not_made(*claims[key]),) if key in claims else ()
-        notes = (*group.subject.notes, *own)
-        subject = replace(group.subject, snapshot=snapshot, pod=pod, first=None, notes=notes)
+        subject = _subject(group, snapshot, pod)
+        subject = replace(subject, notes=(*subject.notes, *own))
         explanation = explain(subject, self._setup, autoscaling)
         lacking = tuple(key for key, node in nodes.items() if not node)
         covering = partial(self._covered, lacking) if len(lacking) > 1 else None
         return replace(explanation, replicas=self.replicas(group), covering=covering)
+
+    def _alone(self, group: ReplicaGroup) -> Subject:
+        """Return the group's pod in the cluster before the queue, without the group's new pods."""
+        cluster = self._simulation.start
+        keys = (key for key in self.state(group).pods if key in cluster.pods.rows) if group.is_new else ()
+        return _subject(group, cluster.without_pods(cluster.pods.rows[key] for key in keys), group.pod)
 
     def _covered(self, pods: tuple[str, ...], explanation: Explanation, fix: Fix) -> Covered | None:
         return self._in_turn.covered(explanation, fix, pods)
@@ -449,6 +464,10 @@ class Together:
         its = {*self.state(group).pods}
         steps = enumerate(self._simulation.steps)
         return [number for number, step in steps if step.victims and step.key in its]
+
+
+def _subject(group: ReplicaGroup, snapshot: Snapshot, pod: Pod) -> Subject:
+    return Subject(snapshot=snapshot, pod=pod, notes=group.notes, is_new=group.is_new)
 
 
 # Missing replicas of workloads, and pods of manifests, placed one after the other.
@@ -540,7 +559,7 @@ class ManifestQuestions:
             self._simulator.delete(row)
         manager.apply(manifest, template_pod=None if kind_and_group(manifest)[0] == "DaemonSet" else subject.pod)
         manager.sync()
-        return ReplicaGroup(subject=subject, workload=workload, manifest=manifest, waited=waited)
+        return replace(_group_of(subject), workload=workload, manifest=manifest, waited=waited)
 
     def _custom(self, subject: Subject, manifest: Manifest, count: PodCount) -> ReplicaGroup:
         """Create the pods of one template of a custom resource."""
@@ -549,8 +568,8 @@ class ManifestQuestions:
         quotas = Ledger(cluster, self._setup.release)
         admitted = admit_pods(cluster, quotas, pods, snapshot.storage.claims)
         rows = self._simulator.create(quotas.on(admitted.snapshot), admitted.created)
-        return ReplicaGroup(
-            subject=subject,
+        return replace(
+            _group_of(subject),
             workload=workloads.workload_of(manifest),
             own=tuple(rows),
             refused=tuple(pod.key for pod in admitted.refused),
@@ -564,7 +583,7 @@ class ManifestQuestions:
             if row is not None:
                 self._simulator.delete(row)
             [row] = self._create(self.snapshot, [subject.pod])
-        return ReplicaGroup(subject=subject, own=() if row is None else (row,))
+        return replace(_group_of(subject), own=() if row is None else (row,))
 
     def _create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
         """Create pods that are admitted now; quotas count them."""

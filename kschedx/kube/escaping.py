@@ -18,12 +18,10 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
 _HASHES = r"(?<=#)#(?=\[|vso\[|teamcity\[)"
+_NAMED = r"(?=set-|add-|save-|stop-|remove-|internal-|error|warning|notice|debug|group|endgroup|echo)"
 _IN_A_LINE = re.compile(_HASHES, re.IGNORECASE)
-_WORKFLOW_COMMAND = re.compile(
-    rf"{_HASHES}|(?:^|(?<=:)):"
-    r"(?=set-|add-|save-|stop-|remove-|internal-|error|warning|notice|debug|group|endgroup|echo)",
-    re.IGNORECASE,
-)
+_IN_YAML = re.compile(rf"{_HASHES}|(?<=:):{_NAMED}", re.IGNORECASE)
+_WORKFLOW_COMMAND = re.compile(rf"{_HASHES}|(?:^|(?<=:)):{_NAMED}", re.IGNORECASE)
 """Commands in the logs of GitHub Actions (`::add-mask::`, `##[group]`), Azure Pipelines, and TeamCity."""
 
 
@@ -45,9 +43,10 @@ def json_escaped_bytes(text: bytes) -> bytes:
 
 
 def yaml_escaped(text: str) -> str:
-    """As `json_escaped`, for JSON that is read as YAML, which has no surrogates."""
-    if "##" in text:
-        text = _IN_A_LINE.sub(r"\\u0023", text)
+    """As `json_escaped`, for JSON that is read as YAML, which has no surrogates, and where a line may start with a
+    name."""
+    if "##" in text or "::" in text:
+        text = _IN_YAML.sub(_yaml_escape_always, text)
     return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_yaml_escape, text)
 
 
@@ -60,8 +59,10 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _yaml_escape(match: re.Match[str]) -> str:
-    if not is_hidden(match[0]):
-        return match[0]
+    return _yaml_escape_always(match) if is_hidden(match[0]) else match[0]
+
+
+def _yaml_escape_always(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
@@ -98,11 +99,13 @@ _WORD = re.compile(f"(?:{_PART}(?:[/=]{_PART})*)?")
 
 def shell_command(template: str, *data: str | Path | Mapping[str, object] | Sequence[object]) -> str:
     """Return a command to paste into a shell: each `{}` of the template stands for one of `data`, quoted. A text is a
-    name from the cluster; a mapping or sequence is written as JSON. If Kubernetes would refuse a name, the result is a
-    comment instead of a command."""
-    unusable = next((item for item in data if isinstance(item, str) and not _WORD.fullmatch(item)), None)
-    if unusable is not None:
-        return shell_comment(f'no command: "{unusable}" is not a name that Kubernetes accepts')
+    name from the cluster; a mapping or sequence is written as JSON. If Kubernetes would refuse a name, or a path cannot
+    be shown, the result is a comment instead of a command."""
+    for item in data:
+        if isinstance(item, str) and not _WORD.fullmatch(item):
+            return shell_comment(f'no command: "{item}" is not a name that Kubernetes accepts')
+        if isinstance(item, Path) and visible(str(item)) != str(item):
+            return shell_comment(f'no command: file "{item}" has characters that cannot be shown')
     return template.format(*(quote(_written(item)) for item in data))
 
 
@@ -148,9 +151,9 @@ def _written(datum: str | Path | Mapping[str, object] | Sequence[object]) -> str
         case str():
             return datum
         case Mapping():
-            return json.dumps(datum, separators=(",", ":"))
+            return json_escaped(json.dumps(datum, separators=(",", ":")))
         case _:
-            return json.dumps(datum)
+            return json_escaped(json.dumps(datum))
 
 
 # --- URLs

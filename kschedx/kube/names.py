@@ -174,6 +174,7 @@ POOL_LABELS = (
     "ibm-cloud.kubernetes.io/worker-pool-name",
 )
 INSTANCE_TYPE_LABELS = (INSTANCE_TYPE, "beta.kubernetes.io/instance-type")
+ARCH_LABELS = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
 
 
 def first_label(labels: Mapping[str, str], keys: Iterable[str]) -> str:

@@ -298,6 +298,13 @@ def bound_claim(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeCl
     return replace(claim, metadata=metadata, spec=replace(claim.spec, volume_name=volume))
 
 
+def bound_volume(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+    """Return the volume as the volume controller binds it."""
+    metadata = claim.metadata
+    reference = ObjectReference(namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
+    return replace(volume, spec=replace(volume.spec, claim_ref=reference), status=PersistentVolumeStatus(phase="Bound"))
+
+
 _DEFAULT_SIZE = 1 << 30
 _IN_TREE = "kubernetes.io/"
 """The prefix of provisioners that are not CSI drivers."""

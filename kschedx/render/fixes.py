@@ -16,7 +16,7 @@ from kschedx.inquiry.document import Covered
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
 from kschedx.render.holding import gang_cause
-from kschedx.render.terminal import DIM, LABEL, SEPARATOR, labelled, paragraph, text
+from kschedx.render.terminal import DIM, LABEL, SEPARATOR, labelled, paragraph, text, wrapped
 from kschedx.render.view import Fix as FixView
 from kschedx.render.wording import count, listed, visible
 from kschedx.render.words.causes import because
@@ -193,7 +193,10 @@ _SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
 
 
 def continued(command: str, room: int) -> list[str]:
-    """Return the command in lines of at most `room` cells, as a shell reads them. A longer word has a longer line."""
+    """Return the command in lines of at most `room` cells, as a shell reads them. A longer word has a longer line.
+    Every line of a comment is one: a shell does not continue a comment after a backslash."""
+    if command.startswith("#"):
+        return [f"# {row}" for row in wrapped(command.removeprefix("# "), room - 2)]
     rows: list[str] = []
     for word in _SHELL_WORD.findall(command):
         if rows and cell_len(f"{rows[-1]} {word} \\") <= room:
@@ -206,6 +209,8 @@ def continued(command: str, room: int) -> list[str]:
 def shell_rows(command: str, width: int) -> list[str]:
     """Return a command that can be copied, in lines of at most `width` cells: it continues after a backslash. A list
     that is longer than a line continues in the first column, because a space would end the word."""
+    if command.startswith("#"):
+        return [f"  {row}" for row in continued(command, width - 2)]
     rows: list[str] = []
     row = " "
     for word in _SHELL_WORD.findall(command):

@@ -61,7 +61,7 @@ def to_yaml(document: Mapping[str, object] | Sequence[object]) -> str:
 
 
 def _yaml_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    """Represent text that a CI system would interpret in double quotes, where an escape can replace its `#`."""
+    """Represent text that a CI system would interpret in double quotes, where an escape can replace its `#` or `:`."""
     style = '"' if yaml_escaped(value) != value else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
@@ -238,8 +238,10 @@ def _does(change: Change) -> str:
         return "deletes"
     if change.create is not None:
         return "creates"
-    verbs = {"Pod": "updates the status of", "ResourceSlice": "updates"}
-    return verbs.get(change.target.kind, "gives up")
+    if change.target.kind == "Pod":
+        is_status = all(str(item["path"]).startswith("/status") for item in change.patch)
+        return "updates the status of" if is_status else "updates"
+    return "updates" if change.target.kind == "ResourceSlice" else "gives up"
 
 
 def _command(change: Change) -> str:

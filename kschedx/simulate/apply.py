@@ -440,7 +440,7 @@ class ClusterChanges:
                 self._drop([row])
                 cluster = self.snapshot
             try:
-                subject = admitted(cluster, manifest, self._setup)
+                subject = admitted(cluster, manifest, self._setup, is_recreated=True)
             except NotAdmittedError as error:
                 self.refused.append((manifest, error))
                 continue

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,14 +23,22 @@ from kschedx.apiserver.workload_validation import (
     validate_workload,
 )
 from kschedx.errors import InputError, NotChangedError, nearest
+from kschedx.explain.subject import with_claims_of_templates
 from kschedx.kube.decoding import as_new, decode, manifest, map_at
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.quantity import value
-from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClaim, bound_claim
+from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClaim, bound_claim, bound_volume
 from kschedx.kube.types import Namespace, Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
+from kschedx.plugins.volume_binding.matching import volume_to_bind
 from kschedx.simulate.changes import Manifest
-from kschedx.snapshot.edits import with_applied, with_changed_nodes, with_object, without_object
+from kschedx.snapshot.edits import (
+    with_applied,
+    with_changed_nodes,
+    with_changed_pods,
+    with_object,
+    without_object,
+)
 from kschedx.snapshot.snapshot import Snapshot
 
 # A single field of a manifest, by its path: `spec.template.spec.containers[web].resources.requests.cpu`.
@@ -195,6 +204,8 @@ def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> S
     others = [manifest for manifest in manifests if manifest.get("kind") != "Node"]
     if others:
         snapshot = _with_bound_claims(with_applied(snapshot, others), others)
+    if any(manifest.get("kind") == "ResourceClaimTemplate" for manifest in others):
+        snapshot = _with_device_claims(snapshot)
     if nodes:
         cluster = snapshot.cluster
         written = Snapshot.from_objects(nodes).cluster.nodes
@@ -204,22 +215,37 @@ def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> S
 
 
 def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
-    """Bind new volumes to the pending claims that they name, as the volume controller does."""
-    storage = snapshot.storage
-    names = (
-        str(map_at(claim_manifest, "metadata").get("name"))
-        for claim_manifest in manifests
-        if claim_manifest.get("kind") == "PersistentVolume"
-    )
-    bound = {}
-    for volume in filter(None, map(storage.volumes.get, names)):
-        reference = volume.spec.claim_ref
-        claim = None if reference is None else storage.claim(reference.namespace, reference.name)
-        if claim is not None and not claim.spec.volume_name:
-            bound[claim.key] = bound_claim(claim, volume.name)
-    if not bound:
-        return snapshot
-    return snapshot.with_storage(replace(storage, claims={**storage.claims, **bound}))
+    """Bind pending claims as the volume controller does: to new volumes that name them, and written claims of classes
+    that do not wait for a pod to the volumes that fit them."""
+    written = {
+        kind: {map_at(manifest, "metadata").get("name") for manifest in manifests if manifest.get("kind") == kind}
+        for kind in ("PersistentVolume", "PersistentVolumeClaim")
+    }
+    for claim in (*snapshot.storage.claims.values(),) if any(written.values()) else ():
+        storage = snapshot.storage
+        storage_class = storage.classes.get(claim.storage_class)
+        if claim.spec.volume_name or claim.metadata.deletion_timestamp:
+            continue
+        volume = volume_to_bind(claim, storage)
+        reference = None if volume is None else volume.spec.claim_ref
+        is_named = reference is not None and volume is not None and volume.name in written["PersistentVolume"]
+        waits = storage_class is not None and storage_class.waits_for_first_consumer
+        if volume is not None and (is_named or (claim.name in written["PersistentVolumeClaim"] and not waits)):
+            claims = {**storage.claims, claim.key: bound_claim(claim, volume.name)}
+            volumes = {**storage.volumes, volume.name: bound_volume(volume, claim)}
+            snapshot = snapshot.with_storage(replace(storage, claims=claims, volumes=volumes))
+    return snapshot
+
+
+def _with_device_claims(snapshot: Snapshot) -> Snapshot:
+    """Create the claims of pending pods whose templates exist, as the resource claim controller does."""
+    for row in snapshot.pods.pending:
+        if snapshot.pods.specs[row].resource_claims:
+            before = snapshot.pods[row]
+            snapshot, pod, _ = with_claims_of_templates(snapshot, before)
+            if pod is not before:
+                snapshot = with_changed_pods(snapshot, [(np.array([row], dtype=np.int64), pod)])
+    return snapshot
 
 
 def _with_status_of(known: Node | None, written: Node) -> Node:

@@ -223,8 +223,8 @@ def _sorted_labels(labels: Labels) -> tuple[tuple[str, str], ...]:
 _Name = tuple[str, str]
 """Namespace and name."""
 _KEPT = frozenset({PersistentVolume, PersistentVolumeClaim, ResourceClaim})
-"""Existing objects of these kinds do not change: their relevant fields are immutable, and a manifest lacks their
-binding."""
+"""Existing objects of these kinds do not change, but for the fields that they lack: their relevant fields are
+immutable, and a manifest lacks their binding."""
 
 
 def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> Snapshot:
@@ -237,8 +237,8 @@ def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) 
     }
     workloads = {**snapshot.workloads, **given.workloads}
     applied = replace(snapshot, workloads=workloads, **of_objects(objects), _tables=dict(snapshot._tables))
-    bound = _with_bound(applied, snapshot)
-    claims = {key: claim for key, claim in bound.storage.claims.items() if key not in snapshot.storage.claims}
+    bound = _with_bound(applied, snapshot, written=given.storage.claims)
+    claims = {key: claim for key, claim in bound.storage.claims.items() if snapshot.storage.claims.get(key) != claim}
     return bound.with_new_claims(claims) if claims else bound
 
 
@@ -259,15 +259,21 @@ def _with_objects(snapshot: Snapshot, struct: Struct, instead: Sequence[Struct])
     return _with_bound(changed, snapshot, (record, name))
 
 
-def _with_bound(applied: Snapshot, before: Snapshot, but: tuple[type[Struct], _Name] | None = None) -> Snapshot:
-    """Keep the current claims and volumes, except one by kind and name: a run may have bound or allocated them."""
+def _with_bound(
+    applied: Snapshot,
+    before: Snapshot,
+    but: tuple[type[Struct], _Name] | None = None,
+    written: Mapping[str, PersistentVolumeClaim] = {},
+) -> Snapshot:
+    """Keep the current claims and volumes, except one by kind and name: a run may have bound or allocated them. Fields
+    that claims lack are set from `written`."""
 
     def stand(record: type[R], known: Mapping[str, R]) -> dict[str, R]:
         return {key: kept_record for key, kept_record in known.items() if but != (record, name_of(kept_record))}
 
     storage, devices = applied.storage, applied.devices
     claims = stand(PersistentVolumeClaim, before.storage.claims)
-    claims = {key: storage.with_default(claim) for key, claim in claims.items()}
+    claims = {key: storage.with_default(_completed(claim, written.get(key))) for key, claim in claims.items()}
     return replace(
         applied,
         storage=replace(
@@ -281,6 +287,15 @@ def _with_bound(applied: Snapshot, before: Snapshot, but: tuple[type[Struct], _N
             derived_from_slices={},
         ),
     )
+
+
+def _completed(claim: PersistentVolumeClaim, written: PersistentVolumeClaim | None) -> PersistentVolumeClaim:
+    """Return the claim with the class and volume of a manifest, which the API server lets a user set once."""
+    if written is None:
+        return claim
+    spec, new = claim.spec, written.spec
+    named = new.storage_class_name if spec.storage_class_name is None else spec.storage_class_name
+    return replace(claim, spec=replace(spec, storage_class_name=named, volume_name=spec.volume_name or new.volume_name))
 
 
 def _ready(item: Struct) -> Struct:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.escaping import shell_command
 from kschedx.sources import files
 from kschedx.sources.dumps import Dump, LeftOut, See
 from kschedx.sources.yaml import split
@@ -140,16 +141,18 @@ def _below(node: Node | None, step: str) -> tuple[int, Node | None]:
 # Manifests of users: files, folders, and standard input, as plain dicts with their lines.
 
 _DECODER = msgspec.json.Decoder(list[dict[str, object]])
+MOST_MANIFESTS = 10_000
+"""Objects of a file or folder, which are explained or applied one after the other; a dump of a cluster has more."""
 _GENERATED: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("kustomization.yaml", "kustomization.yml", "Kustomization"),
         "a kustomization, whose manifests are rendered from several files",
-        "kubectl kustomize {path} | kschedx why -",
+        "kubectl kustomize {} | kschedx why -",
     ),
     (
         ("Chart.yaml",),
         "a Helm chart, whose manifests are rendered from templates",
-        "helm template {path} | kschedx why -",
+        "helm template {} | kschedx why -",
     ),
 )
 """Files that mark a folder without rendered manifests; what the folder is, and the command that renders it."""
@@ -183,7 +186,7 @@ def read_manifest_documents(paths: Sequence[str]) -> tuple[list[ManifestDocument
 def _documents(path: str, see: See) -> list[ManifestDocument]:
     for names, what, command in _GENERATED:
         if any((Path(path) / name).is_file() for name in names):
-            raise InputError(f"is {what}", place=Place(source=path), hint=command.format(path=path))
+            raise InputError(f"is {what}", place=Place(source=path), hint=shell_command(command, Path(path)))
     text = files.standard_input().read() if path == files.STDIN else None
     documents = []
     for batch in files.read(path, see) if text is None else files.read_stream(io.BytesIO(text), path):
@@ -195,4 +198,7 @@ def _documents(path: str, see: See) -> list[ManifestDocument]:
             ManifestDocument(value=value, place=place, text=text)
             for value, place in zip(objects, batch.places(len(objects)), strict=True)
         ]
+        if len(documents) > MOST_MANIFESTS:
+            message = f"more than {MOST_MANIFESTS:,} objects, too many for manifests"
+            raise InputError(message, place=Place(source=path), hint="pass a dump of a cluster with -s")
     return documents

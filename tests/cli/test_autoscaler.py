@@ -115,7 +115,11 @@ def test_a_snapshot_and_an_anonymized_one_say_the_same(tmp_path: Path) -> None:
     ("story", "pod", "title"),
     [
         ("autoscaler-at-maximum", "checkout-7c9d", f"raise the maximum of node group {NAME} from 3 to 4"),
-        ("autoscaler-daemonsets-fill-template", "report-5f4b", "lower the request to 830m cpu"),
+        (
+            "autoscaler-daemonsets-fill-template",
+            "report-5f4b",
+            "lower requests.cpu of container main from 1000m to 830m",
+        ),
         ("autoscaler-below-cutoff", "placeholder-3a7f", "remove priorityClassName filler: priority 0"),
         (
             "autoscaler-zone-without-group",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from kschedx.cli.streams import print_note
-from tests.builders import node, pod
+from tests.builders import Manifest, node, pod
 from tests.cli.manifests import NODE, changed, small_pod, write
 from tests.command import ROOT, kschedx
 
@@ -92,6 +93,21 @@ def test_a_hostile_argument_is_shown_as_it_is(raw: str, shown: str, tmp_path: Pa
         ran = kschedx(*arguments)
         assert ran.code == 2
         assert not obeyed(ran.err)
+
+
+@each
+def test_no_line_of_a_list_or_of_yaml_is_obeyed(raw: str, shown: str, tmp_path: Path) -> None:
+    asking = small_pod(raw, namespace=raw)
+    unknown: Manifest = {"apiVersion": "example.com/v1", "kind": raw, "metadata": {"name": raw}}
+    long = changed(
+        node("b"), "status.conditions", [{"type": "Ready", "status": "False", "message": f"{'a ' * 60}{raw}"}]
+    )
+    cluster = write(tmp_path, node(raw, labels={"a": raw}), long, asking, unknown)
+    for asked in (("why", "--all-pending", "-o", "name"), ("nodes", "-o", "yaml"), ("doctor", "-o", "yaml")):
+        ran = kschedx(*asked, "-s", cluster)
+        assert ran.out, ran.err
+        assert not obeyed(ran.out)
+        assert not re.search(r"^\s*::error|##vso\[", ran.out, re.MULTILINE)
 
 
 @each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -347,13 +348,22 @@ def test_a_selector_that_misses_its_own_pods_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "hint"), [("kustomization.yaml", "kubectl kustomize"), ("Chart.yaml", "helm template")]
 )
-def test_a_folder_that_has_to_be_rendered_first(name: str, hint: str, tmp_path: Path) -> None:
-    folder = tmp_path / "app"
+@pytest.mark.parametrize("folder_name", ["app", "a; touch x"])
+def test_a_folder_that_has_to_be_rendered_first(folder_name: str, name: str, hint: str, tmp_path: Path) -> None:
+    folder = tmp_path / folder_name
     folder.mkdir()
     (folder / name).write_text("resources: []\n")
     ran = kschedx("why", folder, "-s", write(tmp_path, NODE))
     assert ran.code == 2
-    assert f"({hint} {folder} | kschedx why -)" in ran.err
+    assert f"({hint} {shlex.quote(str(folder))} | kschedx why -)" in ran.err
+
+
+def test_too_many_manifests_are_refused(tmp_path: Path) -> None:
+    item = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+    (tmp_path / "all.json").write_text("\n".join([item] * 10_001))
+    ran = kschedx("why", "-f", tmp_path / "all.json", "-s", write(tmp_path, NODE))
+    assert (ran.code, ran.out) == (2, "")
+    assert "all.json: more than 10,000 objects, too many for manifests (pass a dump of a cluster with -s)" in ran.err
 
 
 def test_a_pod_by_the_beginning_of_its_name(tmp_path: Path) -> None:

@@ -158,7 +158,8 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection: {kubeconfig: /home/acme/kubeconfig}
 profiles:
-- pluginConfig:
+- schedulerName: acme-scheduler
+  pluginConfig:
   - name: NodeAffinity
     args:
       addedAffinity:
@@ -183,7 +184,8 @@ def test_a_configuration_is_anonymized_with_its_cluster(tmp_path: Path) -> None:
         node("acme-1", labels=labels, allocatable={"cpu": "4", "pods": "10", "acme.io/gpu": "2"}),
         node("acme-2", labels=labels | {"acme.io/tier": "other"}),
     ]
-    cluster = write(tmp_path, *nodes, small_pod("web-0", namespace="shop"), name="acme.json")
+    asking = changed(small_pod("web-0", namespace="shop"), "spec.schedulerName", "acme-scheduler")
+    cluster = write(tmp_path, *nodes, asking, name="acme.json")
     hidden, names = tmp_path / "a.json.gz", tmp_path / "names.json"
     told = taken(
         kschedx("snapshot", "-s", cluster, "--anonymize", "--anonymize-map", names, "-o", hidden, "--config", config)

@@ -243,6 +243,17 @@ def test_a_password_is_sent_to_its_host_alone_and_shown_nowhere(start: Start) ->
     assert words(one(down)).startswith('Post "http://***@127.0.0.1:1/filter": dial tcp 127.0.0.1:1: connect: ')
 
 
+def test_a_login_that_an_extender_repeats_is_shown_nowhere(start: Start) -> None:
+    def repeats(handler: BaseHTTPRequestHandler) -> None:
+        answer(f'{{"error": "who is {handler.headers["Authorization"]}"}}'.encode())(handler)
+
+    server = start(repeats)
+    reply = one(server.url.replace("//", "//me:secret@"))
+    assert isinstance(reply, ExtenderAnswer)
+    assert reply.body == b'{"error": "who is Basic ***"}'
+    assert [seen[2] for seen in server.seen] == ["Basic bWU6c2VjcmV0"]
+
+
 # --- TLS
 
 

@@ -112,6 +112,45 @@ def test_a_template_that_others_write_is_changed_there() -> None:
         assert lowered("StatefulSet", {}, metadata={**METADATA, **more}).costs == costs
 
 
+def test_all_pending_pods_of_a_replica_set_are_deleted() -> None:
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": ASKS}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "x"}}, "template": template}
+    owner: Manifest = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": METADATA, "spec": spec}
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "u", "controller": True}
+    mine = [
+        pod(name, labels={"app": "x"}, containers=ASKS, metadata={"ownerReferences": [reference]})
+        for name in ("x-0", "x-1")
+    ]
+    objects = [node("n", allocatable={**ROOM, "cpu": "3"}, taints=["team=a:NoSchedule"]), owner, *mine]
+    [fix, *_] = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/x-1").fixes
+    assert fix.title.startswith("tolerate team=a:NoSchedule, then delete pods x-0 and x-1 (ReplicaSet x")
+    lines = kubectl_commands(fix.apply).splitlines()
+    assert lines[1:] == ["kubectl delete pod x-0 -n default", "kubectl delete pod x-1 -n default"]
+
+
+def test_a_cron_job_is_changed_for_its_next_jobs_and_its_job_is_recreated() -> None:
+    spec: Manifest = {"containers": ASKS, "nodeSelector": {"pool": "ab"}}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": spec}
+    cron: Manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "x", "namespace": "default", "uid": "c"},
+        "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": template}}},
+    }
+    by = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "x", "uid": "c", "controller": True}
+    job: Manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "x-1", "namespace": "default", "uid": "j", "ownerReferences": [by]},
+        "spec": {"template": template},
+    }
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "x-1", "uid": "j", "controller": True}
+    mine = pod("x-1-a", labels={"app": "x"}, metadata={"ownerReferences": [reference]}, spec=spec)
+    objects = [node("n", allocatable=ROOM, labels={"pool": "abc"}), cron, job, mine]
+    [fix, *_] = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/x-1-a").fixes
+    assert [(change.target.kind, change.target.name) for change in fix.apply] == [("Job", "x-1"), ("CronJob", "x")]
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_new_node_helps_whichever_replica_is_explained(number: int) -> None:
     reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "u", "controller": True}

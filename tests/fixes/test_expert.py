@@ -326,11 +326,10 @@ def test_what_the_pod_requests_as_a_whole_is_lowered_there() -> None:
 
 
 def test_a_label_value_that_others_select_is_not_overwritten() -> None:
-    web, full = node("web", labels={"pool": "web"}), node("db", labels={"pool": "db"}, allocatable={"pods": "0"})
-    asking = pod("me", nodeSelector={"pool": "db"})
-    assert "label web pool=db" in told(web, full, asking)
+    web, asking = node("web", labels={"pool": "web"}), pod("me", nodeSelector={"pool": "db"})
+    assert "label web pool=db" in told(web, asking)
     other = pod("other", on="web", nodeSelector={"pool": "web"})
-    assert "label web pool=db" not in told(web, full, other, asking)
+    assert "label web pool=db" not in told(web, other, asking)
 
 
 def test_a_pool_that_is_full_is_not_left_by_tolerating_the_taint_of_another() -> None:
@@ -693,3 +692,72 @@ def test_a_pod_for_the_former_control_plane_tolerates_the_present_one() -> None:
     tolerations = [{"key": former, "operator": "Exists", "effect": "NoSchedule"}]
     first = told(here, pod("me", nodeSelector={former: ""}, tolerations=tolerations))[0]
     assert first == f"tolerate {key}:NoSchedule, select {key}= instead of {former}="
+
+
+def test_a_node_that_is_repaired_comes_before_the_taint_of_another_pool() -> None:
+    nodes = [node("own", unschedulable=True), node("spot", taints=["spot=true:NoSchedule"])]
+    assert told(*nodes, pod("me")) == ["uncordon own"]
+
+
+def test_another_node_is_like_most_that_are_full() -> None:
+    arch = "kubernetes.io/arch"
+    nodes = [
+        node(name, allocatable=SMALL, labels={arch: "arm64" if name == "arm" else "amd64"})
+        for name in ("arm", "b", "c")
+    ]
+    held = [running("1", "arm", "1800m"), running("2", "b", "2"), running("3", "c", "2")]
+    titles = told(*nodes, *held, wanting(cpu="1500m"))
+    assert titles[0] == "add a node like b"
+
+
+def test_what_terminates_on_any_node_is_awaited() -> None:
+    ending = running("ending", "a", "2")
+    at(ending, "metadata")["deletionTimestamp"] = "2026-01-02T10:00:00Z"
+    held = [ending, running("other", "b", "1900m")]
+    titles = told(node("a", allocatable=SMALL), node("b", allocatable=SMALL), *held, wanting(cpu="1"))
+    assert titles[0] == "wait until default/ending on a has terminated"
+
+
+def test_pods_that_move_are_not_deleted_as_another_fix() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": True}
+    moving = running("x-1", "a", "1")
+    at(moving, "metadata")["ownerReferences"] = [owner]
+    nodes = [node("a", allocatable=SMALL), node("b", allocatable=SMALL)]
+    held = [moving, running("y", "b", "1"), wanting(cpu="1500m")]
+    titles = told(*nodes, *held)
+    assert "move default/x-1 from a to b" in titles
+    assert not [title for title in titles if title.startswith("delete default/x-1")]
+
+
+def test_a_machine_of_another_architecture_is_named_as_a_cost() -> None:
+    web, batch = ({"kubernetes.io/arch": arch, "pool": pool} for arch, pool in (("amd64", "web"), ("arm64", "batch")))
+    nodes = [node("a", labels=web), node("b", labels=web), node("c", labels=batch)]
+    full = [running("1", "a", "64"), running("2", "b", "64")]
+    me = wanting(cpu="1")
+    at(me, "spec")["nodeSelector"] = {"pool": "web"}
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, *full, me]), "default/me").fixes
+    costs = {fix.title: fix.costs for fix in fixes}
+    architecture = "check that its image runs on arm64: most nodes have another architecture"
+    assert architecture in costs["stop requiring pool=web"]
+
+
+def test_a_pod_that_selects_a_pool_of_devices_tolerates_its_taint() -> None:
+    gpu = node(
+        "gpu",
+        allocatable={**SMALL, "nvidia.com/gpu": "1"},
+        labels={"pool": "gpu"},
+        taints=["nvidia.com/gpu:NoSchedule"],
+    )
+    me = pod("me", spec={"nodeSelector": {"pool": "gpu"}})
+    titles = told(gpu, node("web", labels={"pool": "web"}), me)
+    assert titles[0] == "tolerate nvidia.com/gpu:NoSchedule"
+    assert not [title for title in titles if title.startswith("label ")], "the pool of the label exists"
+
+
+def test_a_full_pool_is_not_extended_by_a_label() -> None:
+    nodes = [node("db", allocatable=SMALL, labels={"role": "database"}), node("web", allocatable=SMALL)]
+    me = wanting(cpu="1")
+    at(me, "spec")["nodeSelector"] = {"role": "database"}
+    titles = told(*nodes, running("other", "db", "2"), me)
+    assert titles[0] == "add a node like db"
+    assert not [title for title in titles if title.startswith("label ")]

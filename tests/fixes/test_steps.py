@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kschedx.findings import RequirementMatch
 from kschedx.fixes import steps as s
 from kschedx.fixes.pod_edits import required_term, with_claim_status
-from kschedx.fixes.proposal import Ground, Proposal, apply_step
+from kschedx.fixes.proposal import Proposal, apply_step
 from kschedx.framework.runtime import request_options
 from kschedx.kube.types import Pod, PodAffinityTerm, PodResourceClaimStatus, Taint
 from kschedx.releases import resolve
@@ -223,7 +223,7 @@ def changed(spec: Any, step: s.Step | Callable[[Pod], s.Step | None]) -> object:
     before = snapshot.pods[0]
     made = step if isinstance(step, s.Step) else step(before)
     assert made is not None
-    return apply_step(made, Proposal(pod=before), Ground(snapshot, OPTIONS)).pod.spec
+    return apply_step(made, Proposal(pod=before), snapshot).pod.spec
 
 
 CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
@@ -255,10 +255,9 @@ ROW = ClusterRow(0)
 )
 def test_the_node(before: Any, step: s.Step, after: Any) -> None:
     snapshot = Snapshot.from_objects([before, pod("p")])
-    ground = Ground(snapshot, OPTIONS)
-    found = apply_step(step, Proposal(pod=snapshot.pods[0]), ground)
+    found = apply_step(step, Proposal(pod=snapshot.pods[0]), snapshot)
     assert found.nodes == {ROW: Snapshot.from_objects([after]).cluster.nodes[0]}
-    assert apply_step(step, found, ground) == found, "a step is made once"
+    assert apply_step(step, found, snapshot) == found, "a step is made once"
 
 
 def test_the_status_of_a_claim_takes_the_place_of_the_one_before() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import html
 import html.parser
 import json
 import os
@@ -11,7 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from random import Random
@@ -55,6 +56,7 @@ HOSTILE = (
     "@team", "#12", "::error::x", "a ::add-mask::x", "::set-env name=PATH::/x", "##vso[task.setvariable variable=a]b",
     "##[command]x", "##teamcity[buildStop]", ":error::x", "#", "%0A::error::x", "<!--", "-->", "*a*", "__a__", "~~a~~",
     "- a",
+    "a\" " + "; touch x " * 12,
     "# a", "> a", "1. a", "a  \nb", "&copy;", "x" * 300, "é名", "\0", "{{ a }}", "${{ a }}", "[link=http://a]x[/link]",
 )  # fmt: skip
 
@@ -123,24 +125,81 @@ def _spelled(random: Random) -> bytes:
     return BETWEEN.join(random.randbytes(2) + random.choice(HOSTILE).encode() for _ in range(number))
 
 
+FILES = (
+    "cluster.json", "--all", "a b.json", "$(touch x).json", "a;touch x;.json", "a\ntouch x.json", "-n", "'",
+    '"', "*.json",
+    "::error::x", "<img src=x>", "\x1b[2J.json", "https:", "--context=x.json",
+)  # fmt: skip
+"""What a dump's file is called."""
+_WORKLOADS = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job", "CronJob", "JobSet", "Workload")
+
+
 def _asked(data: bytes, questions: tuple[tuple[str, ...], ...], columns: int = 100) -> tuple[tuple[str, ...], Ran]:
-    """A question about such a cluster, and its answer; PODS is a file of its pending pods, NODE its first node."""
+    """A question about such a cluster, and its answer; PODS is a file of its pending pods, NODE its first node.
+
+    A question that begins with `tool` is one of an assistant.
+    """
     asked = questions[data[0] % len(questions)] if data else questions[0]
     found = renamed(data[1:])
     pods = [one for one in found if one.get("kind") == "Pod"]
     pods = [one for one in pods if not (one.get("spec") or {}).get("nodeName")] or pods
-    nodes = [one for one in found if one.get("kind") == "Node"]
+    nodes = [str(one["metadata"].get("name")) for one in found if one.get("kind") == "Node"] or ["n"]
+    workloads = [one for one in found if one.get("kind") in _WORKLOADS] or [{"kind": "Job", "metadata": {}}]
+    workload = workloads[len(data) % len(workloads)]
     with _folder() as folder:
-        (folder / "cluster.json").write_bytes(hostile.as_json(found))
+        cluster = folder / FILES[len(data) % len(FILES)]
+        cluster.write_bytes(hostile.as_json(found))
         (folder / "pods.json").write_bytes(hostile.as_json(pods[:3]))
         (folder / "policy.yaml").write_text(POLICY)
         words = {
-            "CLUSTER": "cluster.json",
+            "CLUSTER": cluster.name,
             "PODS": "pods.json",
             "POLICY": "policy.yaml",
-            "NODE": str(nodes[0]["metadata"].get("name")) if nodes else "n",
+            "NODE": nodes[0],
+            "WORKLOAD": f"{workload['kind'].lower()}/{workload['metadata'].get('name')}",
+            "NAMESPACE": str(workload["metadata"].get("namespace")),
         }
+        if asked[0] == "tool":
+            return asked, _called(asked[1], cluster, {"NODE": nodes[0], "POD": json.dumps(pods[0]) if pods else "{}"})
         return asked, command(*(words.get(word, word) for word in asked), cwd=folder, columns=columns)
+
+
+_ARGUMENTS: Mapping[str, Mapping[str, object]] = {
+    "pod_explain": {"manifest": "POD", "detail": "full"},
+    "pending_explain": {"detail": "full"},
+    "node_drain_preview": {"nodes": ["NODE"], "detail": "full"},
+    "changes_simulate": {"cordon": ["NODE"], "detail": "full"},
+    "scale_down_explain": {},
+    "dump_check": {"detail": "full"},
+    "nodes_list": {"detail": "full"},
+    "failure_simulate": {"each": "node", "detail": "full"},
+    "capacity_check": {"manifest": "POD"},
+}
+
+
+def _called(name: str, cluster: Path, words: Mapping[str, str]) -> Ran:
+    """What an assistant reads: the text, then the document."""
+    arguments = {
+        key: [words["NODE"]] if value == ["NODE"] else words.get(str(value), value)
+        for key, value in _ARGUMENTS[name].items()
+    }
+    params = mcp.types.CallToolRequestParams(name=name, arguments=arguments)
+    answers = _InThisProcess(Clusters(snapshots=(str(cluster),)), limit=60)
+    try:
+        result = _result_of(answers, params)
+    finally:
+        answers.end()
+    (content,) = result.content
+    assert isinstance(content, mcp.types.TextContent)
+    return Ran(code=1, out=content.text, err="")
+
+
+def _result_of(answers: Answers, params: mcp.types.CallToolRequestParams) -> mcp.types.CallToolResult:
+    async def report(*_: object) -> None:
+        """Nobody waits."""
+
+    context = cast("Context", SimpleNamespace(session=SimpleNamespace(report_progress=report)))
+    return anyio.run(partial(answers.call_tool, context, params))
 
 
 @contextlib.contextmanager
@@ -166,12 +225,31 @@ SCREENS = (
     ("drain", "--each", "-s", "CLUSTER"),
     ("scale-down", "-s", "CLUSTER"),
     ("fit", "PODS", "-s", "CLUSTER"),
+    ("why", "WORKLOAD", "-n", "NAMESPACE", "-s", "CLUSTER", "-o", "wide"),
+    ("why", "node/NODE", "-s", "CLUSTER", "-o", "wide"),
+    ("why", "--all-pending", "-s", "CLUSTER"),
+    ("simulate", "--drain", "NODE", "-s", "CLUSTER", "-o", "wide"),
+    ("doctor", "-s", "CLUSTER", "-s", "pods.json"),
+    *(("why", "-f", "PODS", "-s", "CLUSTER", "-o", form) for form in ("html", "markdown")),
+    *(("why", "--all-pending", "-s", "CLUSTER", "-o", form) for form in ("html", "markdown")),
+    *(
+        (*asked, "-s", "CLUSTER", "-o", "html")
+        for asked in (("doctor",), ("drain", "NODE"), ("nodes",), ("scale-down",))
+    ),
+    *(("tool", name) for name in _ARGUMENTS),
 )
 RECORDER = """#!/bin/sh
 for word in "${0##*/}" "$@"; do printf '%s\\0' "$word" >> "$RECORDED/$$"; done
 cat > /dev/null
 """
 _A_COMMAND = re.compile(r"^\s*(?:\$ )?((?:kubectl|kschedx) .*)$", re.MULTILINE)
+_MARKED = re.compile(r"^ *\$ ((?:.*\\\n)*.*(?:\n {14,}.*)*)$", re.MULTILINE)
+"""After a prompt, with the lines in which it goes on."""
+_IS_SHELL = re.compile("#|kubectl |kschedx ")
+_WIDTHS = (20_000, 60, 100)
+"""Of the window, in which long commands are broken."""
+_SCREEN = re.compile("<pre[^>]*>(.*?)</pre>", re.DOTALL)
+_DATA = re.compile(r'<script type="application/json" id="page">(.*?)</script>', re.DOTALL)
 MEANT_FILES = ("missing.yaml", "cluster.yaml")
 _REFUSED = re.compile(r"[^-A-Za-z0-9_.:/=,@+<>]")
 """What no name that Kubernetes accepts has; a manifest or a patch is one argument that may have anything."""
@@ -181,13 +259,38 @@ _NO_NAMES = {word.format(name) for name in ("--all", "*", "~", "- a") for word i
 
 def printed_commands(data: bytes) -> None:
     """A shell runs what is meant: kubectl and kschedx with arguments that are names or JSON, and nothing else."""
-    asked, ran = _asked(data, (*PATCHES, *SCREENS), columns=20_000)
+    columns = _WIDTHS[len(data) % len(_WIDTHS)]
+    asked, ran = _asked(data, (*PATCHES, *SCREENS), columns=columns)
     if asked in PATCHES:
         if ran.code in (0, 1):
             _run(ran.out)
         return
-    for line in _A_COMMAND.findall(ran.out):
-        _run(f"{line}\n")
+    text, is_wide = ran.out, columns == max(_WIDTHS) and asked[0] != "tool"
+    if asked[-1] == "html" and text:
+        for script in _to_copy(json.loads(_DATA.findall(text)[0])):
+            if _IS_SHELL.match(script):  # what else is copied is a manifest
+                _run(f"{script}\n")
+        text, is_wide = html.unescape(_SCREEN.findall(text)[0]), False
+    for script in (_A_COMMAND if is_wide else _MARKED).findall(text):
+        _run(f"{script}\n")
+
+
+def _to_copy(value: Any) -> Iterator[str]:
+    """What the buttons of a page copy."""
+    match value:
+        case dict():
+            for key, inner in value.items():
+                if key == "copy":
+                    yield inner
+                elif key == "commands":
+                    yield from inner
+                else:
+                    yield from _to_copy(inner)
+        case list():
+            for inner in value:
+                yield from _to_copy(inner)
+        case _:
+            pass
 
 
 def _run(script: str) -> None:
@@ -209,7 +312,7 @@ def _run(script: str) -> None:
         for word in words:
             assert word not in _NO_NAMES, script
             _, _, value = word.partition("=") if word.startswith("--patch=") else ("", "", word)
-            if _REFUSED.search(value):
+            if _REFUSED.search(value) and Path(value).name not in FILES:
                 assert isinstance(json.loads(value), list | dict), (script, word)
 
 
@@ -250,7 +353,9 @@ VIEWS = (
     *((*asked, "-o", "svg") for asked in (*_PLACES[1:2], *_PLACES[6:8])),
     *((*asked, "-o", form) for asked in (*_PLACES[:2], _PLACES[5]) for form in ("sarif", "junit")),
     *((*asked, "-o", form) for asked in _PLACES[:2] for form in ("json", "yaml")),
-    *((*asked, "-o", "wide") for asked in _PLACES),
+    *((*asked, "-o", "name") for asked in (*_PLACES[:3], _PLACES[6], _PLACES[8], *_PLACES[11:])),
+    *((*asked, "-o", "wide") for asked in (*_PLACES, ("why", "WORKLOAD", "-n", "NAMESPACE", "-s", "CLUSTER"))),
+    *(("tool", name, "assistant") for name in _ARGUMENTS),
 )
 FORMS = tuple(sorted({asked[-1] for asked in VIEWS}))
 """Each is fuzzed as a target of its own."""
@@ -430,13 +535,9 @@ def requests(data: bytes) -> None:
         return
     answers, folder = _answers(), str(_server_folder())
 
-    async def report(*_: object) -> None:
-        """Nobody waits."""
-
-    context = cast("Context", SimpleNamespace(session=SimpleNamespace(report_progress=report)))
     _opened.clear()
     with contextlib.chdir(folder):
-        result = anyio.run(partial(answers.call_tool, context, params))
+        result = _result_of(answers, params)
     strange = [path for path in _opened if path.startswith((f"{folder}/", "subprocess", "os.", "socket"))]
     assert not strange, (data, strange)
     written = result.model_dump_json()

@@ -22,8 +22,8 @@ def steps(pool: Json, pod: Json, *zones: str) -> list[str]:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ("6", ["lower the request to 4 cpu"]),
-        ("8", ["lower the request to 4 cpu"]),
+        ("6", ["lower requests.cpu of container main from 6 to 4"]),
+        ("8", ["lower requests.cpu of container main from 8 to 4"]),
         ("8010m", []),
     ],
 )

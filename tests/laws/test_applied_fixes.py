@@ -12,6 +12,7 @@ import kschedx
 from kschedx.fixes import Change
 from kschedx.kube.documents import to_json
 from tests.builders import Manifest, at, node, pod
+from tests.device_builders import device, device_class, request, resource_slice
 from tests.laws.json_patch import changed
 from tests.storage_builders import DRIVER, claim, in_term, storage_class, volume
 
@@ -127,6 +128,65 @@ def cluster_with_claims(seed: int) -> list[Manifest]:
     return [*nodes, *running, *storage, *workloads, result]
 
 
+def cluster_with_what_controllers_create(seed: int) -> list[Manifest]:
+    """A pending pod whose claims a controller creates or binds: for an ephemeral volume, from a ResourceClaimTemplate,
+    of a class that does not wait for pods, or without a class."""
+    lots = random.Random(seed)
+    nodes = [node(f"n{number}", labels={"pool": "a"}, allocatable={"cpu": "2", "pods": "9"}) for number in (0, 1)]
+    spec: Manifest = {"containers": [{"name": "web", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
+    others: list[Manifest] = []
+    match lots.choice(("ephemeral", "template", "static", "classless")):
+        case "ephemeral":
+            wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            ephemeral = {"volumeClaimTemplate": {"spec": {**wanted, "storageClassName": "fast"}}}
+            spec |= {"volumes": [{"name": "data", "ephemeral": ephemeral}], "nodeSelector": {"pool": "aa"}}
+            owner = {"apiVersion": "v1", "kind": "Pod", "name": "web-0", "uid": "p", "controller": True}
+            others += [
+                storage_class("fast", provisioner=DRIVER),
+                claim("web-0-data", storage_class="fast", metadata={"ownerReferences": [owner]}),
+            ]
+        case "template":
+            others += [device_class(), resource_slice("n0", device("d0"), device("d1"))]
+            if lots.random() < 0.5:
+                metadata = {"name": "gpu", "namespace": NAMESPACE}
+                devices = {"devices": {"requests": [request()]}}
+                others.append(
+                    {
+                        "apiVersion": "resource.k8s.io/v1",
+                        "kind": "ResourceClaimTemplate",
+                        "metadata": metadata,
+                        "spec": {"spec": devices},
+                    }
+                )
+            spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
+        case "static":
+            others += [
+                storage_class("manual", waits=False),
+                volume("disk", storage_class="manual", modes=("ReadWriteMany",), reach=None),
+                claim("data", storage_class="manual"),
+            ]
+        case _:
+            others += [
+                storage_class("gp2", provisioner=DRIVER, waits=False),
+                storage_class("gp3", provisioner=DRIVER),
+                claim("data", storage_class=None),
+            ]
+    if not {"volumes", "resourceClaims"} & spec.keys():
+        spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    kind = lots.choice(("StatefulSet", "ReplicaSet", "Pod"))
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "d", "controller": True}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    workload: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": NAMESPACE, "uid": "d"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+    }
+    owned = {} if kind == "Pod" else {"ownerReferences": [owner]}
+    asked = pod("web-0", labels={"app": "web"}, metadata={"uid": "p", **owned}, spec=spec)
+    return [*nodes, *others, *([] if kind == "Pod" else [workload]), asked]
+
+
 def given_back(objects: list[Manifest], changes: tuple[Change, ...], path: Path) -> list[dict[str, object]]:
     """What a user would give to `simulate`, change by change: manifests as they are then, and what is deleted."""
     given: list[dict[str, object]] = []
@@ -139,6 +199,8 @@ def given_back(objects: list[Manifest], changes: tuple[Change, ...], path: Path)
         file.write_text(
             json.dumps({"apiVersion": "v1", "kind": "List", "items": [it for it in objects if it not in before]})
         )
+        if item.target.kind == "Pod" and item.patch:
+            given.append({"delete": named})  # its spec cannot be changed: it is replaced
         given.append({"delete": named} if item.delete else {"apply": str(file)})
     return given
 
@@ -150,9 +212,14 @@ def without_orphans(objects: list[Manifest], changes: tuple[Change, ...]) -> ksc
     return kschedx.Snapshot.from_objects(list(left))
 
 
-@pytest.mark.parametrize(
-    "objects", [*map(cluster, range(40)), *map(cluster_with_claims, range(30))], ids=map(str, range(70))
+CLUSTERS = (
+    *map(cluster, range(40)),
+    *map(cluster_with_claims, range(30)),
+    *map(cluster_with_what_controllers_create, range(24)),
 )
+
+
+@pytest.mark.parametrize("objects", CLUSTERS, ids=map(str, range(len(CLUSTERS))))
 def test_a_printed_fix_gives_the_pod_a_node_and_takes_none_away(objects: list[Manifest], tmp_path: Path) -> None:
     snapshot = kschedx.Snapshot.from_objects(objects)
     first = next(f"{NAMESPACE}/{at(item, 'metadata')['name']}" for item in objects if is_pending(item))

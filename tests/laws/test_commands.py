@@ -18,8 +18,9 @@ from kschedx.cli.why_pod import Wanted
 from kschedx.fixes.changes import Change
 from kschedx.fixes.steps import DeletePods, LabelNode, RemoveTaints, Step, StopWorkload, Uncordon, Victim
 from kschedx.kube.documents import Target
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import shell_command, visible
 from kschedx.kube.types import Taint
+from kschedx.render.fixes import continued, shell_rows
 from kschedx.render.manifests import kubectl_commands
 from kschedx.snapshot.columns import ClusterRow
 
@@ -51,6 +52,8 @@ HOSTILE = (
     "a\u202eb",
     "{}",
     "{0}",
+    'a" ; touch x ; echo "b" ' * 4,
+    "##vso[task.x]",
 )
 HARMLESS = ("web", "web-0", "kube-system", "a.b.c", "rbac:reader", "node-1.example.com")
 
@@ -62,8 +65,8 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
     def word() -> str:
         return chance.choice(HOSTILE if chance.random() < 0.5 else HARMLESS)
 
-    def meant(*words: str, given: tuple[str, ...]) -> list[list[str]]:
-        return [] if set(given) & set(HOSTILE) else [list(words)]
+    def meant(*words: str, given: tuple[str, ...], file: str = "") -> list[list[str]]:
+        return [] if set(given) & set(HOSTILE) or visible(file) != file else [list(words)]
 
     def step(step: Step, *words: str, given: tuple[str, ...]) -> tuple[str, list[list[str]]]:
         return "".join(f"{line}\n" for line in step.commands()), meant(*words, given=given)
@@ -129,11 +132,19 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
             "-s",
             f"{key}.yaml" if not key.startswith("-") else f"./{key}.yaml",
         )
-        yield f"{found}\n", meant(*words, given=(kind, namespace, name))
+        yield f"{found}\n", meant(*words, given=(kind, namespace, name), file=key)
     yield (
         shell_command("kubectl get {} -o {}", name, Path(value)) + "\n",
-        meant("kubectl", "get", name, "-o", f"./{value}" if value.startswith("-") else value, given=(name,)),
+        meant(
+            "kubectl", "get", name, "-o", f"./{value}" if value.startswith("-") else value, given=(name,), file=value
+        ),
     )
+
+
+def in_a_window(script: str) -> str:
+    """The same in lines as short as those of a screen."""
+    rows = [row for line in script.splitlines() for row in continued(line, 20)]
+    return "".join(f"{row}\n" for row in (*rows, "#", *shell_rows("# " + script.rstrip("\n").replace("\n", " "), 20)))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -145,7 +156,12 @@ def test_a_shell_runs_what_is_meant_and_nothing_else(seed: int, tmp_path: Path) 
         (programs / name).write_text(RECORD)
         (programs / name).chmod(0o755)
     (programs / "cat").symlink_to("/bin/cat")
-    pairs = [pair for case in range(12) for pair in commands(1000 * seed + case)]
+    pairs = [
+        (form, meant)
+        for case in range(12)
+        for script, meant in commands(1000 * seed + case)
+        for form in ((script,) if "<<" in script else (script, in_a_window(script)))
+    ]
     record = tmp_path / "recorded"
     record.touch()
     for script, meant in pairs:

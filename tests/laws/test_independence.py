@@ -65,6 +65,18 @@ QUESTIONS = (
     ("kueue", "--now", "2026-11-01T00:00:00Z", "-o", "json"),
     ("diff-profiles", "default", "binpack", "--all", "-o", "json"),
     ("diff-profiles", "default", "binpack", "--all-pending", "-o", "json"),
+    ("diff-profiles", "default", "binpack", "--all", "-o", "html"),
+    ("diff-profiles", "default", "binpack", "--all", "--shard", "1/2", "-o", "json"),
+    ("why", "--all-pending", "--shard", "2/2", "-o", "json"),
+    ("why", "--all-pending", "-o", "sarif"),
+    ("why", "node/NODE", "-o", "json"),
+    ("simulate", "--drain", "NODE", "-o", "html"),
+    ("drain", "--each", "-o", "html"),
+    ("survive", "--each", "node", "-o", "html"),
+    ("scale-down", "-o", "wide"),
+    ("kueue", "--now", "2026-11-01T00:00:00Z", "-o", "html"),
+    ("nodes", "-o", "wide"),
+    ("doctor", "-o", "html"),
 )
 DIGEST = re.compile(r"""(?:input|page) sha256(?:</b> |",")[0-9a-f]{16}""")
 """In a page and its footer: the digest of the files themselves, and the page's own."""
@@ -214,6 +226,7 @@ def questions(objects: list[Manifest]) -> list[list[str]]:
     nodes = sorted(str(at(one, "metadata.name")) for one in objects if one["kind"] == "Node")
     namespace, name = pending[0] if pending else ("default", "none")
     words = {"POD": name, "NODE": nodes[0] if nodes else "none"}
+    words["node/NODE"] = f"node/{words['NODE']}"
     return [
         [*(words.get(word, word) for word in asked), *(("-n", namespace) if "POD" in asked else ())]
         for asked in QUESTIONS

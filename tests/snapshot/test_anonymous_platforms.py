@@ -36,11 +36,11 @@ def objects_of(path: Path) -> list[Manifest]:
 
 
 def left(objects: list[Manifest]) -> Iterator[str]:
-    """Where a private word is, of an anonymized file; the names of schedulers stay, and devices' selectors are kept."""
+    """Where a private word is, of an anonymized file."""
     anonymous = Anonymous.of(objects)
     for item in filter(None, map(anonymous.replaced, objects)):
         for text in PRIVATE:
-            yield from (path for path in paths_to(text, item, str(item["kind"])) if not path.endswith("schedulerName"))
+            yield from paths_to(text, item, str(item["kind"]))
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])

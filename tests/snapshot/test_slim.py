@@ -192,6 +192,7 @@ def test_of_the_autoscalers_command_line_only_the_flags_that_decide_are_written(
         "--expander=random",
         "--startup-taint",
         "acme.example/boot",
+        "--allowed-scheduler-names=default-scheduler,acme",
         "--v=4",
     ]
     containers = [{"name": "proxy", "image": "proxy"}, {"name": "it", "image": "ca", "command": words}]
@@ -205,13 +206,15 @@ def test_of_the_autoscalers_command_line_only_the_flags_that_decide_are_written(
     first, second = kept["spec"]["template"]["spec"]["containers"]
     assert "args" not in first
     assert second["command"] == ["cluster-autoscaler"]
-    assert second["args"] == ["--expander=random", "--startup-taint=acme.example/boot"]
+    schedulers = "--allowed-scheduler-names=default-scheduler,acme"
+    assert second["args"] == [schedulers, "--expander=random", "--startup-taint=acme.example/boot"]
     assert slim([kept]) == [kept]
     anonymous: Any = anonymize([kept])[0]
     args = anonymous["spec"]["template"]["spec"]["containers"][1]["args"]
-    assert args[0] == "--expander=random"
-    assert args[1].startswith("--startup-taint=")
-    assert "acme" not in args[1]
+    assert args[1] == "--expander=random"
+    assert args[2].startswith("--startup-taint=")
+    assert args[0].startswith("--allowed-scheduler-names=default-scheduler,")
+    assert "acme" not in str(args)
 
 
 def test_every_kind_that_is_read_has_a_shape() -> None:

@@ -37,7 +37,6 @@ def _annotations(value: object, names: Names) -> object:
     return {key: item for key, item in changed.items() if item is not None}
 
 
-_kept = changes.text(changes.as_written)
 _key = changes.text(changes.label_key)
 _time = changes.text(changes.time)
 _uid = changes.text(lambda text, names: names.uid(text))
@@ -88,7 +87,6 @@ BY_FIELD: Mapping[str, Replacement] = {
     "uid": _uid,
     "annotations": _annotations,
     "host_ip": _ip,
-    "scheduler_name": _kept,
     "unhealthy_pod_eviction_policy": _policy,
     "start": changes.ordinal,
     "disrupted_pods": changes.times,
@@ -130,19 +128,15 @@ BY_FIELD: Mapping[str, Replacement] = {
     "levels": changes.list_of(_key),
     "match_label_keys": changes.list_of(_key),
     "mismatch_label_keys": changes.list_of(_key),
-    # a scheduler's messages, and its name
+    # a scheduler's messages
     "message": _message,
     # the data of a ConfigMap
     "data": yunikorn.config_map,
     # a path of names
     "provider_id": _message,
     "note": _message,
-    "reporting_component": _kept,
-    "reporting_controller": _kept,
-    "component": _kept,
 }
-"""Fields that hold no plain name, in any record. A scheduler's name stays, since the configuration with that name is
-not in the snapshot."""
+"""Fields that hold no plain name, in any record."""
 
 NAMES: Mapping[type[Struct], Replacement] = {
     types.Container: _dns_label,

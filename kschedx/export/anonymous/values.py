@@ -355,8 +355,10 @@ def condition(fields: Mapping[str, Replacement]) -> Replacement:
 
 _KEYS = frozenset({"balancing-label", "balancing-ignore-label", "startup-taint", "ignore-taint", "status-taint"})
 """Flags whose value is the key of a label or taint."""
-_KEPT_FLAGS = frozenset({"bypassed-scheduler-names", "allowed-scheduler-names", "cloud-provider", "expander"})
-"""Flags whose names stay; schedulers' names stay everywhere."""
+_SCHEDULERS = frozenset({"bypassed-scheduler-names", "allowed-scheduler-names"})
+"""Flags with the names of schedulers, between commas."""
+_KEPT_FLAGS = frozenset({"cloud-provider", "expander"})
+"""Flags whose names stay."""
 _SOME_FILE = "scheduler.yaml"
 """Replaces the path of a file, which could contain a name."""
 _AMOUNT = re.compile(r"[0-9.:+-]+(?:ns|us|ms|[smh0-9.])*|true|false")
@@ -377,6 +379,8 @@ def _values(name: str, values: list[str], names: Names) -> Iterator[str]:
     for value in values:
         if name in _KEYS:
             yield label_key(value, names)
+        elif name in _SCHEDULERS:
+            yield ",".join(map(names.name, value.split(",")))
         elif name == autoscaler_command.SCHEDULER_CONFIG:
             yield _SOME_FILE
         elif name in _KEPT_FLAGS or _AMOUNT.fullmatch(value):
@@ -491,8 +495,8 @@ def _document(written: str, record: Record, names: Names) -> str:
     return msgspec.json.encode(record(document, names) or {}).decode()
 
 
-# The scheduler's configuration. Its labels and resources are replaced like those of the cluster. Plugins, profiles, and
-# everything else that Kubernetes defines stay; what scheduling does not read is omitted.
+# The scheduler's configuration. Its labels, resources, and schedulers' names are replaced like those of the cluster.
+# Plugins and everything else that Kubernetes defines stay; what scheduling does not read is omitted.
 
 _LEFT_OUT = frozenset(
     {
@@ -512,6 +516,7 @@ _BY_KEY: Mapping[str, _Change] = {
     "topologyKey": label_key,
     "key": label_key,
     "label": label_key,
+    "schedulerName": lambda written, names: names.name(written),
     "urlPrefix": lambda _, __: "https://extender.invalid",
 }
 _IN_LIST: Mapping[str, _Change] = {

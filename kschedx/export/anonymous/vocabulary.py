@@ -51,9 +51,11 @@ koordinator-default-quota koordinator-root-quota koordinator-system-quota
 pod-group.scheduling.sigs.k8s.io pod-group.scheduling.sigs.k8s.io/name
 yunikorn.apache.org/queue yunikorn.apache.org/app-id queue applicationId spark-app-selector root
 yunikorn-configs queues.yaml vcore
+volcano kai-scheduler runai-scheduler koord-scheduler yunikorn hami-scheduler kube-batch scheduler-plugins-scheduler
+fargate-scheduler stork karpenter cluster-autoscaler
 UnschedulableOnNodePool OverLimit NonPreemptibleOverQuota Available Succeeded Failed Expired Running Aborted
 """
-"""States, and keys of labels and annotations."""
+"""States, keys of labels and annotations, and the names of schedulers and autoscalers."""
 
 _TAINTS = """
 node.kubernetes.io/not-ready node.kubernetes.io/unreachable node.kubernetes.io/unschedulable

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from kschedx.fixes.changes import Change, add_operation
 from kschedx.fixes.phrases import amount_text, delete_pod, joined, listed
 from kschedx.fixes.pod_edits import ContainerRequest, with_requests
-from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, Ground, Group, Proposal, Step
+from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, Group, Proposal, Step
 from kschedx.kube.documents import Json, Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.render.wording import count
+from kschedx.snapshot.snapshot import Snapshot
 
 SHOWN_VICTIMS = 3
 
@@ -31,7 +32,7 @@ class VictimStep(Step, frozen=True, kw_only=True):
     _group = Group.CAPACITY
     victims: tuple[Victim, ...]
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return replace(proposal, deleted=proposal.deleted | {victim.pod for victim in self.victims})
 
 
@@ -155,7 +156,7 @@ class MovePods(Step, frozen=True, kw_only=True):
         moves = [f"{move.victim.pod} from {move.source} to {move.to}" for move in self.moves]
         return "move " + listed(moves, SHOWN_VICTIMS)
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return replace(proposal, moved={**proposal.moved, **{move.victim.pod: move.to for move in self.moves}})
 
     def commands(self) -> tuple[str, ...]:
@@ -283,8 +284,8 @@ class WithdrawResize(Step, frozen=True, kw_only=True):
         )
         return f"withdraw the resize of {self.pod}: set {joined(amounts)} again"
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        pods = ground.snapshot.pods
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
+        pods = snapshot.pods
         pod = with_requests(pods[pods.rows[self.pod]], self.requests)
         return replace(proposal, resized={**proposal.resized, self.pod: pod})
 

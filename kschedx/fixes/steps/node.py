@@ -12,7 +12,7 @@ from kschedx.explain.hardware import DevicePluginDown
 from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import amount_text, joined, listed, resource_name
-from kschedx.fixes.proposal import ClusterObject, Cost, Ground, Group, Proposal, ResourceAmount, Step
+from kschedx.fixes.proposal import ClusterObject, Cost, Group, Proposal, ResourceAmount, Step
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import HOSTNAME, ZONE
@@ -22,6 +22,7 @@ from kschedx.kube.types import LOST_TAINTS, Node, Taint
 from kschedx.render.wording import count
 from kschedx.simulate.node_changes import cordoned
 from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.snapshot import Snapshot
 
 SHOWN_LABELS = 4
 SHUT_DOWN = "node.cloudprovider.kubernetes.io/shutdown"
@@ -42,8 +43,8 @@ class NodeStep(Step, frozen=True, kw_only=True):
     def edit(self, node: Node) -> Node:
         raise NotImplementedError
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        before = proposal.nodes.get(self.row, ground.snapshot.cluster.nodes[self.row])
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
+        before = proposal.nodes.get(self.row, snapshot.cluster.nodes[self.row])
         return replace(proposal, nodes={**proposal.nodes, self.row: self.edit(before)})
 
 
@@ -272,7 +273,7 @@ class OfferDevices(Step, frozen=True, kw_only=True):
         drivers = listed(sorted({resource_slice.spec.driver for resource_slice in self.slices}), SHOWN_LABELS)
         return f"run the DRA driver {drivers} on {self.node} ({self.label}), so that it publishes devices"
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return proposal.having(*self.slices)
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
@@ -372,7 +373,7 @@ class AddNode(Step, frozen=True, kw_only=True):
         take = "takes" if number == 1 else "take"
         return f"; {count(number, 'DaemonSet')} {take} another {joined(amounts)}" if amounts else ""
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         after = proposal.having(*self.slices)
         after = after if self.csi_node is None else after.having(self.csi_node)
         return replace(after, added=self.node, taken=self.taken)

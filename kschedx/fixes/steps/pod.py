@@ -10,7 +10,7 @@ from kschedx.apiserver.pod_classes import PREEMPT_LOWER_PRIORITY
 from kschedx.findings import RequirementMatch
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import requirement_text
-from kschedx.fixes.proposal import Cost, Ground, PodStep, ResourceAmount
+from kschedx.fixes.proposal import Cost, PodStep, ResourceAmount
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.selectors import NodeSelectorRequirement
@@ -29,7 +29,7 @@ class RemoveGates(PodStep, frozen=True, kw_only=True):
     def title(self) -> str:
         return f"remove scheduling {'gate' if len(self.gates) == 1 else 'gates'} {' and '.join(self.gates)}"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         return edit.with_spec(pod, replace(pod.spec, scheduling_gates=()))
 
 
@@ -48,7 +48,7 @@ class AwaitController(PodStep, frozen=True, kw_only=True):
     def lifts_gates(self) -> bool:
         return True
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         return edit.with_spec(pod, replace(pod.spec, scheduling_gates=()))
 
 
@@ -62,7 +62,7 @@ class Tolerate(PodStep, frozen=True, kw_only=True):
     def title(self) -> str:
         return f"tolerate {' and '.join(map(str, self.taints))}"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         return edit.tolerating(pod, self.taints)
 
 
@@ -77,7 +77,7 @@ class TolerateInstead(PodStep, frozen=True, kw_only=True):
     def title(self) -> str:
         return f"tolerate {self.taint} instead of {toleration_text(self.wrong)}"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         taint, wrong = self.taint, self.wrong
         value = "" if wrong.operator == "Exists" else taint.value
         meant = replace(wrong, key=taint.key, value=value, effect=wrong.effect and taint.effect)
@@ -98,7 +98,7 @@ class SelectInstead(PodStep, frozen=True, kw_only=True):
     def title(self) -> str:
         return f"select {requirement_text(self.meant)} instead of {requirement_text(self.wrong)}"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         wrong, meant = self.wrong, self.meant
         if self.source == "nodeSelector":
             selector = {key: value for key, value in pod.spec.node_selector.items() if key != wrong.key}
@@ -128,7 +128,7 @@ class DropRequirements(PodStep, frozen=True, kw_only=True):
     def title(self) -> str:
         return f"stop requiring {' and '.join(map(requirement_text, self.requirements))}"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         if self.source == "nodeSelector":
             gone = {requirement.key for requirement in self.requirements}
             return edit.selecting(pod, {key: value for key, value in pod.spec.node_selector.items() if key not in gone})
@@ -149,7 +149,7 @@ class DropNodeNames(PodStep, frozen=True, kw_only=True):
     def title(self) -> str:
         return "remove the node names from the node affinity"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         return without_node_names(pod)
 
 
@@ -160,7 +160,7 @@ class DropNodeName(PodStep, frozen=True, kw_only=True):
     def title(self) -> str:
         return f"remove spec.nodeName {self.wanted}"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         return edit.with_spec(pod, replace(pod.spec, node_name=""))
 
 
@@ -178,7 +178,7 @@ class UseHostPort(PodStep, frozen=True, kw_only=True):
             f"use host port {self.instead} instead of {self.port}" if self.instead else f"remove host port {self.port}"
         )
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         return edit.with_host_port(pod, edit.HostPort(port=self.port, protocol=self.protocol), self.instead)
 
 
@@ -235,7 +235,7 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
         namespaces = after.namespaces if isinstance(after, PodAffinityTerm) else ()
         return f"add namespaces: [{', '.join(namespaces)}] to {number} ({self.selector})"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         names = (info.name for info in fields(self.before))
         changed = {name: new for name in names if (new := getattr(self.after, name)) != getattr(self.before, name)}
         if self.kind is RuleKind.SPREAD:
@@ -281,7 +281,7 @@ class PreferTerm(PodStep, frozen=True, kw_only=True):
         kind = "podAntiAffinity" if self.anti else "podAffinity"
         return f"make {kind} term {self.number} ({self.selector or 'every pod'}) preferred instead of required"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         return edit.preferring(pod, self.rule, anti=self.anti)
 
 
@@ -295,7 +295,7 @@ class RaisePriority(PodStep, frozen=True, kw_only=True):
     def title(self) -> str:
         return f"set priorityClassName: {self.name}"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         chosen = replace(
             pod.spec, priority_class_name=self.name, priority=self.value, preemption_policy=PREEMPT_LOWER_PRIORITY
         )
@@ -364,7 +364,7 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
         whose = f"{kind} {request.container}" if request.container else "the pod as a whole"
         return f"requests.{request.resource} of {whose} from {before} to {after}"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         return edit.with_requests(pod, self.requests)
 
     def covers(self, other: LowerRequests) -> bool:
@@ -396,7 +396,7 @@ class RequestAsMeant(PodStep, frozen=True, kw_only=True):
         )
         return f"set {' and '.join(phrases)}"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         return edit.with_likely_amounts(pod, self.amounts)
 
 
@@ -416,7 +416,7 @@ class RequestInstead(PodStep, frozen=True, kw_only=True):
     def title(self) -> str:
         return f"request {self.meant} instead of {self.resource}"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         return edit.renaming_resource(pod, self.resource, self.meant)
 
 
@@ -438,7 +438,7 @@ class UseClaim(PodStep, frozen=True, kw_only=True):
         bound = f", which is bound to {self.volume} and used by no pod" if self.volume else ""
         return f"use claim {self.meant} instead of {self.claim}{bound}"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         return edit.with_claim(pod, self.claim, self.meant)
 
 
@@ -453,7 +453,7 @@ class UseDeviceClaim(PodStep, frozen=True, kw_only=True):
     def title(self) -> str:
         return f"use resource claim {self.meant} instead of {self.claim}"
 
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
+    def edit(self, pod: Pod) -> Pod:
         return edit.with_device_claim(pod, self.claim, self.meant)
 
 

@@ -9,12 +9,13 @@ from msgspec.structs import replace
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.changes import Change
 from kschedx.fixes.phrases import joined
-from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, Ground, Group, Proposal, Step
+from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, Group, Proposal, Step
 from kschedx.kube.devices import ResourceClaim, ResourceClaimTemplate
 from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, bound_claim
 from kschedx.kube.types import PodResourceClaimStatus
+from kschedx.snapshot.snapshot import Snapshot
 
 # --- claims and volumes
 
@@ -30,7 +31,7 @@ class ObjectStep(Step, frozen=True, kw_only=True):
     maker: str = ""
     """The component that creates them by itself."""
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return proposal.having(*self.objects)
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
@@ -54,7 +55,7 @@ class ClassedClaim(Step, frozen=True, kw_only=True):
     """The volume to which the claim is bound in the trial; None if the class waits for the first consumer."""
     provisioner: str = ""
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         if self.volume is None:
             return proposal.having(self.claim)
         return proposal.having(bound_claim(self.claim, self.volume.name), self.volume)
@@ -113,8 +114,8 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
     def deletions(self) -> Iterator[tuple[str, str]]:
         yield from ((pod, "") for pod in self.users)
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        proposal = super().apply(replace(proposal, deleted=proposal.deleted | {*self.users}), ground)
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
+        proposal = super().apply(replace(proposal, deleted=proposal.deleted | {*self.users}), snapshot)
         return proposal.having(bound_claim(self.claim, self.model)) if self.is_bound_at_once else proposal
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
@@ -149,9 +150,9 @@ class SetDefaultClass(Step, frozen=True, kw_only=True):
     def title(self) -> str:
         return f"make storage class {self.storage_class.name} the default"
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         for claim in self.claims:
-            proposal = claim.apply(proposal, ground)
+            proposal = claim.apply(proposal, snapshot)
         return proposal.having(self.storage_class)
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
@@ -181,7 +182,7 @@ class ReleaseVolume(Step, frozen=True, kw_only=True):
     def title(self) -> str:
         return f"release volume {self.volume.name}, whose claim {self.holder} is deleted; its data stays"
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return proposal.having(self.volume) if self.claim is None else proposal.having(self.volume, self.claim)
 
     def commands(self) -> tuple[str, ...]:
@@ -219,12 +220,12 @@ class CreateVolume(Step, frozen=True, kw_only=True):
         by = f" (by {self.provisioner})" if self.provisioner else ""
         return f"create a volume of {what} for claim {self.claim_key}{by}"
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return proposal.having(self.volume) if self.claim is None else proposal.having(self.volume, self.claim)
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
         if self.provisioner and self.claim is not None:
-            yield from ((self.volume, self.provisioner), (self.claim, self.provisioner))
+            yield self.volume, self.provisioner
 
 
 class AddStorage(CreateVolume, frozen=True, kw_only=True):
@@ -278,7 +279,7 @@ class CreateDeviceClaim(Step, frozen=True, kw_only=True):
         source = f" from template {self.template}" if self.template else self.source
         return f"create resource claim {self.claim.key}{source}"
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         changed = proposal if self.new_template is None else proposal.having(self.new_template)
         changed = changed.having(self.claim)
         pod = (
@@ -310,7 +311,7 @@ class DeleteTaintRules(Step, frozen=True, kw_only=True):
         rules = f"DeviceTaintRule{'' if len(self.names) == 1 else 's'} {joined(self.names)}"
         return f"delete {rules}, if the devices may be used again"
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return replace(proposal, untainted=proposal.untainted | {*self.names})
 
     def commands(self) -> tuple[str, ...]:
@@ -334,5 +335,5 @@ class NextAttempt(Step, frozen=True, kw_only=True):
         did = (f"{'deletes' if left is None else 'deallocates'} resource claim {key}" for key, left in self.released)
         return f"wait: {SCHEDULER} {' and '.join(did)} and retries"
 
-    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return replace(proposal, taken_back=dict(self.released))

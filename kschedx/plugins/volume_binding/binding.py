@@ -9,7 +9,6 @@ from functools import cached_property, partial
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kschedx.errors import InputError
 from kschedx.findings import (
@@ -34,19 +33,18 @@ from kschedx.framework.status import Code, Status
 from kschedx.kube.scalars import truncated_quotient
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, compile_selector
 from kschedx.kube.storage import (
-    BIND_COMPLETED,
     STORAGE,
     CSIPersistentVolumeSource,
     CSIStorageCapacity,
     InTreePlugin,
-    ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
-    PersistentVolumeStatus,
     StorageClass,
     TranslationError,
     VolumeNodeAffinity,
+    bound_claim,
+    bound_volume,
     claim_name,
     not_found,
     not_owned_by,
@@ -512,30 +510,13 @@ def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Stora
     claims: dict[str, PersistentVolumeClaim] = {}
     volumes: dict[str, PersistentVolume] = {}
     for claim, volume in binding.bindings(node):
-        volumes[volume.name] = replace(volume, spec=replace(volume.spec, claim_ref=_reference(claim)), status=_BOUND)
-        claims[claim.key] = _bound(claim, volume.name)
+        volumes[volume.name] = bound_volume(volume, claim)
+        claims[claim.key] = bound_claim(claim, volume.name)
     for claim_provision in binding.provisions(node):
         made_volume = _made(claim_provision, node, nodes, storage)
         volumes[made_volume.name] = made_volume
-        claims[claim_provision.claim.key] = _bound(claim_provision.claim, made_volume.name)
+        claims[claim_provision.claim.key] = bound_claim(claim_provision.claim, made_volume.name)
     return StorageChange(claims=claims, volumes=volumes)
-
-
-_BOUND = PersistentVolumeStatus(phase="Bound")
-
-
-def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
-    metadata = claim.metadata
-    return ObjectReference(namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
-
-
-def _bound(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
-    annotations = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
-    return replace(
-        claim,
-        metadata=replace(claim.metadata, annotations=annotations),
-        spec=replace(claim.spec, volume_name=volume),
-    )
 
 
 def _made(claim_provision: Provision, node: ClusterRow, nodes: NodeTable, storage: Storage) -> PersistentVolume:
@@ -554,19 +535,18 @@ def _made(claim_provision: Provision, node: ClusterRow, nodes: NodeTable, storag
     )
     reach = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=terms),)))
     volume = f"pvc-{claim.metadata.namespace}-{claim.metadata.name}"
-    return PersistentVolume(
+    made_volume = PersistentVolume(
         metadata=ObjectMeta(name=volume),
         spec=PersistentVolumeSpec(
             capacity=dict(claim.spec.resources.requests),
             access_modes=claim.spec.access_modes,
             volume_mode=claim.spec.volume_mode,
             storage_class_name=claim.storage_class,
-            claim_ref=_reference(claim),
             node_affinity=reach if terms else None,
             csi=CSIPersistentVolumeSource(driver=provisioner, volume_handle=volume),
         ),
-        status=_BOUND,
     )
+    return bound_volume(made_volume, claim)
 
 
 # The score of a node by the storage that the pod's claims use (scorer.go).

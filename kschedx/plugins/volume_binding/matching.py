@@ -368,3 +368,16 @@ def _is_taken(place: int, taken: Sequence[IntArray], rows: IntArray) -> BoolArra
     for choice in taken:
         mask |= choice[rows] == place
     return mask
+
+
+def volume_to_bind(claim: PersistentVolumeClaim, storage: Storage) -> PersistentVolume | None:
+    """Return the volume that the volume controller binds to a claim of a class that does not wait for a pod: one that
+    names the claim, or the smallest that fits.
+
+    Upstream: findBestMatchForClaim in pkg/controller/volume/persistentvolume/index.go.
+    """
+    try:
+        search = VolumeSearch(claim, storage, attributes_classes=True)
+    except SearchError:
+        return None
+    return next(iter((*search.prebound.values(), *search.fitting)), None)

@@ -11,10 +11,10 @@ from kschedx.fixes.owners import Delivery, Owner, Undelivered
 from kschedx.fixes.phrases import listed
 from kschedx.fixes.ranking import Shortfall
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.types import Pod
 from kschedx.render.wording import count
 
 SHOWN_LOST = 3
+SHOWN_DELETED = 2
 
 
 def fix_title(fix: Fix) -> str:
@@ -47,7 +47,10 @@ def _shortfall_text(shortfall: Shortfall) -> str:
 
 def fix_costs(fix: Fix) -> tuple[str, ...]:
     """Return the effects of a fix on other pods, one phrase each."""
-    return tuple(dict.fromkeys((*(cost for step in fix.steps for cost in step.costs), *_costs_of_pods(fix))))
+    costs = [cost for step in fix.steps for cost in step.costs]
+    if fix.architecture:
+        costs.append(f"check that its image runs on {fix.architecture}: most nodes have another architecture")
+    return tuple(dict.fromkeys((*costs, *_costs_of_pods(fix))))
 
 
 def _costs_of_pods(fix: Fix) -> Iterator[str]:
@@ -72,18 +75,20 @@ def _costs_of_pods(fix: Fix) -> Iterator[str]:
         yield f"{count(left, 'pod')} of the workload {'stays' if left == 1 else 'stay'} pending"
 
 
-def delivery_text(delivery: Delivery, owner: Owner, pod: Pod) -> str:
+def delivery_text(delivery: Delivery, owner: Owner) -> str:
     """Return what you do after the template has changed, and why its controller does not do it."""
-    name, workload = pod.metadata.name, f"{owner.kind} {owner.name}"
+    workload, names = f"{owner.kind} {owner.name}", [it.target.name for it in delivery.changes if it.delete]
+    named = f"pod{'' if len(names) == 1 else 's'} {' and '.join(names)}"
+    pods = named if len(names) <= SHOWN_DELETED else f"its {len(names):,} pending pods"
     match delivery.why:
         case Undelivered.ORDERED_READY:
-            return f"delete pod {name} ({workload} is OrderedReady: it does not replace a pod that is not ready)"
+            return f"delete {pods} ({workload} is OrderedReady: it does not replace a pod that is not ready)"
         case Undelivered.PARTITION:
-            return f"lower its partition and delete pod {name} ({workload} updates from its partition on)"
+            return f"lower its partition and delete {pods} ({workload} updates from its partition on)"
         case Undelivered.ON_DELETE:
-            return f"delete pod {name} (the update strategy of {workload} is OnDelete)"
+            return f"delete {pods} (the update strategy of {workload} is OnDelete)"
         case Undelivered.NO_ROLLOUT:
-            return f"delete pod {name} ({workload} uses its template for new pods only)"
+            return f"delete {pods} ({workload} uses its template for new pods only)"
         case Undelivered.PAUSED:
             return f"resume {workload}, which is paused"
         case _:
