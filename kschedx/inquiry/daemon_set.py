@@ -20,8 +20,11 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import Blocker, NodeGroup
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject
+from kschedx.findings import UntoleratedTaint
+from kschedx.fixes.proposal import Group
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod import explain
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.workloads import pinned
@@ -124,11 +127,33 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
             return Outcome.SCHEDULED if is_whole else Outcome.UNSCHEDULABLE
         return outcome
 
+    def fix_of(self, group: NodeGroup) -> Fix | None:
+        """Return the first fix that was tried for the pod of the first of these nodes. If the DaemonSet skips the node,
+        fixes of the workload come first, and only a taint calls for a fix."""
+        is_left_out = group in self.left_out
+        if is_left_out and not any(isinstance(finding, UntoleratedTaint) for finding in group.exemplar.findings):
+            return None
+        fixes = self.on(self.names(group)[0]).fixes
+        if is_left_out:
+            return min(fixes, key=lambda fix: fix.group is not Group.WORKLOAD, default=None)
+        return next(iter(fixes), None)
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """The fixes of the DaemonSet as a whole, or the first one of each group of nodes."""
+        if self.diagnosis.stops or not (self.runs or self.waits):
+            return self.explanation.fixes
+        firsts = map(self.fix_of, (*self.waits, *self.left_out))
+        return tuple({fix.title: fix for fix in firsts if fix is not None}.values())
+
     def to_dict(self) -> dict[str, object]:
-        """Return the Explanation of a pod that is not tied to a node, with the DaemonSet's nodes."""
+        """Return the Explanation of a pod that is not tied to a node, with the DaemonSet's nodes and fixes."""
         waits, left_out = (tuple(map(self.names, groups)) for groups in (self.waits, self.left_out))
-        document = part_of(DaemonSetDocument, self, waits=waits, left_out=left_out)
-        return {**self.explanation.to_dict(), "daemonSet": to_json(document)}
+        document = self.explanation.to_dict() | {"fixes": [fix.to_dict() for fix in self.fixes]}
+        if self.outcome is not self.explanation.outcome:
+            document["overall"] = self.outcome.value
+        daemon_set = part_of(DaemonSetDocument, self, waits=waits, left_out=left_out)
+        return {**document, "daemonSet": to_json(daemon_set)}
 
 
 def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAnswer:

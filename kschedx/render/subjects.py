@@ -10,8 +10,7 @@ from rich.text import Text
 
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.notes import ROUTINE
-from kschedx.findings import Maintenance, UntoleratedTaint
-from kschedx.fixes.proposal import Group
+from kschedx.findings import Maintenance
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
@@ -91,8 +90,8 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
         lines += paragraph(listed(answer.runs, shown), width, first="  ", style=DIM)
     for group in answer.left_out if wide else answer.left_out[:MOST_GROUPS]:
         lines += [BLANK, *_group(answer, group, "· ", "", width, wide=wide)]
-        if meant and any(isinstance(finding, UntoleratedTaint) for finding in group.exemplar.findings):
-            lines += _group_fix(answer, group, width, is_left_out=True)
+        if meant:
+            lines += _group_fix(answer, group, width)
         if wide or not meant:
             facts = (fact for finding in group.exemplar.findings for fact in describe(finding).facts)
             lines += [fact_line for fact in facts for fact_line in fact_lines(fact, width)]
@@ -142,21 +141,15 @@ def _group(answer: DaemonSetAnswer, group: NodeGroup, mark: str, style: str, wid
     return lines + paragraph(listed(names, len(names) if wide else SHOWN_NODES), width, first="  ", style=DIM)
 
 
-def _group_fix(answer: DaemonSetAnswer, group: NodeGroup, width: int, *, is_left_out: bool = False) -> list[Text]:
-    """Return the first fix that was tried for the pod of the nearest of these nodes. If the DaemonSet skips the node,
-    fixes of the workload come first."""
+def _group_fix(answer: DaemonSetAnswer, group: NodeGroup, width: int) -> list[Text]:
     node = answer.names(group)[0]
-    explanation = answer.on(node)
-    fixes = (
-        sorted(explanation.fixes, key=lambda fix: fix.group is not Group.WORKLOAD) if is_left_out else explanation.fixes
-    )
     lines = []
-    after = explanation.cycle.post_filter
-    if after is not None and after.candidates:
-        lines += paragraph(f"preemption makes room on {node}", width, first="  ", style=DIM)
-    if fixes:
-        text = f"{fixes[0].title} · on {node}"
-        lines += paragraph(text, width, first="  fix       ")
+    if group not in answer.left_out:
+        after = answer.on(node).cycle.post_filter
+        if after is not None and after.candidates:
+            lines += paragraph(f"preemption makes room on {node}", width, first="  ", style=DIM)
+    if (fix := answer.fix_of(group)) is not None:
+        lines += paragraph(f"{fix.title} · on {node}", width, first="  fix       ")
     return lines
 
 

@@ -64,9 +64,15 @@ def test_its_nodes_by_what_becomes_of_a_pod_there(question: str, tmp_path: Path)
     assert "  fix       remove taint gpu=a:NoSchedule from tainted · on tainted\n" in ran.out
 
 
-def test_the_document_names_them(tmp_path: Path) -> None:
+def test_the_document_names_them_and_their_fixes(tmp_path: Path) -> None:
     ran = kschedx("why", "ds", "agent", "-n", "infra", "-s", write(tmp_path, *CLUSTER), "-o", "json")
-    assert json.loads(ran.out)["daemonSet"] == {
+    document = json.loads(ran.out)
+    assert (ran.code, document["outcome"], document["overall"]) == (1, "Scheduled", "Unschedulable")
+    assert [fix["title"] for fix in document["fixes"]] == [
+        "lower requests.cpu of container main from 2 to 1",
+        "remove taint gpu=a:NoSchedule from tainted",
+    ]
+    assert document["daemonSet"] == {
         "name": "infra/agent",
         "runs": ["cordoned", "runs"],
         "waits": [["small"]],
