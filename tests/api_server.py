@@ -87,8 +87,8 @@ class FakeApiServer:
 
     def reply(self, request: Request) -> Reply:
         for fault in self.faults:
-            if (faultresult := fault(request)) is not None:
-                return faultresult
+            if (result := fault(request)) is not None:
+                return result
         if request.path == "/version":
             return Reply(body=json.dumps({"major": "1", "minor": "36", "gitVersion": self.version}).encode())
         if request.path == "/apis":

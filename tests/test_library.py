@@ -336,9 +336,7 @@ def test_controllers_have_rows_for_frames() -> None:
 
 def test_profiles_are_compared() -> None:
     cluster = kschedx.load(str(ROOT / "fixtures/web-rollout/cluster"))
-    diff_profilesresult = kschedx.diff_profiles(cluster, kube_versions=("1.35", "1.36"))
-    assert diff_profilesresult.to_dict()["kind"] == "ProfileDifference"
-    assert (
-        len(diff_profilesresult.differences) == diff_profilesresult.summary.compared - diff_profilesresult.summary.same
-    )
+    result = kschedx.diff_profiles(cluster, kube_versions=("1.35", "1.36"))
+    assert result.to_dict()["kind"] == "ProfileDifference"
+    assert len(result.differences) == result.summary.compared - result.summary.same
     assert "allowed are" in refused(lambda: kschedx.diff_profiles(cluster, pods="all"))

@@ -51,9 +51,9 @@ def locked(lock: str) -> dict[str, str]:
 
 def command(name: str) -> str:
     """The command of README.md that is marked `run: NAME`."""
-    searchresult = re.search(rf"^<!-- run: {name} -->\n```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    assert searchresult, f"README.md has no command marked run: {name}"
-    return searchresult[1]
+    result = re.search(rf"^<!-- run: {name} -->\n```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    assert result, f"README.md has no command marked run: {name}"
+    return result[1]
 
 
 def test_the_docs_give_a_reason_for_each_dependency_and_no_other() -> None:
@@ -160,11 +160,11 @@ def test_the_architecture_shows_every_package() -> None:
 
 
 def test_the_table_of_stories_has_every_story() -> None:
-    findallresult = re.findall(
+    result = re.findall(
         r"^\| \[([\w-]+)\]\(\1/\) \| \S", (ROOT / "fixtures" / "README.md").read_text("utf-8"), re.MULTILINE
     )
-    assert sorted(findallresult) == sorted(path.parent.name for path in (ROOT / "fixtures").glob("*/README.md"))
-    assert len(findallresult) == sum(path.is_dir() for path in (ROOT / "fixtures").iterdir())
+    assert sorted(result) == sorted(path.parent.name for path in (ROOT / "fixtures").glob("*/README.md"))
+    assert len(result) == sum(path.is_dir() for path in (ROOT / "fixtures").iterdir())
 
 
 def test_the_changelog_names_the_version() -> None:

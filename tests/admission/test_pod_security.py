@@ -85,8 +85,8 @@ def test_the_pods_of_workloads_are_refused_that_kubectl_warned_of() -> None:
     ],
 )
 def test_labels_are_read_as_the_api_server_does(labels: Json, enforce: str, warn: str) -> None:
-    policy_ofresult = policy_of({f"{PREFIX}{key}": value for key, value in labels.items()})
-    assert (str(policy_ofresult.enforce), str(policy_ofresult.warn)) == (enforce, warn)
+    result = policy_of({f"{PREFIX}{key}": value for key, value in labels.items()})
+    assert (str(result.enforce), str(result.warn)) == (enforce, warn)
 
 
 def test_a_version_to_come_is_the_newest_known() -> None:

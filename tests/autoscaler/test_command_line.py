@@ -89,9 +89,9 @@ def test_a_file_of_groups_with_the_tags_of_an_asg() -> None:
         "capacity": {"cpu": "8", "memory": "32Gi"},
         "tags": {f"{prefix}/label/disk": "nvme", f"{prefix}/taint/dedicated": "gpu:NoSchedule", "Name": "x"},
     }
-    read_groupsresult = read_groups({"groups": {"spot": entry}}, "groups.yaml")
-    assert read_groupsresult.nodes == {"n1": "spot"}
-    template = json.loads(json.dumps(read_groupsresult.templates["spot"]))["Node"]
+    result = read_groups({"groups": {"spot": entry}}, "groups.yaml")
+    assert result.nodes == {"n1": "spot"}
+    template = json.loads(json.dumps(result.templates["spot"]))["Node"]
     assert template["metadata"]["labels"]["disk"] == "nvme"
     assert template["spec"]["taints"] == [{"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}]
 

@@ -41,7 +41,7 @@ def test_a_loop_that_fails_says_why_and_still_tells_the_pods() -> None:
     ],
 )
 def test_a_status_that_says_nothing_of_groups_leaves_the_pods_answer_as_it_is(text: str, expected: str) -> None:
-    whyresult = why(written(text), node(), pod("web", cpu="8"))
-    (note,) = (item for item in whyresult.notes if item.id == "autoscaler-unreadable")
+    result = why(written(text), node(), pod("web", cpu="8"))
+    (note,) = (item for item in result.notes if item.id == "autoscaler-unreadable")
     assert expected in note.text
-    assert whyresult.to_dict()["outcome"] == why(node(), pod("web", cpu="8")).to_dict()["outcome"]
+    assert result.to_dict()["outcome"] == why(node(), pod("web", cpu="8")).to_dict()["outcome"]

@@ -92,9 +92,9 @@ def node(
     ],
 )
 def test_a_clouds_habits(item: Node, groups: list[str], group: str | None) -> None:
-    membershipresult = membership([item], groups)
-    assert membershipresult.group_of(item) == group
-    assert bool(membershipresult.told_by) == (group is not None)
+    result = membership([item], groups)
+    assert result.group_of(item) == group
+    assert bool(result.told_by) == (group is not None)
 
 
 def test_a_label_that_is_named_is_all_that_counts() -> None:

@@ -47,7 +47,7 @@ def test_a_limit_range_refuses_a_manifest(tmp_path: Path) -> None:
             f"            pod.yaml:20: Pod shop/web-0: {FIELD}, LimitRange shop/bounds",
             "  fix 1     lower limits.memory of container main to 1Gi · fits node-01",
             "      2     raise max.memory of LimitRange bounds from 1Gi to 2Gi · fits node-01",
-            "            to apply: --fix N -o patch",
+            "            this workload: 1 · cluster configuration: 2 · to apply: --fix N -o patch",
         ],
     )
 

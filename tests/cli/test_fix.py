@@ -178,7 +178,7 @@ def test_a_job_goes_and_comes_again(tmp_path: Path) -> None:
     ]
 
 
-def test_a_pod_of_a_cron_job_changes_what_makes_the_next_jobs(tmp_path: Path) -> None:
+def test_a_pod_of_a_cron_job_changes_its_job_and_what_makes_the_next_jobs(tmp_path: Path) -> None:
     nightly: Manifest = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -188,7 +188,9 @@ def test_a_pod_of_a_cron_job_changes_what_makes_the_next_jobs(tmp_path: Path) ->
     of_cron_job = job(owned("CronJob", "nightly"))
     path = cluster(tmp_path, node("a", allocatable=ROOM), nightly, of_cron_job, OF_JOB)
     ran = kschedx("why", "pod/load-x", "-n", "shop", "-s", path, "--fix", "2", "-o", "patch")
-    comment, command = ran.out.splitlines()
+    deletes, replaced, comment, command = ran.out.splitlines()
+    assert deletes.startswith("# the template of a Job cannot be changed: this deletes the Job with its pods")
+    assert replaced.endswith(" -o json | kubectl replace --force -f -")
     assert comment == "# for future Jobs: an existing Job keeps its template"
     assert command.startswith("kubectl patch cronjob.batch nightly -n shop --type=json --patch=")
     (operation,) = patch_of(command)
@@ -225,9 +227,9 @@ def test_a_manifest_is_printed_as_it_would_be(tmp_path: Path) -> None:
     file = tmp_path / "web.yaml"
     file.write_text(yaml.safe_dump(DEPLOYMENT))
     ran = kschedx("why", str(file), "-s", path, "--fix", "2", "-o", "yaml")
-    safe_loadresult = yaml.safe_load(ran.out)
-    assert safe_loadresult["kind"] == "Deployment"
-    assert safe_loadresult["spec"]["template"]["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
+    result = yaml.safe_load(ran.out)
+    assert result["kind"] == "Deployment"
+    assert result["spec"]["template"]["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
     file.write_text(ran.out)
     assert kschedx("why", str(file), "-s", path).code == 0
 
@@ -317,11 +319,11 @@ def cpu_of(template: object) -> str:
 def test_what_the_cluster_does_not_have_is_applied(tmp_path: Path) -> None:
     script = of_file(tmp_path, DEPLOYMENT)
     assert script.startswith("# Deployment web is not in the cluster in this form")
-    appliedresult = applied(script)
-    spec = appliedresult["spec"]
+    result = applied(script)
+    spec = result["spec"]
     assert isinstance(spec, dict)
     assert cpu_of(spec["template"]) == "2"
-    assert appliedresult["metadata"] == {
+    assert result["metadata"] == {
         "name": "web",
         "namespace": "shop",
     }  # no uid, which is of nothing that is there
@@ -351,10 +353,10 @@ def test_a_bare_pod_of_a_file(tmp_path: Path) -> None:
 
 def test_the_template_of_somebody_elses_kind(tmp_path: Path) -> None:
     rollout = {**DEPLOYMENT, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
-    appliedresult = applied(of_file(tmp_path, rollout))
-    spec = appliedresult["spec"]
+    result = applied(of_file(tmp_path, rollout))
+    spec = result["spec"]
     assert isinstance(spec, dict)
-    assert (appliedresult["kind"], cpu_of(spec["template"])) == ("Rollout", "2")
+    assert (result["kind"], cpu_of(spec["template"])) == ("Rollout", "2")
 
 
 def test_a_claim_of_a_file_that_comes_in_another_form(tmp_path: Path) -> None:
@@ -380,7 +382,9 @@ def test_a_claim_of_a_file_that_comes_in_another_form(tmp_path: Path) -> None:
         "volumeBindingMode": "Immediate",
     }
     script = of_file(tmp_path, {"apiVersion": "v1", "kind": "List", "items": [claim, bare]}, by_hand, number=1)
-    assert script.startswith("# a volume like this, with its source (csi, nfs, local, ...):\n#   apiVersion: v1\n")
+    title, head, first, *_ = script.splitlines()
+    assert title == "# create a volume of 1Gi ReadWriteOnce of class by-hand for claim default/data"
+    assert (head, first) == ("# a volume like this, with its source (csi, nfs, local, ...):", "#   apiVersion: v1")
     assert all(line.startswith("#") for line in script.splitlines())
     assert "status:" not in script
     assert "bind-completed" not in script, "a claim that carries the mark of a binding is Lost for good"
@@ -417,7 +421,8 @@ def test_a_new_node_is_described_with_what_it_offers(tmp_path: Path) -> None:
     asks = [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "40"}}}]
     path = cluster(tmp_path, node("a", allocatable=ROOM), pod("me", containers=asks))
     script = kschedx("why", "pod/me", "-s", path, "--fix", "1", "-o", "patch").out
-    head, *lines = script.splitlines()
+    title, head, *lines = script.splitlines()
+    assert title == "# add a node with at least 40 CPU free"
     assert head == "# create a node like this with the tool that creates the cluster's nodes:"
     described = yaml.safe_load("\n".join(line.removeprefix("#") for line in lines))
     assert described["status"]["allocatable"]["cpu"] == "40"

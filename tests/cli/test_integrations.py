@@ -127,16 +127,16 @@ def commands(value: object) -> list[list[str]]:
         return [line for item in value for line in commands(item)]
     value = str(value).replace("$QUESTION", "diff-profiles default binpack --all")
     text = re.sub(r"\{\{.*?\}\}|\$\{?\w+(\[@\])?\}?", "word", value)
-    findallresult = re.findall(r"^\s*kschedx [^|>]*", text, re.MULTILINE)
-    return [shlex.split(line.rstrip())[1:] for line in findallresult]
+    result = re.findall(r"^\s*kschedx [^|>]*", text, re.MULTILINE)
+    return [shlex.split(line.rstrip())[1:] for line in result]
 
 
 @pytest.mark.parametrize("name", sorted(set(INTEGRATIONS) - {"ray", "skill"}))
 def test_every_command_in_it_exists(name: str) -> None:
-    commandsresult = commands(content(name))
-    assert commandsresult
+    result = commands(content(name))
+    assert result
     known = {command.name: command for command in program().registered_commands}
-    for line in commandsresult:
+    for line in result:
         if line == ["--version"]:
             continue
         assert line[0] in known
@@ -281,9 +281,9 @@ def test_every_command_of_the_skill_answers(environment: dict[str, str]) -> None
     assert text.startswith("---\nname: kschedx\ndescription: ")
     words = {"NAMESPACE": "shop", "NAME": "big-0", "FILE.yaml": str(ZONE_FULL / "pod.yaml"), "NODE": "node-01"}
     words["TEXT"] = "0/5 nodes are available: 3 Insufficient cpu."
-    findallresult = re.findall(r"`kschedx ([^`]+)` \|", text)
-    assert len(findallresult) == text.count("\n| ") - 2
-    for line in findallresult:
+    result = re.findall(r"`kschedx ([^`]+)` \|", text)
+    assert len(result) == text.count("\n| ") - 2
+    for line in result:
         words_of = (re.sub("|".join(words), lambda value: words[value[0]], word) for word in shlex.split(line))
         ran = kschedx(*words_of, env={"KUBECONFIG": environment["KUBECONFIG"]})
         assert ran.code in (0, 1, 3), (line, ran.err)
@@ -345,8 +345,8 @@ def test_the_parts_of_a_job_and_of_ray_merge_to_one_answer(tmp_path: Path) -> No
         "get = list\n"
     )
     (tmp_path / "ray_shards.py").write_text(kschedx("integrations", "ray").out)
-    shellresult = shell(f"python ray_shards.py 2 {' '.join(question)} -s {snapshot}", given, cwd=tmp_path)
-    assert differing(shellresult.stdout) == differing(whole.out)
+    result = shell(f"python ray_shards.py 2 {' '.join(question)} -s {snapshot}", given, cwd=tmp_path)
+    assert differing(result.stdout) == differing(whole.out)
 
 
 def test_they_are_listed_and_a_typo_is_told() -> None:

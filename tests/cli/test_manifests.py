@@ -198,9 +198,9 @@ def test_a_foreign_workload_is_explained_by_its_template(tmp_path: Path) -> None
 
 
 def test_each_template_of_a_foreign_workload_is_a_pod(tmp_path: Path) -> None:
-    splitresult = asked(tmp_path, JOB, options="-o name").out.split()
+    result = asked(tmp_path, JOB, options="-o name").out.split()
     placed = ["default/train-master-new", *(f"default/train-worker-new{number}" for number in (1, 2, 3))]
-    assert splitresult == [word for pod in placed for word in (pod, "node/node-01")] + ["default/train-worker-new4"]
+    assert result == [word for pod in placed for word in (pod, "node/node-01")] + ["default/train-worker-new4"]
 
 
 @pytest.mark.parametrize(

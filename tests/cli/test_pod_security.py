@@ -93,9 +93,9 @@ def test_the_order_of_fields_does_not_matter() -> None:
     fields: Manifest = {"runAsUser": 1000, "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}}
     patches = []
     for context in (fields, {key: fields[key] for key in reversed(fields)}):
-        securedresult = secured({"spec": {"containers": [{"name": "main", "securityContext": context}]}})
-        assert securedresult is not None
-        patches.append(json.dumps(securedresult.change.patch))
+        result = secured({"spec": {"containers": [{"name": "main", "securityContext": context}]}})
+        assert result is not None
+        patches.append(json.dumps(result.change.patch))
     assert patches[0] == patches[1]
 
 

@@ -62,14 +62,14 @@ def test_what_does_not_belong_together_is_told(cluster: Path, tmp_path: Path) ->
     whole = part("whole.json", *WHY)
     text = tmp_path / "text.json"
     text.write_text("[")
-    for files, textresult in [
+    for files, result in [
         ((first, third), "error: parts are missing: 2/3\n"),
         ((first, other, third), f"error: {other}: is a part of another answer than {first}\n"),
         ((whole,), f"error: {whole}: not a part of an answer as --shard writes it\n"),
         ((tmp_path / "nowhere",), f"error: {tmp_path / 'nowhere'}: cannot be read: No such file or directory\n"),
     ]:
         ran = kschedx("merge", *files)
-        assert (ran.code, ran.err) == (2, textresult)
+        assert (ran.code, ran.err) == (2, result)
     assert "not valid JSON" in kschedx("merge", text).err
     second = part("2.json", *WHY, "--shard", "2/3")
     assert kschedx("merge", first, second, third, again).err.endswith(f"the same part as {first}: 1/3\n")

@@ -122,7 +122,7 @@ def test_a_pod_that_cannot_be_decided_keeps_no_other_from_its_document(tmp_path:
 
     assert ran.code == 3
     assert [item["pod"]["name"] for item in document["items"]] == ["fits"]
-    assert [itemresult["pod"] for itemresult in document["undecided"]] == ["default/claims"]
+    assert [result["pod"] for result in document["undecided"]] == ["default/claims"]
 
 
 def test_a_heading_of_devices_is_true_for_every_pod_below_it(tmp_path: Path) -> None:

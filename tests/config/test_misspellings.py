@@ -211,8 +211,8 @@ def test_a_plugin_of_another_project_may_have_more_fields_than_are_known(tmp_pat
         queue = {"disabled": [{"name": "*"}], "enabled": [{"name": "Coscheduling"}]}
         profile = {"plugins": {"queueSort": queue}, "pluginConfig": [{"name": "Coscheduling", "args": args}]}
         head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-        refusalsresult = refusals({**head, "profiles": [profile]}, "1.36", tmp_path / "scheduler.json")
-        return [str(item).partition("args.")[2] for item in refusalsresult]
+        result = refusals({**head, "profiles": [profile]}, "1.36", tmp_path / "scheduler.json")
+        return [str(item).partition("args.")[2] for item in result]
 
     assert told({"kind": "CoschedulingArgs", "permitWaitingTimeSeconds": 5, "somethingNew": 1}) == []
     assert told({"permitWaitingTimeSecond": 5, "podGroupRejectPercentage": "many"}) == [

@@ -59,17 +59,15 @@ def moved(objects: Sequence[Manifest], written: Manifest, rounds: int = 1) -> De
 def test_a_round_breaks_no_budget_and_loses_no_pod(
     made: list[dict[str, object]], allowed: Mapping[str, int], written: Manifest
 ) -> None:
-    movedresult = moved(cluster(made, allowed), written)
-    evicted = Counter(item.pod.owners[0].name for item in movedresult.loop.evicted)
+    result = moved(cluster(made, allowed), written)
+    evicted = Counter(item.pod.owners[0].name for item in result.loop.evicted)
     assert all(evicted[app] <= allowed[app] for app in APPS)
-    for landed in movedresult.landings:
-        assert [item.eviction for item in landed] == list(movedresult.loop.evicted)
+    for landed in result.landings:
+        assert [item.eviction for item in landed] == list(result.loop.evicted)
         assert all(item.node in NODES or item.is_pending for item in landed)  # a controller recreates every one
-        assert sorted(item.key for item in movedresult.pods) == sorted(
-            f"default/p{number}" for number in range(len(made))
-        )
-    check_document(movedresult.to_dict())
-    lines = descheduling_lines(movedresult, 80)
+        assert sorted(item.key for item in result.pods) == sorted(f"default/p{number}" for number in range(len(made)))
+    check_document(result.to_dict())
+    lines = descheduling_lines(result, 80)
     assert len(lines) <= 30
     assert all(cell_len(line.plain) <= 80 for line in lines)
 

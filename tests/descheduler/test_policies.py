@@ -75,8 +75,8 @@ def test_validation(plugin: str, args: Mapping[str, object], error: str) -> None
 
 
 def test_null_is_zero_among_thresholds() -> None:
-    descheduledresult = descheduled([], policy("HighNodeUtilization", {"thresholds": {"cpu": None}}))
-    assert "error" not in descheduledresult
+    result = descheduled([], policy("HighNodeUtilization", {"thresholds": {"cpu": None}}))
+    assert "error" not in result
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_null_is_zero_among_thresholds() -> None:
 )
 def test_prometheus_url(url: str, fault: str) -> None:
     prometheus = {"source": "Prometheus", "prometheus": {"url": url}}
-    descheduledresult = descheduled([], {**policy("PodLifeTime", LIFETIME), "metricsProviders": [prometheus]})
+    result = descheduled([], {**policy("PodLifeTime", LIFETIME), "metricsProviders": [prometheus]})
     shown = url.replace("us er@", "***@")  # no output has the user part of a URL
-    assert descheduledresult["error"] == f'error parsing prometheus URL: parse "{shown}": {fault}'
+    assert result["error"] == f'error parsing prometheus URL: parse "{shown}": {fault}'
 
 
 @pytest.mark.parametrize(

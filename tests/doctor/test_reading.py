@@ -177,10 +177,10 @@ def test_what_comes_after_a_fault_is_read_too(tmp_path: Path) -> None:
     odd = {**cluster["Pod shop/db-0"], "metadata": {"name": "odd", "namespace": "shop"}}
     odd["spec"] = {"containers": [{"name": "c", "image": "x"}], "priorityClassName": "nobody-made-it"}
     save(tmp_path / "cluster.json", [*cluster.values(), odd])
-    doctorresult = doctor("-s", "cluster.json", "-o", "wide", cwd=tmp_path).out
+    result = doctor("-s", "cluster.json", "-o", "wide", cwd=tmp_path).out
     for said in ("1 core", "much", "spec.selector", "nobody-made-it"):
-        assert said in doctorresult
-    assert "4 objects cannot be read" in doctorresult
+        assert said in result
+    assert "4 objects cannot be read" in result
 
 
 def test_documents_after_a_broken_one_are_read(tmp_path: Path) -> None:

@@ -61,9 +61,9 @@ def test_a_template_is_only_missed_where_all_are_known(
 @pytest.mark.parametrize(("labels", "expected"), [({}, 1), ({"resource.kubernetes.io/admin-access": "true"}, 0)])
 def test_admin_access_is_for_namespaces_with_a_label(labels: dict[str, str], expected: int) -> None:
     namespace: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}
-    requestresult = request()
-    at(requestresult, "exactly")["adminAccess"] = True
-    new: Manifest = {**claim("mine", requestresult), "metadata": {"name": "mine", "namespace": "default"}}
+    result = request()
+    at(result, "exactly")["adminAccess"] = True
+    new: Manifest = {**claim("mine", result), "metadata": {"name": "mine", "namespace": "default"}}
     snapshot = kschedx.Snapshot.from_objects([*CLUSTER, namespace, new])
     uses = {**at(NEW, "spec"), "resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
     notes = kschedx.explain(snapshot, NEW | {"spec": uses}, kube_version="1.36").notes

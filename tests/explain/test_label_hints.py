@@ -32,14 +32,14 @@ CLUSTER = Snapshot.from_objects(
 def test_the_nearest_label_in_use(
     key: str, operator: str, values: tuple[str, ...], nearest: tuple[str, int] | None
 ) -> None:
-    label_hintresult = label_hint(key, operator, values, CLUSTER)
-    assert (None if label_hintresult is None else (label_hintresult.nearest, label_hintresult.nearest_count)) == nearest
+    result = label_hint(key, operator, values, CLUSTER)
+    assert (None if result is None else (result.nearest, result.nearest_count)) == nearest
 
 
 def test_a_key_in_use_tells_its_values_by_frequency() -> None:
-    label_hintresult = label_hint("disktype", "In", ("tape",), CLUSTER)
-    assert label_hintresult is not None
-    assert (label_hintresult.values, label_hintresult.in_use) == (("tape",), (("nvme", 3), ("ssd", 2)))
+    result = label_hint("disktype", "In", ("tape",), CLUSTER)
+    assert result is not None
+    assert (result.values, result.in_use) == (("tape",), (("nvme", 3), ("ssd", 2)))
 
 
 def test_only_requirements_that_no_node_satisfies_have_one() -> None:

@@ -83,9 +83,9 @@ def test_the_condition_is_the_event() -> None:
     assert result.facts == {"message": NO_ROOM, "differences": []}
 
 
-@pytest.mark.parametrize("reason", ["SchedulingGated", "SchedulerError"])
-def test_another_condition_is_no_refusal(reason: str) -> None:
-    assert note(pending("something else", reason=reason)) is None
+@pytest.mark.parametrize(("reason", "counts"), [("SchedulingGated", False), ("SchedulerError", True)])
+def test_a_condition_counts_if_kube_scheduler_failed(reason: str, counts: bool) -> None:
+    assert (note(pending("something else", reason=reason)) is not None) is counts
 
 
 def test_an_event_counts_where_there_is_no_condition() -> None:
@@ -120,8 +120,8 @@ def test_events_of_the_new_group_are_read() -> None:
 
 
 def test_an_event_of_long_ago_names_its_source() -> None:
-    eventresult = event(NO_ROOM, source={"component": "default-scheduler"}, reportingComponent="")
-    assert message(pending(), eventresult) == NO_ROOM
+    result = event(NO_ROOM, source={"component": "default-scheduler"}, reportingComponent="")
+    assert message(pending(), result) == NO_ROOM
 
 
 @pytest.mark.parametrize(

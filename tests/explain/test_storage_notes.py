@@ -71,9 +71,9 @@ def notes(*objects: Manifest) -> dict[str, str]:
 )
 def test_inconsistencies(objects: list[Manifest], expected: str, words: str) -> None:
     target = using("new", "data")
-    notesresult = notes(target, *HERE, *objects)
-    assert list(notesresult) == [expected]
-    assert words in notesresult[expected]
+    result = notes(target, *HERE, *objects)
+    assert list(result) == [expected]
+    assert words in result[expected]
     evaluate([target, *HERE, *objects], "default/new")  # decided, not refused
 
 

@@ -100,21 +100,21 @@ class Extenders:
     def _victims(self, victims: Json) -> list[str]:
         return [key(pod) if "metadata" in pod else self._names[pod["UID"]] for pod in victims["Pods"]]
 
-    def _named(self, question: ExtenderRequest, questionresult: Json) -> Json:
+    def _named(self, question: ExtenderRequest, question_result: Json) -> Json:
         """A request with names in place of objects, which must be whole."""
-        created: Json = {"extender": question.index, "verb": question.verb.value, "pod": key(questionresult["Pod"])}
-        self._check(self._pods[created["pod"]], questionresult["Pod"])
-        if questionresult.get("NodeNames") is not None:
-            created["nodeNames"] = sorted(questionresult["NodeNames"])
-        if questionresult.get("Nodes") is not None:
-            for node in questionresult["Nodes"]["items"]:
+        created: Json = {"extender": question.index, "verb": question.verb.value, "pod": key(question_result["Pod"])}
+        self._check(self._pods[created["pod"]], question_result["Pod"])
+        if question_result.get("NodeNames") is not None:
+            created["nodeNames"] = sorted(question_result["NodeNames"])
+        if question_result.get("Nodes") is not None:
+            for node in question_result["Nodes"]["items"]:
                 self._check(self._nodes[node["metadata"]["name"]], node)
-            created["nodes"] = sorted(node["metadata"]["name"] for node in questionresult["Nodes"]["items"])
+            created["nodes"] = sorted(node["metadata"]["name"] for node in question_result["Nodes"]["items"])
         for field, text in (("NodeNameToVictims", "victims"), ("NodeNameToMetaVictims", "metaVictims")):
-            if questionresult.get(field) is not None:
+            if question_result.get(field) is not None:
                 created[text] = {
                     node: {"pods": sorted(self._victims(victims)), "numPDBViolations": victims["NumPDBViolations"]}
-                    for node, victims in questionresult[field].items()
+                    for node, victims in question_result[field].items()
                 }
         return created
 

@@ -37,8 +37,8 @@ def answer(text: str | bytes, ended: str = "EOF") -> ExtenderAnswer:
     ],
 )
 def test_survivors(text: str, names: tuple[str, ...] | None, failed: dict[str, str]) -> None:
-    filter_answerresult = filter_answer(REQUEST, answer(text))
-    assert (filter_answerresult.names, dict(filter_answerresult.failed)) == (names, failed)
+    result = filter_answer(REQUEST, answer(text))
+    assert (result.names, dict(result.failed)) == (names, failed)
 
 
 def test_bytes_that_are_no_text_are_replaced() -> None:

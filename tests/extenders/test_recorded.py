@@ -29,12 +29,12 @@ def cases() -> Iterator[Any]:
 @pytest.mark.parametrize("case", list(cases()))
 def test_the_decision_is_kube_schedulers(case: Json) -> None:
     extenders, expect = Extenders(case), case["expect"]
-    to_dictresult = explain_pod(
+    result = explain_pod(
         kschedx.Snapshot.from_objects(case["objects"]), case["pod"], config=case["config"], ask=extenders
     ).to_dict()
     assert asked(extenders.requests) == asked(expect["extenders"]["requests"])
-    assert told(to_dictresult["extenders"]) == told(expect["extenders"])
-    assert decided(to_dictresult) == expected(expect)
+    assert told(result["extenders"]) == told(expect["extenders"])
+    assert decided(result) == expected(expect)
 
 
 def asked(requests: list[Json]) -> list[Json]:

@@ -28,9 +28,9 @@ def rollout(strategy: Manifest) -> list[Manifest]:
             "apiVersion": "apps/v1",
             "kind": "ReplicaSet",
             "metadata": {"name": name, "namespace": "default", "ownerReferences": owned("Deployment", "web")},
-            "spec": spec,
+            "spec": {**spec, "template": its_template},
         }
-        for name in ("web-old", "web-new")
+        for name, its_template in (("web-old", {"spec": {"containers": PORTS}}), ("web-new", template))
     ]
     deployment: Manifest = {
         "apiVersion": "apps/v1",
@@ -56,11 +56,11 @@ def fixes(strategy: Manifest) -> list[tuple[str, tuple[Change, ...]]]:
 
 
 def test_an_old_pod_goes_before_a_new_one_comes() -> None:
-    fixesresult = fixes(SURGING)
+    result = fixes(SURGING)
     title = "set maxSurge: 0 on Deployment web, so that an old pod such as default/old-a goes first"
-    assert fixesresult[0][0] == title
-    assert not [other for other, _ in fixesresult[1:] if other.startswith("set ")]
-    assert kubectl_commands(fixesresult[0][1]).startswith("kubectl patch deployment.apps web -n default --type=json")
+    assert result[0][0] == title
+    assert not [other for other, _ in result[1:] if other.startswith("set ")]
+    assert kubectl_commands(result[0][1]).startswith("kubectl patch deployment.apps web -n default --type=json")
 
 
 @pytest.mark.parametrize(

@@ -189,9 +189,9 @@ def test_the_claim_of_a_template_is_changed_there() -> None:
     }
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}]
     first = pod("db-0", labels={"app": "db"}, metadata={"ownerReferences": [owner]}, spec={"volumes": volumes})
-    storage_classresult = storage_class(provisioner=DRIVER)
+    result = storage_class(provisioner=DRIVER)
     stored = kschedx.Snapshot.from_objects(
-        [node("a"), stateful, first, claim("data-db-0", storage_class="fast"), storage_classresult]
+        [node("a"), stateful, first, claim("data-db-0", storage_class="fast"), result]
     )
     fix, *_ = kschedx.explain(stored, "default/db-0").fixes
     assert fix.title == (
@@ -206,17 +206,17 @@ def test_the_claim_of_a_template_is_changed_there() -> None:
         ("PersistentVolumeClaim", False, False, "kube-controller-manager"),
     ]
     assert at(fix.changes[1].create or {}, "spec.volumeClaimTemplates")[0]["spec"]["storageClassName"] == "waits"
-    written = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), storage_classresult]), stateful).fixes[0]
+    written = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), result]), stateful).fixes[0]
     assert written.title == "use class waits instead of fast in volumeClaimTemplate data of StatefulSet db"
 
 
 def test_the_claim_of_a_manifest_is_changed_there() -> None:
     manifests = kschedx.Snapshot.from_objects([node("a"), ME, claim("data", storage_class="fast")])
     before = kschedx.Snapshot.from_objects([node("a"), storage_class(provisioner=DRIVER)])
-    with_storageresult = manifests.with_storage(replace(manifests.storage, classes=before.storage.classes))
-    replaceresult = replace(kschedx.explain(with_storageresult, "default/me"), before=before)
-    assert replaceresult.fixes[0].title == "use class waits instead of fast in the manifest of claim default/data"
-    assert [(item.delete, item.create is not None) for item in replaceresult.fixes[0].apply] == [(False, True)]
+    with_storage_result = manifests.with_storage(replace(manifests.storage, classes=before.storage.classes))
+    replace_result = replace(kschedx.explain(with_storage_result, "default/me"), before=before)
+    assert replace_result.fixes[0].title == "use class waits instead of fast in the manifest of claim default/data"
+    assert [(item.delete, item.create is not None) for item in replace_result.fixes[0].apply] == [(False, True)]
 
 
 MANUAL = "manual"

@@ -249,14 +249,14 @@ def test_scores_are_made_of_themselves_and_the_extremes(plugin: type[ScorePlugin
     snapshot = Snapshot.from_objects(case["objects"])
     scheduler = scheduler_of(None, resolve(), snapshot)
     assert isinstance(scheduler, FrameworkScheduler)
-    pluginresult = plugin(None, scheduler.framework(scheduler.config.profiles[0]))
+    plugin_result = plugin(None, scheduler.framework(scheduler.config.profiles[0]))
     pod, nodes = snapshot.pods[0], scheduler.nodes
     dice = random.Random(plugin.name)
     for _ in range(100):
         raw = np.array([dice.randrange(-50, 500) for _ in range(dice.randrange(1, 9))], dtype=np.int64)
         if plugin.name != "InterPodAffinity":
             raw = abs(raw)
-        scores = pluginresult.normalize_score(CycleState(), pod, nodes, raw)
+        scores = plugin_result.normalize_score(CycleState(), pod, nodes, raw)
         for score, result in zip(raw.tolist(), scores.tolist(), strict=True):
             three = np.array([score, raw.min(), raw.max()], dtype=np.int64)
-            assert pluginresult.normalize_score(CycleState(), pod, nodes, three)[0] == result
+            assert plugin_result.normalize_score(CycleState(), pod, nodes, three)[0] == result

@@ -44,8 +44,8 @@ def test_without_pre_filter(plugin: str, text: str) -> None:
 )
 def test_without_pre_score(plugin: str, text: str) -> None:
     cycle = evaluate(OBJECTS, "default/new", without("preScore", plugin))
-    textresult = f'running Score plugins: plugin "{plugin}" failed with: {text}'
-    assert (cycle.outcome, cycle.message) == ("Error", textresult)
+    result = f'running Score plugins: plugin "{plugin}" failed with: {text}'
+    assert (cycle.outcome, cycle.message) == ("Error", result)
 
 
 @pytest.mark.parametrize("plugin", ["NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation"])

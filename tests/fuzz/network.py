@@ -84,8 +84,8 @@ def kubeconfigs(data: bytes) -> None:
             choice = kubeconfig.load(file.name, {}).choose()
             return credentials.access(choice, {"HTTPS_PROXY": text[:40]}).authorization()
 
-        _, textresult = _said(log_in)
-        assert SECRET not in textresult or _tells_secrets(data), textresult
+        _, result = _said(log_in)
+        assert SECRET not in result or _tells_secrets(data), result
 
 
 def _said(log_in: Callable[[], str]) -> tuple[str, str]:
@@ -183,10 +183,10 @@ def provider_answers(data: bytes) -> None:
 
 
 def provider_seeds() -> Iterator[bytes]:
-    encoderesult = json.dumps({"issuer": "https://issuer", "token_endpoint": "https://issuer/token"}).encode()
+    result = json.dumps({"issuer": "https://issuer", "token_endpoint": "https://issuer/token"}).encode()
     tokens = json.dumps({"id_token": "a.b.c", "refresh_token": "x", "expires_in": 5}).encode()
     for known in (b"", b"e30.eyJleHAiOiAxfQ.c2ln", b"e30.eyJleHAiOiA5OTk5OTk5OTk5fQ.c2ln"):
-        yield BETWEEN.join((known, encoderesult, tokens))
+        yield BETWEEN.join((known, result, tokens))
     yield BETWEEN.join((b"", b"HTTP/1.1 302 Found\r\nLocation: https://x\r\n\r\n"))
 
 

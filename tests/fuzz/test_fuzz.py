@@ -102,6 +102,6 @@ def test_with_coverage_as_a_guide(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.fuzz", targets.ALL, *limits, f"-artifact_prefix={tmp_path}/", "corpus"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
-    decoderesult = ran.stderr.decode(errors="replace")
-    assert ran.returncode == 0, decoderesult[-3000:]
-    assert "DONE" in decoderesult
+    result = ran.stderr.decode(errors="replace")
+    assert ran.returncode == 0, result[-3000:]
+    assert "DONE" in result

@@ -37,6 +37,6 @@ def pod(name: str = "p", *, cpu: str = "4", gates: tuple[str, ...] = (f"{KUEUE}/
 
 
 def told(*objects: Json, about: Json | None = None, **options: Any) -> Json:
-    to_dictresult = kschedx.explain(kschedx.Snapshot.from_objects(objects), about or pod(), **options).to_dict()
-    holding: Any = to_dictresult.get("holding", {})
-    return {"outcome": to_dictresult["outcome"], "fixes": to_dictresult["fixes"], **holding}
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), about or pod(), **options).to_dict()
+    holding: Any = result.get("holding", {})
+    return {"outcome": result["outcome"], "fixes": result["fixes"], **holding}

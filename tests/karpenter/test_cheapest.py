@@ -45,6 +45,6 @@ def test_the_dearest_is_left_out() -> None:
 
 
 def test_what_min_values_wants_may_be_among_those_that_are_cut_off() -> None:
-    round_ofresult = round_of(TWO_FAMILIES)
-    assert (round_ofresult["new"], round_ofresult["errors"]) == ([], {"default/web": TOO_FEW})
+    result = round_of(TWO_FAMILIES)
+    assert (result["new"], result["errors"]) == ([], {"default/web": TOO_FEW})
     assert "dear" not in types_of(round_of(TWO_FAMILIES, **{"min-values-policy": "BestEffort"}))

@@ -111,8 +111,8 @@ def test_what_the_daemon_sets_request_is_told_from_least_to_most(version: str) -
     of_large = daemon_set("3", nodeSelector={"node.kubernetes.io/instance-type": "large"})
     of_large["metadata"]["name"] = "more"
     text = next(iter(decided(pool(), every, of_large, pod("9"), version=version).failures.values())).text
-    textresult = 'resources=min={"cpu":"10","pods":"2"}, max={"cpu":"13","pods":"3"}'
-    assert (textresult in text) is (version == "1.14")
+    result = 'resources=min={"cpu":"10","pods":"2"}, max={"cpu":"13","pods":"3"}'
+    assert (result in text) is (version == "1.14")
     assert ('resources={"cpu":"13","pods":"3"}' in text) is (version == "1.13")
 
 

@@ -507,6 +507,6 @@ def test_a_check_of_all_flavors_is_dropped_after_admission_without_any() -> None
     whole = queue("q", admissionChecksStrategy=strategy)
     empty = workload("a")
     empty["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"] = {}
-    kueueresult = kschedx.kueue(snapshot(whole, local("q"), check("budget"), empty))
-    assert kueueresult.cycles[0].heads["ml/a"].outcome == "QuotaReserved"
-    assert kueueresult.workloads["ml/a"].state == "Admitted"
+    result = kschedx.kueue(snapshot(whole, local("q"), check("budget"), empty))
+    assert result.cycles[0].heads["ml/a"].outcome == "QuotaReserved"
+    assert result.workloads["ml/a"].state == "Admitted"

@@ -151,8 +151,8 @@ class Dealer:
         if bound and not self.chance(12):
             reach = in_term(ZONE, self.dice.choice("abc")) if self.chance(2) else None
             labels = {ZONE: "a__b"} if self.chance(5) else {}
-            volumeresult = volume(held, storage_class=storage_class, holder=name, reach=reach, labels=labels, csi=True)
-            self.objects.append(volumeresult)
+            result = volume(held, storage_class=storage_class, holder=name, reach=reach, labels=labels, csi=True)
+            self.objects.append(result)
 
     def spec(self) -> dict[str, Any]:
         dice = self.dice

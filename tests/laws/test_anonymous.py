@@ -51,9 +51,9 @@ def is_of_others(item: Mapping[str, object]) -> bool:
 
 
 def replaced(anonymous: Anonymous, item: Mapping[str, object]) -> Manifest:
-    replacedresult = anonymous.replaced(item)
-    assert replacedresult is not None
-    return replacedresult
+    result = anonymous.replaced(item)
+    assert result is not None
+    return result
 
 
 def new_text(anonymous: Anonymous, text: str) -> set[str]:

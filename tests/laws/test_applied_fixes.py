@@ -103,16 +103,16 @@ def cluster_with_claims(seed: int) -> list[Manifest]:
     running = [pod("busy", on=f"n{lots.choice((0, 1))}", containers=busy)]
     kind, named = lots.choice((("StatefulSet", "data-web-0"), ("Deployment", "data"))), lots.choice(("fast", "fats"))
     bound = lots.choice((True, False))
-    claimresult = claim(kind[1], storage_class=named, volume="disk" if bound else "")
+    claim_result = claim(kind[1], storage_class=named, volume="disk" if bound else "")
     disk = volume("disk", holder=kind[1], storage_class=named, reach=in_term(ZONE, lots.choice("ab")))
-    storage = [storage_class("fast", provisioner=DRIVER), claimresult, *([disk] if bound else []), claim("other")]
+    storage = [storage_class("fast", provisioner=DRIVER), claim_result, *([disk] if bound else []), claim("other")]
     spec: Manifest = {"containers": [{"name": "web", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
     mounts = [{"name": "data", "persistentVolumeClaim": {"claimName": kind[1]}}]
     is_stateful = kind[0] == "StatefulSet"
     template = {"metadata": {"labels": {"app": "web"}}, "spec": spec if is_stateful else {**spec, "volumes": mounts}}
     wanted = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     if is_stateful:
-        wanted["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claimresult["spec"]}]
+        wanted["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claim_result["spec"]}]
     metadata = {"name": "web", "namespace": NAMESPACE, "uid": "d"}
     workloads: list[Manifest] = [{"apiVersion": "apps/v1", "kind": kind[0], "metadata": metadata, "spec": wanted}]
     owner = {"apiVersion": "apps/v1", "kind": kind[0], "name": "web", "uid": "d", "controller": True}

@@ -157,8 +157,8 @@ def _chosen_claim(dice: random.Random, name: str) -> Manifest:
     if dice.random() < 0.3:
         more["capacity"] = {"requests": {"memory": dice.choice(["1Gi", "2Gi"])}}
     same: list[Manifest] = [{"matchAttribute": f"{DRIVER}/numa"}] if dice.random() < 0.3 else []
-    requestresult = request(select=select)
-    return claim(name, {**requestresult, "exactly": {**_fields(requestresult), **more}}, constraints=same)
+    result = request(select=select)
+    return claim(name, {**result, "exactly": {**_fields(result), **more}}, constraints=same)
 
 
 def _fields(manifest: Manifest) -> Manifest:

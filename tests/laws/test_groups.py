@@ -38,13 +38,13 @@ def test_every_node_of_a_group_has_the_headline_that_the_group_shows(cluster: Cl
     for group in groups:
         shown = group.exemplar.findings
         for row in group.rows:
-            accountresult = account(cycle, row).findings
-            assert [headed(item) for item in accountresult] == [headed(item) for item in shown]
+            result = account(cycle, row).findings
+            assert [headed(item) for item in result] == [headed(item) for item in shown]
             firsts = (
                 [shared(item.findings[0]) for item in each.blockers] for each in (group.exemplar, account(cycle, row))
             )
             assert len({tuple(each) for each in firsts}) == 1, "what the heading says holds for every node"
-            for item, other in zip(accountresult, shown, strict=True):
+            for item, other in zip(result, shown, strict=True):
                 if describe(item).headline != describe(other).headline:
                     assert describe(item).brief != describe(other).brief, "what differs is told of each node"
 

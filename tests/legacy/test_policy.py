@@ -90,10 +90,10 @@ def test_the_last_weight_counts() -> None:
 
 
 def test_gates_choose_between_taints_and_conditions() -> None:
-    pointsresult = points(None, TaintNodesByCondition=False)["predicates"]
-    assert pointsresult[0] == "CheckNodeCondition"
-    assert "CheckNodeUnschedulable" not in pointsresult
-    assert {"CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure"} <= set(pointsresult)
+    result = points(None, TaintNodesByCondition=False)["predicates"]
+    assert result[0] == "CheckNodeCondition"
+    assert "CheckNodeUnschedulable" not in result
+    assert {"CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure"} <= set(result)
     assert "ResourceLimitsPriority" in str(points(None, ResourceLimitsPriorityFunction=True)["priorities"])
 
 
@@ -149,10 +149,10 @@ def test_an_extender_is_not_asked_about_nodes_that_failed() -> None:
 
 
 def test_an_extender_is_not_asked_what_a_single_node_is_worth() -> None:
-    extenderresult = extender(prioritizeVerb="prioritize", weight=1)
-    assert decide([node("a"), pod("web")], config=extenderresult)["bestNodes"] == ["a"]
+    result = extender(prioritizeVerb="prioritize", weight=1)
+    assert decide([node("a"), pod("web")], config=result)["bestNodes"] == ["a"]
     with pytest.raises(UndecidableError):
-        decide([node("a"), pod("web")], "1.5", extenderresult)
+        decide([node("a"), pod("web")], "1.5", result)
 
 
 @pytest.mark.parametrize("verb", [{"preemptVerb": "preempt"}, {"filterVerb": "filter"}])
@@ -163,12 +163,12 @@ def test_an_extender_can_choose_victims(verb: Manifest) -> None:
         low,
         pod("web", spec=GPU, priority=9),
     ]
-    policyresult = policy(extenders=[{"urlPrefix": "http://extender", **verb}])
+    result = policy(extenders=[{"urlPrefix": "http://extender", **verb}])
     if "preemptVerb" in verb:
         with pytest.raises(UndecidableError, match="chooses victims too"):
-            decide(cluster, config=policyresult)
+            decide(cluster, config=result)
     else:
-        assert decide(cluster, config=policyresult)["postFilter"]["bestCandidates"] == ["a"]
+        assert decide(cluster, config=result)["postFilter"]["bestCandidates"] == ["a"]
 
 
 def test_a_resource_that_an_extender_accounts_for_is_not_checked() -> None:

@@ -204,9 +204,9 @@ ZONED = [
 
 @pytest.mark.parametrize("version", RELEASES)
 def test_a_zone_weighs_twice_what_a_node_does(version: str) -> None:
-    scoresresult = scores([*ZONED, service("s", LABELS), *peers(a=2), WEB], "SelectorSpreadPriority", version)
+    result = scores([*ZONED, service("s", LABELS), *peers(a=2), WEB], "SelectorSpreadPriority", version)
     # b: a third of 10 for the node, nothing for the zone
-    assert scoresresult == {"a": 0, "b": 3, "c": 10, "d": 10}
+    assert result == {"a": 0, "b": 3, "c": 10, "d": 10}
 
 
 def test_zones_without_any_pod_are_divided_by_zero_in_1_5() -> None:
@@ -273,8 +273,8 @@ def test_the_weight_of_a_required_rule_of_a_pod_that_runs(version: str, weight: 
     bound = pod("bound", on="a", affinity=must_be_near("web"))
     drawn = pod("drawn", on="b", affinity=towards("web", 3))
     cluster = [*HOSTS, bound, drawn, WEB]
-    scoresresult = scores(cluster, "InterPodAffinityPriority", version, hardPodAffinitySymmetricWeight=weight)
-    assert scoresresult == worth
+    result = scores(cluster, "InterPodAffinityPriority", version, hardPodAffinitySymmetricWeight=weight)
+    assert result == worth
 
 
 # --- images

@@ -102,7 +102,7 @@ TABLES = st.integers(1, 4).flatmap(
 
 @given(TABLES)
 def test_joined_checks_are_those_of_each_node(table: list[list[Status]]) -> None:
-    joinedresult = joined([Verdicts.of_rows(checks) for checks in table])
+    result = joined([Verdicts.of_rows(checks) for checks in table])
     for row in range(len(table[0])):
         statuses = [checks[row] for checks in table]
         failed = next((status for status in statuses if status.code is Code.ERROR), None)
@@ -113,5 +113,5 @@ def test_joined_checks_are_those_of_each_node(table: list[list[Status]]) -> None
                 max(status.code for status in statuses),
                 tuple(reason for status in statuses for reason in status.reasons),
             )
-        assert (Code(int(joinedresult.codes[row])), joinedresult.reasons[row]) == expected
-    assert joinedresult.codes.dtype == np.int64
+        assert (Code(int(result.codes[row])), result.reasons[row]) == expected
+    assert result.codes.dtype == np.int64

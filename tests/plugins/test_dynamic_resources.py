@@ -474,8 +474,8 @@ def test_only_a_node_that_no_earlier_plugin_rejects_counts_for_deallocation() ->
 )
 def test_devices_that_must_be_made_ready(conditions: list[Manifest], since: str | None, passes: bool) -> None:
     awaited = {"bindingConditions": ["ready"], "bindingFailureConditions": ["broken"]}
-    allocatedresult = allocated("gpu", "a", "d", since=since, conditions=conditions, **awaited)
-    assert (on_one_node([claiming("gpu"), allocatedresult]) == "") == passes
+    result = allocated("gpu", "a", "d", since=since, conditions=conditions, **awaited)
+    assert (on_one_node([claiming("gpu"), result]) == "") == passes
 
 
 # --- scores

@@ -528,16 +528,16 @@ class Reference:
 
     @staticmethod
     def required(pod: Pod, kind: str) -> tuple[PodAffinityTerm, ...]:
-        getattrresult = getattr(pod.spec.affinity, kind, None)
-        return getattrresult.required_during_scheduling_ignored_during_execution if getattrresult else ()
+        result = getattr(pod.spec.affinity, kind, None)
+        return result.required_during_scheduling_ignored_during_execution if result else ()
 
     @staticmethod
     def preferred(pod: Pod) -> list[tuple[PodAffinityTerm, int]]:
         return [
             (item.pod_affinity_term, sign * item.weight)
             for kind, sign in (("pod_affinity", 1), ("pod_anti_affinity", -1))
-            if (getattrresult := getattr(pod.spec.affinity, kind, None))
-            for item in getattrresult.preferred_during_scheduling_ignored_during_execution
+            if (result := getattr(pod.spec.affinity, kind, None))
+            for item in result.preferred_during_scheduling_ignored_during_execution
         ]
 
     def reason(self, place: int) -> str:
@@ -628,9 +628,9 @@ def test_every_node_stands_in_its_own_world(objects: list[Manifest], data: st.Da
     for place, said in enumerate(told(verdicts)):
         here = frozenset(row for row in gone if fw.snapshot.pods.node[row] == place)
         assert said == Reference(fw, without=here).reason(place)
-        statusresult = verdicts.status(TableRow(place)).findings
-        assert bool(statusresult) == (said != OK)
-        named = {key for item in statusresult if isinstance(item, CONFLICTS) for key in item.pods}
+        result = verdicts.status(TableRow(place)).findings
+        assert bool(result) == (said != OK)
+        named = {key for item in result if isinstance(item, CONFLICTS) for key in item.pods}
         assert not named & {fw.snapshot.pods.key(row) for row in here}
 
     plugin.add_pods(state, new, fw.nodes.remove_pods(change), change)

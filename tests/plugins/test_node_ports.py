@@ -139,9 +139,9 @@ def test_pods_of_a_dry_run_count_on_their_node_as_if_they_ran_there(
     empty = [using("new", wanted), node("n0"), node("n1")]
 
     def passing(work: Framework, plugin: NodePorts, state: CycleState, nodes: NodeTable | None = None) -> list[bool]:
-        statusesresult = statuses(work, plugin, state, nodes)
-        assert all(status.is_success is not bool(status.findings) for status in statusesresult)
-        return [status.is_success for status in statusesresult]
+        result = statuses(work, plugin, state, nodes)
+        assert all(status.is_success is not bool(status.findings) for status in result)
+        return [status.is_success for status in result]
 
     everywhere = [using(f"p{i}", ports, on=f"n{place}") for i, (ports, place, _) in enumerate(held)]
     expected = passing(*start([*empty, *everywhere]))

@@ -224,8 +224,8 @@ def test_every_node_answers_as_if_it_were_alone(
     for i, (offer, allowed, running) in enumerate(clusters):
         objects.append(node(f"n{i}", allocatable={**written(offer), "pods": str(allowed)}))
         objects += [asking(f"p{i}-{j}", written(item), on=f"n{i}") for j, item in enumerate(running)]
-    statusesresult = statuses(framework(objects, only("NodeResourcesFit")))
-    for status, (offer, allowed, running) in zip(statusesresult, clusters, strict=True):
+    result = statuses(framework(objects, only("NodeResourcesFit")))
+    for status, (offer, allowed, running) in zip(result, clusters, strict=True):
         used = {name: sum(item.get(name, 0) for item in running) for name in request}
         short = [name for name, wanted in request.items() if wanted > 0 and wanted > offer.get(name, 0) - used[name]]
         crowded = len(running) + 1 > allowed

@@ -30,13 +30,13 @@ WRONG_BOTH = Toleration(key="dedicated", operator="Equal", value="cpu", effect="
 def test_the_nearest_toleration(
     tolerations: tuple[Toleration, ...], nearest: int | None, differs: tuple[str, ...]
 ) -> None:
-    untolerated_taintresult = untolerated_taint(TAINT, tolerations)
-    assert (untolerated_taintresult.nearest_toleration, untolerated_taintresult.nearest_differs) == (nearest, differs)
+    result = untolerated_taint(TAINT, tolerations)
+    assert (result.nearest_toleration, result.nearest_differs) == (nearest, differs)
 
 
 def test_the_document_has_the_differences_in_one_text() -> None:
-    to_dictresult = untolerated_taint(TAINT, (WRONG_BOTH,)).to_dict()
-    assert to_dictresult["nearestDiffers"] == "value and effect"
+    result = untolerated_taint(TAINT, (WRONG_BOTH,)).to_dict()
+    assert result["nearestDiffers"] == "value and effect"
 
 
 def test_the_nodes_own_words_for_the_condition_that_a_taint_stands_for() -> None:

@@ -470,9 +470,9 @@ def test_the_dry_steps_say_what_would_be_bound_and_made() -> None:
         claim("made", storage_class="makes"),
         storage_class("makes", provisioner=DRIVER),
     )
-    stepsresult = steps(cycle)
-    assert stepsresult["reserve"].findings == stepsresult["preBind"].findings
-    bind, make = stepsresult["reserve"].findings
+    result = steps(cycle)
+    assert result["reserve"].findings == result["preBind"].findings
+    bind, make = result["reserve"].findings
     assert isinstance(bind, VolumeToBind)
     assert (bind.claim.claim, bind.persistent_volume, bind.capacity) == ("default/data", "pv", 20 * 2**30)
     assert isinstance(make, VolumeToProvision)
@@ -480,6 +480,6 @@ def test_the_dry_steps_say_what_would_be_bound_and_made() -> None:
 
 
 def test_with_everything_bound_nothing_is_left_to_do() -> None:
-    stepsresult = steps(on_one_node(using("new", "data"), claim("data", volume="pv"), volume("pv", holder="data")))
-    assert stepsresult["reserve"].findings == ()
-    assert stepsresult["preBind"].code is Code.SKIP
+    result = steps(on_one_node(using("new", "data"), claim("data", volume="pv"), volume("pv", holder="data")))
+    assert result["reserve"].findings == ()
+    assert result["preBind"].code is Code.SKIP

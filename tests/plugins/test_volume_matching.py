@@ -84,9 +84,9 @@ def test_all_nodes_at_once(manifests: list[Manifest], wanted: list[str]) -> None
     for row in each_cluster_row(nodes.rows):
         together = []
         for number, search in enumerate(matches.searches):
-            chosenresult = matches.chosen(number, row)
-            together.append((search.claim.key, chosenresult.name if chosenresult else None))
-            if chosenresult is None:
+            result = matches.chosen(number, row)
+            together.append((search.claim.key, result.name if result else None))
+            if result is None:
                 # every volume of the class lost for some reason
                 assert sum(item.volumes for item in search.lost_counts(matches.taken_before(number, row))) == len(
                     listed

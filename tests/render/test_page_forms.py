@@ -190,11 +190,11 @@ def test_a_simulation_as_markdown() -> None:
     simulation = kschedx.simulate(
         kschedx.Snapshot.from_objects([node("a"), pod("1"), pod("9") | {"metadata": {"name": "big"}}])
     )
-    markdownresult = markdown(simulation_page(simulation))
-    assert markdownresult.startswith("## ✗ 1 of 2 pods are scheduled, 1 stays pending\n")
-    assert "### Nodes before and after\n\n| node | cpu | memory | pods |\n" in markdownresult
-    assert re.search(r"^\| a \| 0\S* of \S+ → ", markdownresult, re.MULTILINE)
-    assert "0/1 nodes are available: 1 Insufficient cpu." in markdownresult
+    result = markdown(simulation_page(simulation))
+    assert result.startswith("## ✗ 1 of 2 pods are scheduled, 1 stays pending\n")
+    assert "### Nodes before and after\n\n| node | cpu | memory | pods |\n" in result
+    assert re.search(r"^\| a \| 0\S* of \S+ → ", result, re.MULTILINE)
+    assert "0/1 nodes are available: 1 Insufficient cpu." in result
 
 
 @pytest.mark.parametrize(("rows", "members"), [(5_000, 30), (150_000, 1), (3, 50_000)])

@@ -82,5 +82,5 @@ def test_terms_that_are_not_shown_are_counted() -> None:
     ],
 )
 def test_what_the_node_has_in_brief(terms: list[TermMatch], detail: str | None) -> None:
-    term_briefresult = term_brief(tuple(terms))
-    assert (None if term_briefresult is None else term_briefresult.detail) == detail
+    result = term_brief(tuple(terms))
+    assert (None if result is None else result.detail) == detail

@@ -88,8 +88,8 @@ def reported(question: str) -> Report | None:
 
 def told_by_mcp(answer: Answer) -> str:
     """The text of a tool's answer and every text of its document."""
-    capturedresult = captured(lambda: detailed(answer, Detail.FULL))
-    result = _result(tool("pod_explain"), capturedresult, Detail.FULL)
+    captured_result = captured(lambda: detailed(answer, Detail.FULL))
+    result = _result(tool("pod_explain"), captured_result, Detail.FULL)
     return " ".join(" ".join([*texts(result.structured_content), *texts(result.model_dump()["content"])]).split())
 
 
@@ -136,15 +136,15 @@ def required(page: Page) -> Iterator[str]:
 def verdicts_in(screen: str) -> Iterator[str]:
     are_fixes = False
     for line in screen.splitlines():
-        fullmatchresult = _LABELLED.fullmatch(line)
+        result = _LABELLED.fullmatch(line)
         are_fixes &= bool(line)
-        if fullmatchresult is None:
+        if result is None:
             continue
-        if fullmatchresult["title"]:  # what stands in columns is a table, and a verdict follows what it is about
-            yield from fullmatchresult["title"].partition("  ")[0].rpartition(": ")[2].split(", ")
-        elif fullmatchresult["told"] or are_fixes:
-            yield from (fullmatchresult["told"] or fullmatchresult["next"]).split(" · ")
-        are_fixes = bool(fullmatchresult["fix"] or (are_fixes and fullmatchresult["next"]))
+        if result["title"]:  # what stands in columns is a table, and a verdict follows what it is about
+            yield from result["title"].partition("  ")[0].rpartition(": ")[2].split(", ")
+        elif result["told"] or are_fixes:
+            yield from (result["told"] or result["next"]).split(" · ")
+        are_fixes = bool(result["fix"] or (are_fixes and result["next"]))
 
 
 @pytest.mark.parametrize("question", ASKED)
@@ -163,14 +163,12 @@ def test_causes_fixes_and_verdicts_are_in_every_form(question: str, monkeypatch:
             "html": letters(strings(page)),
             "markdown": letters(markdown(replace(report.page(False), screen=""))),
         }
-        textresult = [*required(page), *verdicts_in(screen)]
-        missing = [(form, item) for form, text in forms.items() for item in textresult if letters(item) not in text]
+        result = [*required(page), *verdicts_in(screen)]
+        missing = [(form, item) for form, text in forms.items() for item in result if letters(item) not in text]
         assert not missing
         assert not [item for item in card(page) if item not in pictured(svg(page))]
         mcp = letters(told_by_mcp(answer))
-        assert not [
-            item for textresult in required(page) for item in textresult.split(" · ") if letters(item) not in mcp
-        ]
+        assert not [item for result in required(page) for item in result.split(" · ") if letters(item) not in mcp]
 
 
 def card(page: Page) -> list[str]:
@@ -184,7 +182,7 @@ def pictured(picture: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "story", [one for one in STORIES if one.manifest["kind"] == "Pod"], ids=lambda itemresult: itemresult.name
+    "story", [one for one in STORIES if one.manifest["kind"] == "Pod"], ids=lambda story: story.name
 )
 def test_a_notebook_has_the_card_of_the_command(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
@@ -232,9 +230,9 @@ def test_a_page_cites_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
     files = ["fixtures/tie/cluster.yaml", "fixtures/tie/pod.yaml"]
     digest = sha256(b"".join((ROOT / file).read_bytes() for file in files)).hexdigest()[:16]
     for form in ("html", "markdown"):
-        kschedx_commandresult = kschedx_command("why", files[1], "-s", files[0], "-o", form).out
-        assert digest in kschedx_commandresult
-        assert "2026-" in kschedx_commandresult.rpartition("taken")[2]
+        result = kschedx_command("why", files[1], "-s", files[0], "-o", form).out
+        assert digest in result
+        assert "2026-" in result.rpartition("taken")[2]
 
 
 def test_identical_nodes_are_one_row_in_every_form() -> None:

@@ -180,6 +180,6 @@ def test_explanations_are_sentences() -> None:
 def test_what_a_node_says_of_its_trouble_is_the_headline() -> None:
     finding = UntoleratedTaint(key="node.kubernetes.io/not-ready", value="", effect="NoSchedule")
     assert headline(finding) == "the node is not ready"
-    replaceresult = msgspec.structs.replace(finding, condition="cni plugin not initialized\nmore")
-    assert headline(replaceresult) == "the node is not ready: cni plugin not initialized"
-    assert facts(replaceresult) == ["taint: untolerated taint node.kubernetes.io/not-ready:NoSchedule"]
+    result = msgspec.structs.replace(finding, condition="cni plugin not initialized\nmore")
+    assert headline(result) == "the node is not ready: cni plugin not initialized"
+    assert facts(result) == ["taint: untolerated taint node.kubernetes.io/not-ready:NoSchedule"]

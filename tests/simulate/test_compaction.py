@@ -24,11 +24,11 @@ def emptied(objects: list[Manifest], prices: dict[str, float] | None = None) -> 
 
 def test_nodes_go_as_long_as_every_pod_fits_the_others() -> None:
     objects = [*nodes(["4", "4", "4"]), *deployment("web", "2", ["node-1", "node-2", "node-3"])]
-    emptiedresult = emptied(objects, {"node-1": 0.5})
-    assert (emptiedresult.nodes, emptiedresult.price) == (("node-1",), 0.5)
-    assert [*emptiedresult.moves] == ["shop/web-0"]
-    assert {*emptiedresult.blocked} == {"node-2", "node-3"}
-    assert emptiedresult.blocked["node-3"] == "shop/web-2 fits no other node"
+    result = emptied(objects, {"node-1": 0.5})
+    assert (result.nodes, result.price) == (("node-1",), 0.5)
+    assert [*result.moves] == ["shop/web-0"]
+    assert {*result.blocked} == {"node-2", "node-3"}
+    assert result.blocked["node-3"] == "shop/web-2 fits no other node"
 
 
 def test_what_blocks_a_node() -> None:
@@ -45,12 +45,12 @@ def test_what_blocks_a_node() -> None:
 def test_no_pod_is_lost_and_no_emptied_node_gets_one(seed: int) -> None:
     objects = shops(random.Random(seed), with_budgets=True)
     snapshot = Snapshot.from_objects(objects)
-    emptiedresult = emptied(objects)
-    gone = {*emptiedresult.nodes}
+    result = emptied(objects)
+    gone = {*result.nodes}
     on_gone = {key for key, row in snapshot.pods.rows.items() if snapshot.pods.node_names[row] in gone}
-    assert on_gone <= {*emptiedresult.moves}
-    assert all(to and to not in gone for _, to in emptiedresult.moves.values())
-    assert not gone & {*emptiedresult.blocked}
+    assert on_gone <= {*result.moves}
+    assert all(to and to not in gone for _, to in result.moves.values())
+    assert not gone & {*result.blocked}
     for item in budgets_of(snapshot, snapshot):
         if item.standing(snapshot, snapshot.pods, ()).allowed <= 0:
-            assert not any(item.covers(snapshot.pods, snapshot.pods.rows[key]) for key in emptiedresult.moves)
+            assert not any(item.covers(snapshot.pods, snapshot.pods.rows[key]) for key in result.moves)

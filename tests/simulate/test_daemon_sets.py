@@ -151,8 +151,8 @@ def test_missing_nodes_carry_them_too(there: list[Manifest], nodes: int) -> None
     )
     snapshot = Snapshot.from_objects([machine("a"), filled, *more, *there, result])
     me = snapshot.pods[snapshot.pods.rows["default/me"]]
-    resultresult = fit(snapshot, Setup.for_cluster(snapshot), me, wanted=2)
-    assert [(item.like, item.nodes) for item in resultresult.missing] == [("a", nodes)]
+    result_result = fit(snapshot, Setup.for_cluster(snapshot), me, wanted=2)
+    assert [(item.like, item.nodes) for item in result_result.missing] == [("a", nodes)]
 
 
 GPU: Manifest = {"tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]}
@@ -191,10 +191,10 @@ def test_its_pods_follow_labels_and_taints(
     own = spec.get("tolerations")
     objects = [*NODES, daemon_set(spec)]
     for name in there:
-        its_podresult = its_pod(name, name=f"agent-{name}")
+        result = its_pod(name, name=f"agent-{name}")
         every = [*tolerations, *(own if isinstance(own, list) else [])]
-        its_podresult["spec"] = {**at(its_podresult, "spec"), **spec, "tolerations": every}
-        objects.append(its_podresult)
+        result["spec"] = {**at(result, "spec"), **spec, "tolerations": every}
+        objects.append(result)
     simulation = simulated(objects, change)
     assert [name for name in on_nodes(simulation) if name] == expected
     assert not simulation.pending

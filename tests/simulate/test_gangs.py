@@ -298,9 +298,9 @@ def test_many_are_told_with_their_group() -> None:
         ran = command("why", "--all-pending", "-A", *alone, *story)
         assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 4 pods are unschedulable")
         assert "it fits alone, but its group ml/train has room for 3 of 4 pods" in ran.out
-    commandresult = command("why", "pod/worker-0", "-n", "ml", *story, "-o", "json")
-    document = json.loads(commandresult.out)
-    assert (commandresult.code, document["outcome"], document["overall"]) == (1, "Scheduled", "Unschedulable")
+    result = command("why", "pod/worker-0", "-n", "ml", *story, "-o", "json")
+    document = json.loads(result.out)
+    assert (result.code, document["outcome"], document["overall"]) == (1, "Scheduled", "Unschedulable")
     check_document(document)
 
 

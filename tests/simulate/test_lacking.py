@@ -153,8 +153,8 @@ def test_each_replica_has_claims_of_its_own(tmp_path: Path) -> None:
             "resources": {"requests": {"storage": "1Gi"}},
         }
     }
-    webresult = web(3, "1")
-    spec = at(webresult, "spec.template.spec")
+    result = web(3, "1")
+    spec = at(result, "spec.template.spec")
     spec["volumes"] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim}}]
     storage: list[Manifest] = [
         {
@@ -180,7 +180,7 @@ def test_each_replica_has_claims_of_its_own(tmp_path: Path) -> None:
                 "status": {"phase": "Available"},
             }
         )
-    ran = asked(tmp_path, [*SMALL, *storage], "app.json", manifest=webresult)
+    ran = asked(tmp_path, [*SMALL, *storage], "app.json", manifest=result)
     assert headline(ran) == "✗ shop/deploy/web: 2 of 3 replicas can be scheduled, 1 stays pending"
     assert "no volume matches claim shop/web-new3-scratch" in ran.out
 
@@ -222,5 +222,5 @@ def test_a_snapshot_keeps_how_many_there_should_be(tmp_path: Path) -> None:
         workload = next(item for item in json.loads(file.read_text())["items"] if item["kind"] == "Deployment")
         assert (workload["spec"]["replicas"], workload["spec"]["strategy"]) == (5, {"type": "Recreate"})
         name, namespace = workload["metadata"]["name"], workload["metadata"]["namespace"]
-        headlineresult = headline(kschedx("why", f"deploy/{name}", "-n", namespace, "-s", file))
-        assert headlineresult.endswith("2 of 4 missing replicas can be scheduled, 2 stay pending")
+        result = headline(kschedx("why", f"deploy/{name}", "-n", namespace, "-s", file))
+        assert result.endswith("2 of 4 missing replicas can be scheduled, 2 stay pending")

@@ -43,9 +43,9 @@ def told(objects: Sequence[Manifest], *names: str) -> list[str]:
         return drain_in_turn(snapshot, setup, names or ("node-1",), more, options=SimulationOptions(), comes_back=True)
 
     before = snapshot.pods.node.tolist()
-    drain_fixesresult = drain_fixes(drained(), drained)
+    result = drain_fixes(drained(), drained)
     assert snapshot.pods.node.tolist() == before
-    return [line for item in drain_fixesresult for line in (drain_remedy_title(item), *drain_remedy_commands(item))]
+    return [line for item in result for line in (drain_remedy_title(item), *drain_remedy_commands(item))]
 
 
 @pytest.mark.parametrize(

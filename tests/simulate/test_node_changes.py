@@ -12,8 +12,8 @@ HERE = Place(source="new.yaml")
 
 
 def test_the_only_node_of_a_file_is_taken() -> None:
-    node_of_fileresult = node_of_file([(pod("beside"), HERE), (node("new", labels={"zone": "a"}), HERE)], "new.yaml")
-    assert (node_of_fileresult.name, node_of_fileresult.metadata.labels["zone"]) == ("new", "a")
+    result = node_of_file([(pod("beside"), HERE), (node("new", labels={"zone": "a"}), HERE)], "new.yaml")
+    assert (result.name, result.metadata.labels["zone"]) == ("new", "a")
 
 
 @pytest.mark.parametrize("count", [0, 2])

@@ -207,7 +207,5 @@ def test_the_pods_of_a_replica_set_belong_to_what_controls_it(
     assert Owners(snapshot).of(snapshot.pods, 0).kind == kind
     (tmp_path / "pods.json").write_bytes(msgspec.json.encode({"kind": "List", "items": kept[-2:]}))
     (tmp_path / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": kept}))
-    kschedx_commandresult = kschedx_command(
-        "why", "-f", tmp_path / "pods.json", "-s", tmp_path / "cluster.json", "-o", "json"
-    )
-    assert (kschedx_commandresult.code, kschedx_commandresult.err) == (1, "")
+    result = kschedx_command("why", "-f", tmp_path / "pods.json", "-s", tmp_path / "cluster.json", "-o", "json")
+    assert (result.code, result.err) == (1, "")

@@ -48,9 +48,9 @@ def test_nobody_makes_them_anew_without_recreate() -> None:
 
 def test_every_steps_explanation_is_that_of_why() -> None:
     simulation = kschedx.simulate(full_cluster())
-    to_dictresult = simulation.to_dict()["steps"]
-    assert isinstance(to_dictresult, list)
-    for number, step in enumerate(to_dictresult):
+    result = simulation.to_dict()["steps"]
+    assert isinstance(result, list)
+    for number, step in enumerate(result):
         explanation = simulation.explain(number)
         assert (explanation.outcome.value, explanation.message) == (step["outcome"], step.get("message", ""))
         assert sorted(at(explanation.to_dict(), "bestNodes")) == step.get("bestNodes", [])

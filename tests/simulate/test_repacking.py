@@ -41,8 +41,8 @@ def test_packing_leaves_nodes_that_spreading_uses() -> None:
 
 def test_pods_that_are_not_asked_about_stay() -> None:
     snapshot = cluster(asking("web-0", "1", "node-0"), asking("db-0", "3", "node-2"))
-    repackresult = repack(snapshot, setup("binpack"), [0]).filling
-    assert repackresult.unused == ("node-0", "node-1")
+    result = repack(snapshot, setup("binpack"), [0]).filling
+    assert result.unused == ("node-0", "node-1")
 
 
 def test_a_node_with_nothing_but_a_daemons_pod_is_not_in_use() -> None:
@@ -53,7 +53,7 @@ def test_a_node_with_nothing_but_a_daemons_pod_is_not_in_use() -> None:
 
 
 def test_who_finds_no_place_is_told() -> None:
-    repackresult = repack(
+    result = repack(
         cluster(*(asking(f"web-{number}", "3", "node-0") for number in range(4))), setup("default"), range(4)
     ).filling
-    assert (repackresult.in_use, repackresult.pending) == (3, ("default/web-3",))
+    assert (result.in_use, result.pending) == (3, ("default/web-3",))

@@ -297,11 +297,11 @@ def test_a_drain_never_breaks_a_budget(seed: int) -> None:
     def watched(simulator: Simulator, rows: Iterable[int]) -> list[int]:
         nonlocal waves
         waves += 1
-        evictresult = evict(simulator, rows)
+        evict_result = evict(simulator, rows)
         for item in budgets_of(simulator.run.snapshot, simulator.base):
             now = item.standing(simulator.run.snapshot, simulator.run.cluster.pods, simulator.queue.created)
             assert now.allowed >= 0, item.name
-        return evictresult
+        return evict_result
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Simulator, "evict", watched)

@@ -29,12 +29,10 @@ def test_what_is_forgotten_can_be_added_again(kind: str) -> None:
     builder.forget(kind)
     assert kind not in builder.kinds
     builder.add_objects(some(kind)[:1])
-    of_contentsresult = Snapshot.of_contents(builder.finish())
-    assert of_contentsresult.source.kinds == {known: 1 if known == kind else 2 for known in KINDS}
-    assert len(of_contentsresult.pods) == (1 if kind == "Pod" else 2)
-    assert len(of_contentsresult.cluster.nodes) == (1 if kind == "Node" else 2)
-    assert len(of_contentsresult.services) == (1 if kind == "Service" else 2)
-    assert len(of_contentsresult.storage.volumes) == (1 if kind == "PersistentVolume" else 2)
-    assert len([key for key in of_contentsresult.workloads if key[0] == "Deployment"]) == (
-        1 if kind == "Deployment" else 2
-    )
+    result = Snapshot.of_contents(builder.finish())
+    assert result.source.kinds == {known: 1 if known == kind else 2 for known in KINDS}
+    assert len(result.pods) == (1 if kind == "Pod" else 2)
+    assert len(result.cluster.nodes) == (1 if kind == "Node" else 2)
+    assert len(result.services) == (1 if kind == "Service" else 2)
+    assert len(result.storage.volumes) == (1 if kind == "PersistentVolume" else 2)
+    assert len([key for key in result.workloads if key[0] == "Deployment"]) == (1 if kind == "Deployment" else 2)

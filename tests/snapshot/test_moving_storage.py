@@ -30,9 +30,9 @@ def test_what_is_taken_back_stands_in_its_place_again() -> None:
     storage = MovingStorage.moving(Storage(volumes=volumes, claims={CLAIM.key: CLAIM}))
     version, elsewhere = storage.candidates.version("local"), storage.candidates.version("else")
     taken = replace(volumes["c"], spec=replace(volumes["c"].spec, claim_ref=ObjectReference(name="x", namespace="y")))
-    replaceresult = replace(taken, metadata=replace(taken.metadata, name="made"))
+    result = replace(taken, metadata=replace(taken.metadata, name="made"))
     other = replace(CLAIM, metadata=replace(CLAIM.metadata, name="other"))
-    change = StorageChange(claims={CLAIM.key: None, other.key: other}, volumes={"c": taken, "made": replaceresult})
+    change = StorageChange(claims={CLAIM.key: None, other.key: other}, volumes={"c": taken, "made": result})
     undo = storage.put(change)
     assert names(storage) == ["named", "a", "b"]
     assert [*storage.claims] == [other.key]

@@ -86,13 +86,11 @@ def test_the_sums_of_a_cluster_with_other_nodes_are_those_of_one_that_was_loaded
     before.nodes(TABLE.options)
     snapshot = Snapshot.from_objects([changed(row) for row in rows] + [node("new", allocatable=added)])
     nodes = {item.name: item for item in snapshot.cluster.nodes}
-    with_added_noderesult = before.with_nodes({ClusterRow(row): nodes[f"n{row}"] for row in rows}).with_added_node(
-        nodes["new"]
-    )
-    table = with_added_noderesult.nodes(TABLE.options)
+    result = before.with_nodes({ClusterRow(row): nodes[f"n{row}"] for row in rows}).with_added_node(nodes["new"])
+    table = result.nodes(TABLE.options)
     fresh = NodeTable.of(
-        ClusterNodes(with_added_noderesult.cluster.nodes, with_added_noderesult.cluster.images),
-        with_added_noderesult.pods,
+        ClusterNodes(result.cluster.nodes, result.cluster.images),
+        result.pods,
         TABLE.options,
     )
 
@@ -104,7 +102,7 @@ def test_the_sums_of_a_cluster_with_other_nodes_are_those_of_one_that_was_loaded
     assert table.nonzero_requested.tolist() == fresh.nonzero_requested.tolist()
     assert table.pod_count.tolist() == fresh.pod_count.tolist()
     zones = [table.label("zone")[row] for row in range(len(table))]
-    assert zones == [item.metadata.labels.get("zone") for item in with_added_noderesult.cluster.nodes]
+    assert zones == [item.metadata.labels.get("zone") for item in result.cluster.nodes]
 
 
 def test_a_node_that_is_still_to_be_added_is_not_changed_before() -> None:

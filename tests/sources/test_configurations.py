@@ -145,5 +145,5 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, documents: list[str], part
 def test_a_folder_is_read_as_one(tmp_path: Path) -> None:
     for number, text in enumerate([*BOTH, deployment(mount=FOLDER, source="name: two")]):
         (tmp_path / f"{number}.yaml").write_text(text, encoding="utf-8")
-    find_configurationresult = find_configuration(str(tmp_path))
-    assert (find_configurationresult.config_map, find_configurationresult.key) == ("two", "main.yaml")
+    result = find_configuration(str(tmp_path))
+    assert (result.config_map, result.key) == ("two", "main.yaml")

@@ -312,6 +312,6 @@ def test_a_number_without_end_is_told_with_its_field(number: str) -> None:
     (batch,) = JsonStream(io.BytesIO(text), source="a.json").batches()
     with pytest.raises(msgspec.ValidationError) as caught:
         batch.decode(msgspec.json.Decoder(list[object]))
-    textresult = str(batch.invalid(caught.value))
-    assert textresult.startswith("a.json:1: Pod a: spec.hosts[1].x: ")
-    assert textresult.endswith(" out of range")
+    result = str(batch.invalid(caught.value))
+    assert result.startswith("a.json:1: Pod a: spec.hosts[1].x: ")
+    assert result.endswith(" out of range")

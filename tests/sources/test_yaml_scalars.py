@@ -35,8 +35,8 @@ BIG = 1 << 63
     ],
 )  # fmt: skip
 def test_unquoted(text: str, value: Scalar) -> None:
-    resolveresult = resolve(text)
-    assert (resolveresult, type(resolveresult)) == (value, type(value))
+    result = resolve(text)
+    assert (result, type(result)) == (value, type(value))
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_unquoted(text: str, value: Scalar) -> None:
     ],
 )  # fmt: skip
 def test_tagged(tag: str, text: str, value: Scalar) -> None:
-    resolveresult = resolve(text, f"tag:yaml.org,2002:{tag}")
-    assert (resolveresult, type(resolveresult)) == (value, type(value))
+    result = resolve(text, f"tag:yaml.org,2002:{tag}")
+    assert (result, type(result)) == (value, type(value))
 
 
 def test_a_tag_of_another_application_makes_text() -> None:

@@ -69,9 +69,9 @@ def test_readings(text: str, expected: Value) -> None:
     ],
 )
 def test_merge_keys(text: str, expected: Value) -> None:
-    valueresult = value(text)
-    assert isinstance(valueresult, dict)
-    assert valueresult["b"] == expected
+    result = value(text)
+    assert isinstance(result, dict)
+    assert result["b"] == expected
 
 
 def test_documents_and_their_lines() -> None:
@@ -184,6 +184,6 @@ def test_nothing_at_length_takes_no_memory(between: str) -> None:
 
 def test_ordinary_aliases_are_no_attack() -> None:
     text = "base: &base {a: 1, b: {c: 2}}\nitems:\n" + "- <<: *base\n" * 300
-    valueresult = value(text)
-    assert isinstance(valueresult, dict)
-    assert valueresult["items"] == [{"a": 1, "b": {"c": 2}}] * 300
+    result = value(text)
+    assert isinstance(result, dict)
+    assert result["items"] == [{"a": 1, "b": {"c": 2}}] * 300

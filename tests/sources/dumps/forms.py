@@ -280,9 +280,9 @@ def must_gather(*images: Files) -> Files:
 
 def support_bundle(*, arrays: bool = False) -> Files:
     def written(kind: str, items: Sequence[Manifest], version: str = "v1") -> bytes:
-        typedresult = typed(kind, items, version, with_kinds=not arrays)
-        typedresult["items"] = typedresult["items"] or None  # a nil slice of Go's
-        return as_json(typedresult["items"] if arrays else typedresult, 2)
+        result = typed(kind, items, version, with_kinds=not arrays)
+        result["items"] = result["items"] or None  # a nil slice of Go's
+        return as_json(result["items"] if arrays else result, 2)
 
     resources = {
         "nodes.json": written("NodeList", NODES),

@@ -123,9 +123,9 @@ def test_trusting_anybody_looks_at_no_authority() -> None:
 
 def test_data_wins_over_a_file_and_is_all_that_is_trusted() -> None:
     data = encoded(CERTIFICATE.read_text())
-    logged_inresult = logged_in({}, **{"certificate-authority": "/no/ca.crt", "certificate-authority-data": data})
-    assert context_of(logged_inresult).verify_mode == ssl.CERT_REQUIRED
-    assert len(context_of(logged_inresult).get_ca_certs()) == 1
+    result = logged_in({}, **{"certificate-authority": "/no/ca.crt", "certificate-authority-data": data})
+    assert context_of(result).verify_mode == ssl.CERT_REQUIRED
+    assert len(context_of(result).get_ca_certs()) == 1
 
 
 @pytest.mark.parametrize(
@@ -143,15 +143,15 @@ def test_what_the_header_says(user: Mapping[str, object], says: str) -> None:
 def test_a_file_of_a_token_is_trimmed_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "token"
     path.write_text(" first\n")
-    logged_inresult = logged_in({"tokenFile": str(path)})
-    assert logged_inresult.authorization() == "Bearer first"
+    result = logged_in({"tokenFile": str(path)})
+    assert result.authorization() == "Bearer first"
     path.write_text("second\n")
-    assert logged_inresult.authorization() == "Bearer first"
+    assert result.authorization() == "Bearer first"
     monkeypatch.setattr(credentials, "_TOKEN_LASTS", -1.0)
-    assert logged_inresult.authorization() == "Bearer second"
+    assert result.authorization() == "Bearer second"
     path.write_text(" \n")
     with pytest.raises(InputError, match="holds no token"):
-        logged_inresult.authorization()
+        result.authorization()
 
 
 def test_nobodys_secret_goes_over_a_connection_that_anybody_can_read() -> None:
@@ -185,8 +185,8 @@ def test_a_pod_logs_in_with_its_service_account(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "token").write_text("mine\n")
     (tmp_path / "ca.crt").write_text(CERTIFICATE.read_text())
     (tmp_path / "namespace").write_text("shop\n")
-    in_clusterresult = in_cluster(environment)
-    assert (str(in_clusterresult.url), in_clusterresult.authorization()) == ("https://[fd00::1]:443", "Bearer mine")
+    result = in_cluster(environment)
+    assert (str(result.url), result.authorization()) == ("https://[fd00::1]:443", "Bearer mine")
     assert credentials.own_namespace() == "shop"
 
 

@@ -100,13 +100,13 @@ def test_an_explicit_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
 def test_the_first_file_to_set_an_entry_wins_it_whole(
     order: tuple[Document, ...], current: str, dev: str, me: Document, both: str, tmp_path: Path
 ) -> None:
-    mergedresult = merged(tmp_path, *order)
-    assert mergedresult.current_context == current
-    assert mergedresult.clusters["dev"].entry.server == dev
-    assert mergedresult.clusters["dev"].entry.insecure_skip_tls_verify == (dev == "https://second")
-    assert mergedresult.users["me"].entry == msgspec.convert(me, KubeconfigUser)
-    assert mergedresult.choose(context="both").namespace == both
-    assert set(mergedresult.clusters) == {"dev", "prod"}
+    result = merged(tmp_path, *order)
+    assert result.current_context == current
+    assert result.clusters["dev"].entry.server == dev
+    assert result.clusters["dev"].entry.insecure_skip_tls_verify == (dev == "https://second")
+    assert result.users["me"].entry == msgspec.convert(me, KubeconfigUser)
+    assert result.choose(context="both").namespace == both
+    assert set(result.clusters) == {"dev", "prod"}
 
 
 @pytest.mark.parametrize(
@@ -159,10 +159,10 @@ def test_relative_paths_are_beside_their_own_file(tmp_path: Path) -> None:
     ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(options: Mapping[str, str], says: str, tmp_path: Path) -> None:
-    mergedresult = merged(tmp_path, FIRST, SECOND)
+    result = merged(tmp_path, FIRST, SECOND)
     with pytest.raises(InputError) as caught:
-        mergedresult.choose(**options)
-    assert str(caught.value) == f"{os.pathsep.join(mergedresult.sources)}: {says}"
+        result.choose(**options)
+    assert str(caught.value) == f"{os.pathsep.join(result.sources)}: {says}"
 
 
 WRONG_TYPES: list[tuple[str, object]] = [
