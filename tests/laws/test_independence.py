@@ -77,6 +77,7 @@ QUESTIONS = (
     ("kueue", "--now", "2026-11-01T00:00:00Z", "-o", "html"),
     ("nodes", "-o", "wide"),
     ("doctor", "-o", "html"),
+    ("fleet", "-s", "cluster", "why", "--all-pending"),  # its page and document also say how long it took
 )
 DIGEST = re.compile(r"""(?:input|page) sha256(?:</b> |",")[0-9a-f]{16}""")
 """In a page and its footer: the digest of the files themselves, and the page's own."""
@@ -86,7 +87,8 @@ from kschedx.cli import parallel
 from tests.command import kschedx
 workers = int(sys.argv[1])
 parallel.processors, parallel.FEW, parallel.CHUNK = lambda: workers, 8, 4
-ran = [kschedx(*asked, "-s", "cluster", columns=80, env=os.environ, cwd=os.getcwd()) for asked in json.load(sys.stdin)]
+lines = [asked if "-s" in asked else [*asked, "-s", "cluster"] for asked in json.load(sys.stdin)]
+ran = [kschedx(*line, columns=80, env=os.environ, cwd=os.getcwd()) for line in lines]
 json.dump([(one.code, one.out, one.err) for one in ran], sys.stdout)
 """
 
