@@ -265,7 +265,7 @@ class _Checker:
 
     def _struct(self, node: StructNode) -> Type:
         if node.type_name.removeprefix(".") in TYPES or node.type_name.startswith("google."):
-            raise UndecidedError(f"how kube-scheduler builds messages of type {node.type_name} is, is not known")
+            raise UndecidedError(f"kschedx does not know how kube-scheduler builds messages of type {node.type_name}")
         return self._fault(node.position, f"undeclared reference to '{node.type_name}' (in container '')")
 
     def _comprehension(self, comprehension: Comprehension) -> Type:

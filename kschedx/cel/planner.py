@@ -569,7 +569,9 @@ class _Planner:
             case MapNode():
                 return self._map(expr)
             case StructNode():
-                raise UndecidedError(f"how kube-scheduler builds messages of type {expr.type_name} is, is not known")
+                raise UndecidedError(
+                    f"kschedx does not know how kube-scheduler builds messages of type {expr.type_name}"
+                )
             case Comprehension():
                 return self._comprehension(expr)
         assert_never(expr)
