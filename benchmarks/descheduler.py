@@ -10,7 +10,7 @@ import time
 from collections import Counter
 
 import kschedx
-from kschedx.descheduler.cluster import Cluster, Metrics, pods_of
+from kschedx.descheduler.cluster import Cluster, Metrics, PodIndex, pods_of
 from kschedx.descheduler.evictor import DefaultEvictor
 from kschedx.descheduler.policy import read_policy
 from kschedx.descheduler.run import run_loop
@@ -51,11 +51,11 @@ def main() -> None:
     policy = read_policy(POLICY, snapshot.priority_classes)
     with without_collection():
         begun = time.process_time()
-        pods, metrics = pods_of(snapshot), Metrics.of(snapshot)
+        pods, metrics = PodIndex(pods_of(snapshot)), Metrics.of(snapshot)
         read = time.process_time()
         cluster = Cluster(snapshot, pods, counts_budgets=True)
         evictor = DefaultEvictor(policy.profiles[0], cluster, now, lambda *_: None)
-        for pod in pods:
+        for pod in pods.pods:
             evictor.verdict(pod)
         judged = time.process_time()
         loop = run_loop(Cluster(snapshot, pods, counts_budgets=True), policy, metrics, now)
