@@ -84,7 +84,7 @@ def noting_times() -> Iterator[list[str]]:
 
 
 def note_time(taken: Callable[[], str]) -> None:
-    """Keep when a cluster was taken, if somebody collects it."""
+    """Keep when a cluster was taken, for a caller that collects it."""
     if (times := _TIMES.get()) is not None:
         times.append(taken())
 
