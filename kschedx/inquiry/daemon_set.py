@@ -115,7 +115,15 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
 
     def on(self, node: str) -> Explanation:
         """Return the answer about the pod that the controller creates for one node."""
-        return explain(replace(self.subject, pod=pinned(self.subject.pod, node), first=None), self.setup)
+        if node not in self._on:
+            subject = replace(self.subject, pod=pinned(self.subject.pod, node), first=None)
+            self._on[node] = explain(subject, self.setup)
+        return self._on[node]
+
+    @cached_property
+    def _on(self) -> dict[str, Explanation]:
+        """The answers that were given, by node."""
+        return {}
 
     @property
     def outcome(self) -> Outcome:
