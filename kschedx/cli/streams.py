@@ -19,6 +19,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
     from _typeshed import ReadableBuffer
 
 
@@ -148,21 +150,43 @@ def reader_left() -> bool:
 _AGAIN = 3.0
 """Seconds after which a process that should have ended is ended again."""
 
+_SOON = 0.05
+"""Seconds after which a process is ended again if Python ignored the first time."""
+
 _LAST = 10.0
 """Seconds after which the system ends a process that has cleaned up and still runs."""
 
 
 def _ended(number: int, _: FrameType | None) -> None:
+    end = SystemExit(128 + number)
+    _raise_again(end, _AGAIN)
+    raise end  # unwinding the stack cleans up
+
+
+def _raise_again(end: BaseException, after: float) -> None:
+    """Raise `end` in the main thread every `after` seconds, if it has no effect."""
+
+    def again(*_: object) -> None:
+        raise end
+
     if hasattr(signal, "setitimer"):
-        # Python loses an exception in the callback of a weak reference, and every import has one
-        signal.signal(signal.SIGALRM, lambda *_: sys.exit(128 + number))
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)
-    sys.exit(128 + number)  # unwinding the stack cleans up
+        signal.signal(signal.SIGALRM, again)
+        signal.setitimer(signal.ITIMER_REAL, after, after)
+
+
+def _not_raised(lost: UnraisableHookArgs) -> None:
+    """Raise the end of the process again, without a message, where Python had to ignore it: a callback of a weak
+    reference cannot raise, and every import has one."""
+    if isinstance(lost.exc_value, KeyboardInterrupt | SystemExit):
+        _raise_again(lost.exc_value, _SOON)
+    else:
+        sys.__unraisablehook__(lost)
 
 
 @contextlib.contextmanager
 def ending_in_order() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the process as Ctrl-C does, so that temporary files and workers are removed."""
+    sys.unraisablehook = _not_raised
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
