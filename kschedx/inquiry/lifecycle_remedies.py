@@ -43,6 +43,7 @@ from kschedx.kube.types import OUT_OF_SERVICE, Pod
 from kschedx.kube.workloads import is_foreign
 from kschedx.render.states import (
     BeingDeleted,
+    CannotStart,
     ComponentDown,
     Failed,
     KeptBySidecar,
@@ -194,6 +195,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case NotBound(claim=key, provisioner=driver) if key:
                 driver, claim = driver or "the storage driver", self.snapshot.storage.claims[key]
                 yield Fix.untried(provisioner_repair(self.snapshot, claim, driver))
+            case CannotStart():
+                yield from self._able_to_start(lifecycle)
             case WaitingForKubelet():
                 yield from self._starting(lifecycle)
             case ComponentDown(component=component, pods=pods, is_pending=True):
@@ -446,15 +449,33 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             here = own.metadata.labels.get(key, "")
             others = Counter(node.metadata.labels.get(key, here) for node in nodes)
             if wanted := next((value for value, _ in others.most_common() if value != here), ""):
-                before, after = self.manifest.get("spec"), {key: wanted}
-                if isinstance(before, Mapping):
-                    unbound = {name: value for name, value in before.items() if name != "nodeName"}
-                    selector = {**unbound.get("nodeSelector", {}), **after}
-                    stopped = replace(self, manifest={**self.manifest, "spec": unbound})
-                    title = f"require {key}={wanted}: the image is not built for {here}"
-                    yield stopped._patched(title, [set_field("/spec/nodeSelector", selector)])
+                yield self._required(key, wanted, f": the image is not built for {here}")
                 break
         yield Fix.untried(f"use an image that is built for the platform of {node}")
+
+    def _required(self, key: str, value: str, because: str = "") -> Fix | None:
+        """Return the fix that selects nodes with a label instead of a fixed node."""
+        before = self.manifest.get("spec")
+        if not isinstance(before, Mapping):
+            return None
+        unbound = {name: field for name, field in before.items() if name != "nodeName"}
+        selector = {**unbound.get("nodeSelector", {}), key: value}
+        stopped = replace(self, manifest={**self.manifest, "spec": unbound})
+        return stopped._patched(f"require {key}={value}{because}", [set_field("/spec/nodeSelector", selector)])
+
+    def _able_to_start(self, state: CannotStart) -> Iterator[Fix | None]:
+        where = listed(state.nodes, 3, conjunction="and")
+        if state.driver:
+            down = dict.fromkeys(agent for node in state.nodes for agent in agents_down(self.snapshot, node))
+            agents = f": {', '.join([*down][:3])} {'is' if len(down) == 1 else 'are'} not ready there" if down else ""
+            yield Fix.untried(f"run the node plugin of {state.driver} on {where}{agents}")
+        key, _, value = state.label.partition("=")
+        if any(node.metadata.labels.get(key) == value for node in self.snapshot.cluster.nodes if key):
+            yield self._required(key, value)
+        elif key:
+            yield Fix.untried(f"add a node with {state.label}, and select it with nodeSelector")
+        if key == ARCH_LABEL:
+            yield Fix.untried(f"use an image that is built for the platform of {where}")
 
     def _merge_command(self, named: str, *data: str, spec: Mapping[str, object]) -> str:
         template = f"kubectl patch {named} -n {{}} --type merge -p {{}}"

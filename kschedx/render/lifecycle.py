@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from kschedx.explain.cycle_notes import CANNOT_START
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
@@ -16,6 +17,7 @@ from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
 from kschedx.render.states import (
     BeingDeleted,
+    CannotStart,
     ComponentDown,
     Contradicted,
     ExitCode,
@@ -70,7 +72,7 @@ _HELD = {
     "partition": "a pod gets the new template only if its ordinal is the partition or higher",
 }
 DEPENDENTS_FIRST = "foregroundDeletion"
-UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
+UNTOLD = frozenset({CANNOT_START, "runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Ids of notes about the node that the pod would be assigned to."""
 _TONES = {
     ExitCode.SCHEDULABLE: Tone.GOOD,
@@ -150,7 +152,9 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             | ResizeHeld(message=message)
         ):
             yield from filter(None, (message,))
-        case ScaledToZero() | NoScheduler(others=0, profiles=()):
+        case CannotStart(driver=driver) if driver:
+            yield f"without {driver} there, no volume of the pod is provisioned or attached"
+        case ScaledToZero() | CannotStart() | NoScheduler(others=0, profiles=()):
             return
         case Suspended(kind=kind, queue=queue, message=message):
             yield from filter(None, (message,))

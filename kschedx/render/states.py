@@ -479,6 +479,21 @@ class NotBound(Facts, frozen=True, kw_only=True):
         return waits if self.claim else "kube-scheduler selects a node and fails there"
 
 
+class CannotStart(Facts, frozen=True, kw_only=True):
+    """A pod that kube-scheduler assigns to a node on which it cannot start."""
+
+    nodes: tuple[str, ...]
+    why: str
+    label: str = ""
+    """The label of nodes that the pod needs, such as `kubernetes.io/os=windows`."""
+    driver: str = ""
+    """The CSI driver that the node lacks."""
+
+    @property
+    def where(self) -> str:
+        return listed(self.nodes, 3, conjunction="and")
+
+
 class ComponentDown(Facts, frozen=True, kw_only=True):
     """A control plane component that acts next and of which no instance runs."""
 
@@ -555,6 +570,7 @@ Lifecycle: TypeAlias = (
     | NoScheduler
     | Contradicted
     | NotBound
+    | CannotStart
     | ComponentDown
     | StillActive
     | ManagedElsewhere
@@ -710,6 +726,10 @@ STATES: tuple[StateRow, ...] = (
     _row(
         _NOT, "not bound", "{s.subject} is not bound: {s.why}",
         NotBound(subject=_POD, message="", claim="shop/data", provisioner="ebs.csi.aws.com"),
+    ),
+    _row(
+        _NOT, "cannot start", "{s.subject} fits {s.where}, but cannot start there: {s.why}",
+        CannotStart(subject=_POD, nodes=("w0",), why="CSINode w0 does not list driver ebs.csi.aws.com"),
     ),
     _decision(
         "OtherScheduler", _OPEN, "undecided",
