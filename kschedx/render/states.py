@@ -6,7 +6,6 @@ decides about a pod that has a node, and a suspended Job has no pods. The order 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, assert_never
 
@@ -223,14 +222,11 @@ class NotSynced(Refused, frozen=True, kw_only=True):
 
 
 class WaitingForOrdinal(Facts, frozen=True, kw_only=True):
-    pod: str
-    """The pod that is not created yet."""
+    pod: str  # the pod that is not created yet
     predecessor: str
-    because: str
-    """The predecessor's state: `is not ready`, `is being deleted`, `is Pending`."""
+    because: str  # the predecessor's state: `is not ready`, `is being deleted`, `is Pending`
     node: str = ""
-    is_node_lost: bool = False
-    """Whether no kubelet confirms that the predecessor is gone."""
+    is_node_lost: bool = False  # whether no kubelet confirms that the predecessor is gone
     container: str = ""
     """Why the predecessor's container does not run, if its status reports it, or the kubelet's newest warning."""
 
@@ -258,16 +254,12 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
     message: str = ""
     conditions: tuple[str, ...] = ()
     """Conditions that are False, as `kubectl describe` shows them: `Initialized=False (ContainersNotInitialized)`."""
-    event: str = ""
-    """The newest warning."""
-    last: str = ""
-    """How the container last ended: `OOMKilled, exit code 137`."""
+    event: str = ""  # the newest warning
+    last: str = ""  # how the container last ended: `OOMKilled, exit code 137`
     is_node_lost: bool = False
     is_node_gone: bool = False
-    claim: str = ""
-    """The claim that stays unbound because kube-scheduler selects no node for it, such as `shop/data`."""
-    outdated: str = ""
-    """The StatefulSet with a newer revision, which replaces the pod only once it is ready."""
+    claim: str = ""  # the claim that stays unbound because kube-scheduler selects no node for it, such as `shop/data`
+    outdated: str = ""  # the StatefulSet with a newer revision, which replaces the pod only once it is ready
 
     @property
     def detail(self) -> str:
@@ -306,13 +298,10 @@ class RolloutStalled(Facts, frozen=True, kw_only=True):
     """The message of the condition Progressing with the reason ProgressDeadlineExceeded; empty before the deadline."""
     pods: tuple[str, ...] = ()
     """The pods that are not ready, each with its kubelet's report: `web-1 on w0: Readiness probe failed`."""
-    seconds: int = 0
-    """minReadySeconds, if all new pods are ready."""
-    nodes: tuple[str, ...] = ()
-    """The lost nodes of a DaemonSet's pods."""
+    seconds: int = 0  # minReadySeconds, if all new pods are ready
+    nodes: tuple[str, ...] = ()  # the lost nodes of a DaemonSet's pods
     updated: int = 0
-    wanted: int = 0
-    """Pods of the DaemonSet."""
+    wanted: int = 0  # pods of the DaemonSet
 
     @property
     def detail(self) -> str:
@@ -484,10 +473,8 @@ class CannotStart(Facts, frozen=True, kw_only=True):
 
     nodes: tuple[str, ...]
     why: str
-    label: str = ""
-    """The label of nodes that the pod needs, such as `kubernetes.io/os=windows`."""
-    driver: str = ""
-    """The CSI driver that the node lacks."""
+    label: str = ""  # of the nodes that the pod needs, such as `kubernetes.io/os=windows`
+    driver: str = ""  # the CSI driver that the nodes lack
 
     @property
     def where(self) -> str:
@@ -810,11 +797,3 @@ def state_document(facts: Lifecycle) -> StateDocument:
     """Return the document of a state, without empty fields."""
     known = {key: value for key, value in to_builtins(facts).items() if value}
     return {"name": row_of(facts).name, "headline": headline(facts), **known}
-
-
-def state_table() -> Iterator[str]:
-    """Yield the lines of the documentation's table, in Markdown."""
-    yield "| State | Headline | Exit code |"
-    yield "| --- | --- | --- |"
-    for row in STATES:
-        yield f"| `{row.name}` | {row.headline(row.example)} | {row.exit_code.value} |"
