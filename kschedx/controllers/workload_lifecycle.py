@@ -23,6 +23,7 @@ from kschedx.controllers.pod_lifecycle import (
     successor,
     waiting_container,
 )
+from kschedx.controllers.suspension import held_by_kueue, suspended
 from kschedx.controllers.workloads import (
     SCALED,
     Owners,
@@ -32,7 +33,7 @@ from kschedx.controllers.workloads import (
     wanted_replicas,
     workload_of,
 )
-from kschedx.errors import InputError, nearest
+from kschedx.errors import InputError
 from kschedx.explain.notes import Note, runs_already
 from kschedx.explain.root_causes import newer_template
 from kschedx.kube import kueue
@@ -590,8 +591,11 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
         if map_at(manifest, *path[:-1]).get(path[-1]) is True:
             queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
             if queue:
-                return _held_by_kueue(snapshot, workload.reference, workload, queue)
-            return Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
+                return held_by_kueue(snapshot, workload.reference, workload, queue)
+            return suspended(snapshot, workload, ".".join(path))
+    if kind_and_group(manifest) == ("Rollout", "argoproj.io") and map_at(manifest, "spec").get("paused") is True:
+        has_pods = bool(_rows(snapshot, workload))
+        return Paused(subject=workload.reference, kind="Rollout", has_pods=has_pods)
     if (ended := _ended(manifest)) is not None:
         return replace(ended, subject=workload.reference)
     counts = [pod.count.number for pod in foreign_pods(manifest)]
@@ -610,7 +614,9 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
         if message := next(unmet, ""):
             return NotObserved(subject=workload.reference, kind=workload.kind, message=message)
     if custom_kind(*kind_and_group(manifest)) is not None and not counts:
-        return UnknownPods(subject=workload.reference, kind=workload.kind)
+        reference = map_at(manifest, "spec", "workloadRef")
+        template = f"{reference['kind']} {reference.get('name')}" if "kind" in reference else ""
+        return UnknownPods(subject=workload.reference, kind=workload.kind, template=template)
     return None
 
 
@@ -661,8 +667,8 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
     if job.spec.suspend:
         queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
         if queue:
-            return _held_by_kueue(snapshot, subject, workload, queue)
-        return Suspended(subject=subject, kind="Job")
+            return held_by_kueue(snapshot, subject, workload, queue)
+        return suspended(snapshot, workload)
     if job.spec.parallelism == 0:
         return ScaledToZero(subject=subject, field="spec.parallelism")
     if job.spec.managed_by not in (None, JOB_CONTROLLER) and not _rows(snapshot, workload):
@@ -697,39 +703,6 @@ def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
         if reason == ALREADY_ACTIVE:
             return StillActive(subject=subject, job=job.name)
     return None
-
-
-def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> Suspended:
-    """Return the state of a Job that Kueue keeps suspended, with the reason."""
-    owner = (workload.kind, workload.name)
-    workloads = [
-        kueue_workload
-        for kueue_workload in snapshot.of(kueue.Workload)
-        if kueue_workload.metadata.namespace == workload.namespace
-        and any((each.kind, each.name) == owner for each in kueue_workload.metadata.owner_references)
-    ]
-    state = Suspended(subject=subject, kind=workload.kind, queue=queue)
-    queues = [local_queue.metadata for local_queue in snapshot.of(kueue.LocalQueue)]
-    own = [queue.name for queue in queues if queue.namespace == workload.namespace]
-    if queues and queue not in own:
-        hint = nearest(queue, own) or (f'did you mean "{own[0]}"?' if len(own) == 1 else "")
-        meant = next((name for name in own if f'"{name}"' in hint), "")
-        return replace(state, waits="waits in Kueue because its LocalQueue does not exist", meant=meant)
-    if not workloads:
-        return state
-    if workloads[0].spec.active is False:
-        ended = workloads[0].condition("Evicted")
-        message = "" if ended is None else ended.message
-        return replace(state, waits="is deactivated in Kueue", inactive=workloads[0].metadata.name, message=message)
-    from kschedx.kueue.verdict import decision_of
-
-    verdict = decision_of(snapshot, workloads[0].key)
-    condition = workloads[0].condition("QuotaReserved")
-    message = condition.message if condition is not None and condition.status != "True" else ""
-    if condition is not None and condition.status == "True":
-        checks = (check.message for check in workloads[0].status.admission_checks if check.state != "Ready")
-        message = next(checks, "")
-    return replace(state, message=message, waits="" if verdict is None else verdict.state_text)
 
 
 def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:

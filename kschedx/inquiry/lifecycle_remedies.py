@@ -128,13 +128,20 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from map(_repaired, nodes)
             case RolloutStalled(seconds=0):
                 yield from self._rolled_back()
-            case Suspended(kind=kind, queue=queue, field=field) if not queue:
+            case Suspended(kind=kind, queue="", field=field, waits=waits):
                 spec: Mapping[str, object] = {"suspend": False}
                 if "runPolicy" in field:
                     spec = {"runPolicy": spec}
-                yield self._of_maker(f"resume the {kind}", spec)
+                if not waits:
+                    yield self._of_maker(f"resume the {kind}", spec)
+                if waits or lifecycle.may_be_of_kueue:
+                    yield self._with_queue(lifecycle)
             case Suspended():
                 yield self._queued(lifecycle)
+            case Paused(kind="Rollout"):
+                title, spec = "resume the Rollout", {"paused": False}
+                command = self._merge_command("rollouts.argoproj.io {}", self._maker_name, spec=spec)
+                yield self._of_maker(title, spec) or Fix.untried(title, commands=(command,))
             case Paused():
                 command = shell_command("kubectl rollout resume deployment/{} -n {}", self._maker_name, self._namespace)
                 patch = [set_field("/spec/paused", False)]
@@ -224,15 +231,21 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _queued(self, state: Suspended) -> Fix | None:
         """Return the fix for a workload that Kueue cannot admit in its current form, however much quota is free."""
-        kind = state.kind.lower()
         if state.meant:
-            template = f"kubectl label {{}} {{}} -n {{}} --overwrite {QUEUE_LABEL}={{}}"
-            command = shell_command(template, kind, self._maker_name, self._namespace, state.meant)
-            return Fix.untried(f"use LocalQueue {state.meant} instead of {state.queue}", commands=(command,))
+            return self._with_queue(state)
         if state.inactive:
             command = self._merge_command("workloads.kueue.x-k8s.io {}", state.inactive, spec={"active": True})
             return Fix.untried(f"activate Workload {state.inactive}, once its cause is mended", commands=(command,))
         return None
+
+    def _with_queue(self, state: Suspended) -> Fix:
+        instead = f" instead of {state.queue}" if state.queue else ""
+        if not state.meant:
+            return Fix.untried(f"label it {QUEUE_LABEL} with a LocalQueue of its namespace, if Kueue suspended it")
+        template = f"kubectl label {{}} {{}} -n {{}} --overwrite {QUEUE_LABEL}={{}}"
+        command = shell_command(template, state.kind.lower(), self._maker_name, self._namespace, state.meant)
+        condition = ", if Kueue suspended it" if state.may_be_of_kueue else ""
+        return Fix.untried(f"use LocalQueue {state.meant}{instead}{condition}", commands=(command,))
 
     def _gone(self, job: str) -> Change:
         target = Target(api_version="batch/v1", kind="Job", namespace=self.pod.metadata.namespace, name=job)

@@ -156,11 +156,14 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield f"without {driver} there, no volume of the pod is provisioned or attached"
         case ScaledToZero() | CannotStart() | NoScheduler(others=0, profiles=()):
             return
-        case Suspended(kind=kind, queue=queue, message=message):
+        case Suspended(kind=kind, queue=queue, message=message, waits=waits, may_be_of_kueue=may_be):
             yield from filter(None, (message,))
-            yield _BY_KUEUE if queue else f"a suspended {kind} creates no {'Jobs' if kind == 'CronJob' else 'pods'}"
-        case Paused(updated=0):
-            yield "a paused Deployment creates no ReplicaSet for its pod template"
+            of_user = f"a suspended {kind} creates no {'Jobs' if kind == 'CronJob' else 'pods'}"
+            yield _BY_KUEUE if queue or waits else of_user
+            if may_be:
+                yield "it has no queue: its user suspended it, or Kueue did with manageJobsWithoutQueueName"
+        case Paused(updated=0, kind=kind):
+            yield f"a paused {kind} creates no ReplicaSet for its pod template"
         case Paused():
             yield "a paused Deployment replaces no pods of the previous template"
         case Refused(message=message, source=source, hint=hint):
@@ -256,6 +259,8 @@ def _open_pods(lifecycle: UnknownPods | PodsLeftOut | NotObserved | NotRead) -> 
         yield from filter(None, (lifecycle.because, lifecycle.command))
     elif isinstance(lifecycle, PodsLeftOut):
         yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
+    elif lifecycle.template:
+        yield f"its pod template is that of {lifecycle.template} (spec.workloadRef): ask about that workload"
     else:
         yield f"only the controller of {lifecycle.kind} knows its pods; ask about the pods that it created"
 

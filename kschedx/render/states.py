@@ -44,8 +44,7 @@ class Facts(Struct, frozen=True, kw_only=True, rename="camel"):
 class NamespaceTerminating(Facts, frozen=True, kw_only=True):
     namespace: str
     since: str = ""
-    remaining: tuple[str, ...] = ()
-    """What blocks the deletion of the namespace, in the words of its conditions."""
+    remaining: tuple[str, ...] = ()  # what blocks the deletion of the namespace, in the words of its conditions
     is_pod: bool = False
 
     @property
@@ -58,19 +57,16 @@ class BeingDeleted(Facts, frozen=True, kw_only=True):
     node: str = ""
     finalizers: tuple[str, ...] = ()
     is_workload: bool = False
-    is_node_lost: bool = False
-    """Whether the node is NotReady or gone, so that no kubelet confirms the deletion."""
+    is_node_lost: bool = False  # whether the node is NotReady or gone, so that no kubelet confirms the deletion
     owner: str = ""
     """`StatefulSet db`."""
-    barrier: str = ""
-    """Why the DaemonSet creates no other pod there: `the node has the taint ...`."""
+    barrier: str = ""  # why the DaemonSet creates no other pod there: `the node has the taint ...`
     successor: str = ""
     """The Deployment with strategy Recreate that creates its new pods only once this old one is gone."""
 
 
 class Finished(Facts, frozen=True, kw_only=True):
-    phase: str
-    """The phase of a pod, or the condition of a Job."""
+    phase: str  # the phase of a pod, or the condition of a Job
     message: str = ""
 
 
@@ -79,12 +75,9 @@ class Failed(Facts, frozen=True, kw_only=True):
     """`OutOfcpu`, `Evicted`, or, for a Job, `BackoffLimitExceeded`."""
     message: str = ""
     node: str = ""
-    owner: str = ""
-    """The controller that creates another pod, such as `ReplicaSet web-1`."""
-    pods: tuple[str, ...] = ()
-    """The failed pods of a Job."""
-    container: str = ""
-    """The container of a pod that ended with an error."""
+    owner: str = ""  # the controller that creates another pod, such as `ReplicaSet web-1`
+    pods: tuple[str, ...] = ()  # the failed pods of a Job
+    container: str = ""  # the container of a pod that ended with an error
 
     @property
     def detail(self) -> str:
@@ -97,8 +90,7 @@ class RejectedByKubelet(Facts, frozen=True, kw_only=True):
     reason: str
     message: str
     nodes: tuple[str, ...]
-    pods: int
-    """Pods that failed for this reason."""
+    pods: int  # pods that failed for this reason
     owner: str = ""  # the controller of the next pod
 
     @property
@@ -161,9 +153,12 @@ class Suspended(Facts, frozen=True, kw_only=True):
     """The LocalQueue that is probably meant, if `queue` does not exist."""
     inactive: str = ""
     """Its Workload, if that is deactivated, so that Kueue ignores it."""
+    may_be_of_kueue: bool = False  # whether Kueue may have suspended it, which has no queue
 
     @property
     def by(self) -> str:
+        if self.waits and not self.queue:
+            return f"it {self.waits}"
         if not self.queue:
             return f"{self.field} is true"
         return f"it {self.waits or 'waits for quota in Kueue'} (queue {self.queue})"
@@ -380,6 +375,7 @@ class UnknownPods(Facts, frozen=True, kw_only=True):
     """A custom resource whose pods only its controller knows."""
 
     kind: str
+    template: str = ""  # `Deployment web`, which has its pod template
 
 
 class PodsLeftOut(Facts, frozen=True, kw_only=True):

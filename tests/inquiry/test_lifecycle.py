@@ -429,6 +429,19 @@ def kueue(kind: str, **fields: object) -> Manifest:
     return {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": metadata, **fields}
 
 
+def manages(*, without_queue: bool) -> Manifest:
+    written = {"apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration"}
+    data = {"config.yaml": json.dumps({**written, "manageJobsWithoutQueueName": without_queue})}
+    metadata = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+PAUSED_ROLLOUT: Manifest = {
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Rollout",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {"paused": True, "workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+}
 TEAM = kueue("LocalQueue", spec={"clusterQueue": "all"}, metadata={"name": "team", "namespace": "default"})
 INACTIVE = kueue("Workload", metadata=OWNED_BY_JOB, spec={"queueName": "team", "active": False, "podSets": []})
 IN_QUEUE = workload("Job", metadata={"labels": QUEUED}, suspend=True)
@@ -441,6 +454,16 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     ("job/web", [IN_QUEUE, TEAM, INACTIVE], "default/job/web is suspended: it is deactivated in Kueue", 1),
+    *(
+        ("job/web", [workload("Job", suspend=True), TEAM, *more], f"default/job/web is suspended: {why}", 1)
+        for more, why in (
+            ([], "spec.suspend is true"),
+            ([manages(without_queue=False)], "spec.suspend is true"),
+            ([manages(without_queue=True)], "it is without a LocalQueue, and Kueue manages it"),
+            ([INACTIVE], "it is without a LocalQueue, and Kueue manages it"),
+        )
+    ),
+    ("rollout/web", [PAUSED_ROLLOUT], "default/rollout/web is paused: it has no ReplicaSet yet", 1),
     (
         "deploy/web",
         [DUMPED, {**workload("Deployment", replicas=3), "status": {"replicas": 3}}],
