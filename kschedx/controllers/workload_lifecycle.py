@@ -73,6 +73,7 @@ from kschedx.render.states import (
     UnknownPods,
     UpdateHeld,
     WaitingForOrdinal,
+    Waits,
     headline,
 )
 from kschedx.snapshot.events import ALREADY_ACTIVE, OF_CRON_JOBS
@@ -428,6 +429,30 @@ def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
     return replace(state, pods=tuple(_unready_text(snapshot, pod) for pod in unready))
 
 
+class _RolloutStatus(Struct, frozen=True, rename="camel"):
+    replicas: int = 0
+    updated_replicas: int = 0
+
+
+class _RollingOut(Struct, frozen=True):
+    status: _RolloutStatus = _RolloutStatus()
+
+
+def failing_rollout(snapshot: Snapshot, workload: Workload) -> Manifest | None:
+    """Return the manifest of a Deployment whose rollout does not end because a container of a pod fails."""
+    raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
+    if raw is None or workload.kind != "Deployment":
+        return None
+    status = msgspec.json.decode(raw, type=_RollingOut).status
+    if status.updated_replicas >= status.replicas:
+        return None
+    waiting = (waiting_container(snapshot.pods[row]) for row in _rows(snapshot, workload))
+    failing = (Waits.CRASH, Waits.IMAGE, Waits.CONFIGURATION)
+    if not any(waits is not None and waits[0] in failing for waits in waiting):
+        return None
+    return msgspec.json.decode(raw, type=dict[str, object])
+
+
 class _DaemonSetStatus(Struct, frozen=True, rename="camel"):
     desired_number_scheduled: int = 0
     updated_number_scheduled: int = 0
@@ -467,7 +492,9 @@ def unready_reason(snapshot: Snapshot, pod: Pod) -> str:
 
 
 def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
-    phrase = unready_reason(snapshot, pod)
+    waiting = waiting_container(pod)
+    fails = f"container {waiting[1]}: {waiting[2]}" if waiting is not None and waiting[2] else ""
+    phrase = fails or unready_reason(snapshot, pod)
     where = f"{pod.metadata.name} on {pod.spec.node_name}"
     return f"{where}: {phrase}" if phrase else f"{where} is not ready"
 

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready, pod_lifecycle
-from kschedx.controllers.workload_lifecycle import replica_sets_of
-from kschedx.controllers.workloads import SCALED, workload_of
+from kschedx.controllers.workload_lifecycle import failing_rollout, replica_sets_of
+from kschedx.controllers.workloads import SCALED, Workload, workload_of
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
 from kschedx.explain.subject import Subject, stored
@@ -205,6 +205,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case CannotStart():
                 yield from self._able_to_start(lifecycle)
             case WaitingForKubelet():
+                if (owner := template_owner(self.snapshot, self.pod)) is not None:
+                    workload = Workload(owner.kind, self._namespace, owner.name)
+                    yield from replace(self, maker=failing_rollout(self.snapshot, workload))._rolled_back()
                 yield from self._starting(lifecycle)
             case ComponentDown(component=component, pods=pods, is_pending=True):
                 title = f"make room for {pods[0]} first: {component} has no node"

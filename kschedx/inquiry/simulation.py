@@ -12,8 +12,16 @@ from msgspec import Struct, field
 
 from kschedx.controllers.manager import Rollout, RolloutDocument, stateful_set_spec
 from kschedx.controllers.pod_lifecycle import cannot_start, scheduler_down
-from kschedx.controllers.workload_lifecycle import workload_lifecycle
-from kschedx.controllers.workloads import Manifest, OfWorkload, Owners, Workload, evict, manifest_of, wanted_replicas
+from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
+from kschedx.controllers.workloads import (
+    Manifest,
+    OfWorkload,
+    Owners,
+    Workload,
+    evict,
+    manifest_of,
+    wanted_replicas,
+)
 from kschedx.errors import NotAdmittedError, NotChangedError
 from kschedx.explain.cycle_notes import may_lack_node_support
 from kschedx.explain.missing_kinds import cycle_of
@@ -29,7 +37,7 @@ from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import PODS
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.kube.workloads import MAKING_PODS
-from kschedx.render.states import CannotStart
+from kschedx.render.states import CannotStart, RolloutStalled
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, Displaced
 from kschedx.simulate.changes import Change
@@ -359,7 +367,21 @@ class Simulation(Shown):
             unknown.setdefault(pod.spec.scheduler_name, pod)
         for pod in unknown.values():
             yield explain(stored(after, pod), self.setup)
+        yield from self._failing_rollouts()
         yield from self._disputed()
+
+    def _failing_rollouts(self) -> Iterator[Explanation]:
+        """Yield the state of each Deployment in question whose rollout, begun before, does not end."""
+        after, rolled_out = self.after, {rollout.workload for rollout in self.rolled_out}
+        asked = (Workload(*key) for key in after.workloads)
+        for workload in (result.workload for result in self.workloads) if self.changes else asked:
+            manifest = None if workload in rolled_out else failing_rollout(after, workload)
+            if manifest is not None:
+                written_pod = written_from(after, dict(manifest))
+                decision = WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup)
+                stopped = decision.stopped(partial(written_pod.admitted, setup=self.setup))
+                if stopped is not None and isinstance(stopped.lifecycle, RolloutStalled):
+                    yield stopped
 
     def _disputed(self) -> Iterator[Explanation]:
         """Yield the report about the first pending pod if no kube-scheduler runs that could decide about it, and about

@@ -1649,3 +1649,32 @@ def test_a_replica_set_has_replaced_a_pod_that_is_being_deleted(tmp_path: Path) 
     assert "ReplicaSet web does not count it, and replaces it at once" in ran.out
     ran = why(tmp_path, "rs/web", lost, *objects, pod("web-b", on="lost", metadata=metadata))
     assert (ran.code, "being deleted" in ran.out) == (0, False)
+
+
+FAILS = replica("web-2-z", "ReplicaSet", "web-2", ready=False, containerStatuses=waiting("CrashLoopBackOff"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "newest", "is_stalled"),
+    [
+        ((), FAILS, True),
+        (("--delete", "pod/web-1-x"), FAILS, True),
+        (("--cordon", "n"), FAILS, False),
+        ((), replica("web-2-z", "ReplicaSet", "web-2", ready=False), False),
+    ],
+    ids=["as it is", "of its pods", "of others", "starts"],
+)
+def test_a_simulation_says_that_a_failing_rollout_does_not_end(
+    tmp_path: Path, changes: tuple[str, ...], newest: Manifest, is_stalled: bool
+) -> None:
+    status = {"replicas": 2, "updatedReplicas": 1}
+    template = {"template": {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}}
+    new = {**workload("ReplicaSet", "web-2", replicas=1, **template, metadata=owned("Deployment", "web"))}
+    current = {**workload("Deployment", replicas=1, **template), "status": status}
+    objects = [node("n"), current, ROLLED_OUT, new, replica("web-1-x", "ReplicaSet", "web-1"), newest]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    ran = kschedx("simulate", *changes, "-s", "cluster.json", "-o", "json", cwd=tmp_path)
+    states = [state["name"] for state in json.loads(ran.out)["states"]]
+    assert (states, ran.code) == (["RolloutStalled"] if is_stalled else [], 0)
+    fixes = kschedx("why", "pod/web-2-z", "-s", "cluster.json", cwd=tmp_path, columns=400).out
+    assert ("kubectl rollout undo deployment/web" in fixes) == (newest is FAILS)
