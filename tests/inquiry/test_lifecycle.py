@@ -1066,13 +1066,23 @@ def test_an_attachment_to_a_node_that_is_gone_is_named(tmp_path: Path, metadata:
     assert document["fixes"][0]["title"].startswith(fix)
 
 
-def test_the_pods_behind_a_webhook_are_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("conditions", "says"),
+    [
+        ([], "repair what answers for webhook v.x: service policy/svc; policy/v-0 is not ready"),
+        (
+            [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 x."}],
+            "find a node for policy/v-0 first, which serves webhook v.x: 0/1 nodes are available: 1 x",
+        ),
+    ],
+)
+def test_the_pods_behind_a_webhook_are_named(tmp_path: Path, conditions: list[Manifest], says: str) -> None:
     told = 'failed calling webhook "v.x": failed to call webhook: Post "https://svc.policy.svc:443/v": no endpoints'
     condition = {**FAILURE, "message": told}
     stuck = {**REPLICA_SET, "status": {"conditions": [condition]}}
-    backend = pod("v-0", metadata={"namespace": "policy"})
+    backend = pod("v-0", metadata={"namespace": "policy"}, status={"phase": "Pending", "conditions": conditions})
     ran = why(tmp_path, "deploy/web", workload("Deployment", replicas=2), stuck, backend)
-    assert "webhook v.x: service policy/svc; policy/v-0 is not ready" in ran.out
+    assert says in ran.out
 
 
 def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> None:
@@ -1668,7 +1678,7 @@ def test_a_simulation_says_that_a_failing_rollout_does_not_end(
     tmp_path: Path, changes: tuple[str, ...], newest: Manifest, is_stalled: bool
 ) -> None:
     status = {"replicas": 2, "updatedReplicas": 1}
-    template = {"template": {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}}
+    template: Manifest = {"template": {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}}
     new = {**workload("ReplicaSet", "web-2", replicas=1, **template, metadata=owned("Deployment", "web"))}
     current = {**workload("Deployment", replicas=1, **template), "status": status}
     objects = [node("n"), current, ROLLED_OUT, new, replica("web-1-x", "ReplicaSet", "web-1"), newest]
