@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kschedx.cli.interactive import Try
     from kschedx.explain.setup import Setup
     from kschedx.explain.subject import Subject
+    from kschedx.framework.cycle import Outcome
     from kschedx.inquiry.ask import Clusters, Inquiry
     from kschedx.inquiry.daemon_set import DaemonSetAnswer
     from kschedx.inquiry.explanation import Explanation
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.manifests import Written
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
+    from kschedx.render.view import View
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -76,15 +78,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
     @property
     def is_plain(self) -> bool:
         """Whether no argument is specific to the explanation of a pod."""
-        formats = (None, Format.WIDE, Format.JSON, Format.YAML, Format.NAME)
         alone = self.node or self.nodes or self.interactive or self.fix or self.tries
-        return self.output in formats and not alone
+        return self.output is not Format.PATCH and not alone
 
     @property
     def is_about_node(self) -> bool:
-        """Whether the question is about one node, and the answer is a screen."""
+        """Whether the question is about one node."""
         others = self.nodes or self.interactive or self.fix or self.tries
-        return len(self.node) == 1 and self.output in (None, Format.WIDE) and not others
+        return len(self.node) == 1 and self.output is not Format.PATCH and not others
 
     @property
     def is_many(self) -> bool:
@@ -151,12 +152,13 @@ def why_one(
             and wanted.is_plain
             and not inquiry.is_held(pod)
         ):
-            return _daemon_set_answer(inquiry.explain_daemon_set(pod, admit, (pod,) if wanted.alone else queue))
+            answer = inquiry.explain_daemon_set(pod, admit, (pod,) if wanted.alone else queue)
+            return _daemon_set_answer(answer, pod)
         elif isinstance(pod, Written) and pod.is_daemon and wanted.is_about_node and not inquiry.is_stopped(pod):
             from kschedx.inquiry.daemon_set import explain_daemon_set
 
             answer = explain_daemon_set(pod.workload_name, admit(clusters.applied), setup)
-            return _daemon_set_answer_on(answer, shown[0])
+            return _daemon_set_answer_on(answer, shown[0], pod)
         else:
             explanation = inquiry.answer(pod, admit, queue)
     except NotAdmittedError as error:
@@ -207,23 +209,43 @@ def _once(admit: Callable[[Snapshot], Subject]) -> Callable[[Snapshot], Subject]
     return once
 
 
-def _daemon_set_answer(answer: DaemonSetAnswer) -> Answer:
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.subjects import daemon_set_lines
+def _daemon_set_answer(answer: DaemonSetAnswer, target: Written) -> Answer:
+    from kschedx.render import subjects
 
-        return daemon_set_lines(answer, width=width, wide=wide)
-
-    report = Report(screen=screen, document=answer.to_dict, names=lambda: [f"node/{node}" for node in answer.runs])
+    report = Report(
+        screen=lambda width, wide: subjects.daemon_set_lines(answer, width=width, wide=wide),
+        document=answer.to_dict,
+        page=lambda _: subjects.daemon_set_page(answer),
+        checks=lambda: [_check(answer.name, answer.outcome, subjects.daemon_set_view(answer), target)],
+        names=lambda: [f"node/{node}" for node in answer.runs],
+    )
     return Answer(report, exit_code_of(answer.outcome))
 
 
-def _daemon_set_answer_on(answer: DaemonSetAnswer, node: str) -> Answer:
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.subjects import daemon_set_node_lines
+def _daemon_set_answer_on(answer: DaemonSetAnswer, node: str, target: Written) -> Answer:
+    from kschedx.render import subjects
 
-        return daemon_set_node_lines(answer, node, width=width, wide=wide)
+    name, explanation = f"{answer.name} on {node}", answer.on(node)
+    report = Report(
+        screen=lambda width, wide: subjects.daemon_set_node_lines(answer, node, width=width, wide=wide),
+        document=explanation.to_dict,
+        page=lambda _: subjects.daemon_set_node_page(answer, node),
+        checks=lambda: [_check(name, explanation.outcome, subjects.daemon_set_node_view(answer, node), target)],
+        names=lambda: [f"node/{name}" for name in explanation.chosen_nodes],
+    )
+    return Answer(report, exit_code_of(explanation.outcome))
 
-    return Answer(Report(screen=screen, document=answer.on(node).to_dict), exit_code_of(answer.on(node).outcome))
+
+def _check(name: str, outcome: Outcome, view: View, target: Written) -> Check:
+    """Return the check of a DaemonSet."""
+    from kschedx.cli.checks import of_pod
+    from kschedx.inquiry.manifests import place_of
+    from kschedx.render.view import Tone
+
+    rows = [item.title for item in view.items if item.tone is not Tone.GOOD]
+    fixes = (*view.fixes, *(fix for item in view.items for fix in item.fixes))
+    phrases = (view.headline, *view.because, *rows, *(f"fix: {fix.text}" for fix in fixes[:1]))
+    return of_pod(name, outcome, phrases, place_of(target))
 
 
 def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
