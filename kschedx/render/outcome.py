@@ -279,3 +279,8 @@ def _why_not(diagnosis: Diagnosis) -> str:
     names = [cycle.all_nodes.cluster.names[row] for row in result.best]
     where = names[0] if len(names) == 1 else f"one of {listed(names, 3)}"
     return f"{fit}; preemption makes room on {where}"
+
+
+def nominated_text(explanation: Explanation) -> str:
+    victims, node = count(len(explanation.victims), "victim"), explanation.cycle.pod.status.nominated_node_name
+    return f"waits for {victims} to terminate on its nominated node {node}"
