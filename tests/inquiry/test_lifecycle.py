@@ -784,6 +784,11 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         "create a ResourceQuota with scope PriorityClass system-node-critical",
     ),
     (
+        "insufficient quota to match these scopes: [{BestEffort Exists []}]",
+        {},
+        "create a ResourceQuota with scope BestEffort",
+    ),
+    (
         'failed calling webhook "v.example.com": failed to call webhook: Post "https://svc.policy.svc:443/v": refused',
         {},
         "repair what answers for webhook v.example.com: service policy/svc · not tried",
@@ -1678,9 +1683,9 @@ def test_a_simulation_says_that_a_failing_rollout_does_not_end(
     tmp_path: Path, changes: tuple[str, ...], newest: Manifest, is_stalled: bool
 ) -> None:
     status = {"replicas": 2, "updatedReplicas": 1}
-    template: Manifest = {"template": {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}}
-    new = {**workload("ReplicaSet", "web-2", replicas=1, **template, metadata=owned("Deployment", "web"))}
-    current = {**workload("Deployment", replicas=1, **template), "status": status}
+    template = {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}
+    new = workload("ReplicaSet", "web-2", replicas=1, template=template, metadata=owned("Deployment", "web"))
+    current = {**workload("Deployment", replicas=1, template=template), "status": status}
     objects = [node("n"), current, ROLLED_OUT, new, replica("web-1-x", "ReplicaSet", "web-1"), newest]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
     ran = kschedx("simulate", *changes, "-s", "cluster.json", "-o", "json", cwd=tmp_path)
