@@ -152,20 +152,14 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             | ResizeHeld(message=message)
         ):
             yield from filter(None, (message,))
-        case CannotStart(driver=driver) if driver:
-            yield f"without {driver} there, no volume of the pod is provisioned or attached"
-        case ScaledToZero() | CannotStart() | NoScheduler(others=0, profiles=()):
+        case CannotStart(driver=driver):
+            yield from filter(
+                None, (driver and f"without {driver} there, its volumes are not provisioned or attached",)
+            )
+        case ScaledToZero() | NoScheduler(others=0, profiles=()):
             return
-        case Suspended(kind=kind, queue=queue, message=message, waits=waits, may_be_of_kueue=may_be):
-            yield from filter(None, (message,))
-            of_user = f"a suspended {kind} creates no {'Jobs' if kind == 'CronJob' else 'pods'}"
-            yield _BY_KUEUE if queue or waits else of_user
-            if may_be:
-                yield "it has no queue: its user suspended it, or Kueue did with manageJobsWithoutQueueName"
-        case Paused(updated=0, kind=kind):
-            yield f"a paused {kind} creates no ReplicaSet for its pod template"
-        case Paused():
-            yield "a paused Deployment replaces no pods of the previous template"
+        case Suspended() | Paused():
+            yield from _suspension(lifecycle)
         case Refused(message=message, source=source, hint=hint):
             yield message
             if source or hint:
@@ -191,6 +185,19 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield _difference(finished)
         case _:
             assert_never(lifecycle)
+
+
+def _suspension(state: Suspended | Paused) -> Iterator[str]:
+    """Yield what a suspended or paused workload does not do, and who suspended it."""
+    if isinstance(state, Paused):
+        replaces = "replaces no pods of the previous template"
+        yield f"a paused {state.kind} {replaces if state.updated else 'creates no ReplicaSet for its pod template'}"
+        return
+    yield from filter(None, (state.message,))
+    of_user = f"a suspended {state.kind} creates no {'Jobs' if state.kind == 'CronJob' else 'pods'}"
+    yield _BY_KUEUE if state.queue or state.waits else of_user
+    if state.may_be_of_kueue:
+        yield "it has no queue: its user suspended it, or Kueue did with manageJobsWithoutQueueName"
 
 
 def _next(lifecycle: OfEndedJob | RejectedByKubelet) -> str:
