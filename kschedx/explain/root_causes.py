@@ -24,6 +24,7 @@ from kschedx.explain.hardware import (
     unhealthy,
 )
 from kschedx.findings import (
+    ClaimInUse,
     ClaimNotFound,
     ClaimUnbound,
     DeviceClaimNotCreated,
@@ -121,6 +122,12 @@ class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
     namespace: str
     annotation: str
     """The annotation with the selector, or the one that replaces the default."""
+
+
+class SharedClaim(RootCause, frozen=True, kw_only=True):
+    """Pods of one controller use a claim that only one pod at a time may use."""
+
+    claim: str
 
 
 class PortOfService(RootCause, frozen=True, kw_only=True):
@@ -461,6 +468,10 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
                 yield from _taint_rules(cycle.snapshot, shortage)
         case DeviceClaimNotCreated():
             yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
+        case ClaimInUse(claim=claim, holder=holder):
+            own, row = cycle.pod.metadata.controller, cycle.snapshot.pods.rows.get(holder)
+            if own is not None and row is not None and own in cycle.snapshot.pods.owners[row]:
+                yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=claim)
         case VolumeLimitExceeded():
             yield from _unused_attachments(diagnosis)
         case GangTooSmall() | PodGroupIncomplete():

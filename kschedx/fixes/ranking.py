@@ -46,6 +46,8 @@ class Shortfall(Struct, frozen=True, kw_only=True):
     """Other pods, `namespace/name`, that lose their node; not those that the fix names."""
     refusal: str = ""
     """Why the API server refuses pods of the changed template."""
+    first: tuple[str, ...] = ()
+    """Pods of a higher priority, `namespace/name`, that take the room first."""
 
 
 class Landing(Struct, frozen=True, kw_only=True):
@@ -80,6 +82,8 @@ class TrialOutcome(Struct, frozen=True, kw_only=True):
     budgets: tuple[BudgetUse, ...] = ()
     left: int = 0
     """Pods of the workload that stay pending."""
+    preempted: int = 0
+    """Pods that the workload's other pods evict because of its raised priority."""
 
 
 class Fix(Struct, frozen=True, kw_only=True):
@@ -181,8 +185,8 @@ def verified_fixes(situations: Sequence[Situation], cycle: Cycle, test: ClusterT
                 yield fix
             else:
                 short.append(replace(fix, certainty=FixCertainty.PARTIAL))
-    if not shown:
-        yield from short[:MOST_PARTIAL]
+    taken = [fix for fix in short if fix.trial.shortfall is not None and fix.trial.shortfall.first]
+    yield from taken[:1] if shown else short[:MOST_PARTIAL]
 
 
 def _enters_another_pool(situation: Situation) -> bool:

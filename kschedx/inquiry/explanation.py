@@ -456,10 +456,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             NodeGone,
             PortOfService,
             SelectorOfNamespace,
+            SharedClaim,
             VirtualNode,
             root_causes,
         )
-        from kschedx.inquiry.fix import Fix, admin_access
+        from kschedx.fixes.owners import template_owner
+        from kschedx.inquiry.fix import Fix, admin_access, one_pod_at_a_time
         from kschedx.kube.escaping import shell_command, why_command
         from kschedx.render.wording import listed
 
@@ -478,6 +480,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                         commands.append(shell_command("kubectl delete pod {} -n {}", pod.name, namespace))
                     title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
                     yield Fix.untried(title, commands=tuple(commands))
+                case SharedClaim(claim=claim):
+                    yield from one_pod_at_a_time(template_owner(self.cycle.snapshot, self.cycle.pod), pod, claim)
                 case DeviceClaimRefused(lacks_admin_label=lacks):
                     yield admin_access(pod.namespace) if lacks else Fix.untried("correct the ResourceClaimTemplate")
                 case PortOfService(ports=ports, service=service, own_service=own):

@@ -21,7 +21,7 @@ from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.documents import Json, part_of, to_json
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.storage import PersistentVolumeClaim
-from kschedx.kube.types import Pod
+from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.render.wording import listed
 from kschedx.render.words.fixes import delivery_text, fix_commands, fix_costs, fix_title
 from kschedx.snapshot.snapshot import Snapshot
@@ -209,3 +209,13 @@ def _owners(owner: Owner) -> Iterator[str]:
     """Yield that another controller writes the template, and may revert a change."""
     if owner.above:
         yield f"change it in {owner.above}, which may revert {owner.kind} {owner.name}"
+
+
+def one_pod_at_a_time(owner: Owner | None, pod: ObjectMeta, claim: str) -> Iterator[Fix]:
+    """Yield untried fixes for replicas of one template that share a claim with ReadWriteOncePod."""
+    if owner is not None and owner.kind in ("Deployment", "ReplicaSet", "ReplicationController"):
+        template = "kubectl scale {}/{} -n {} --replicas=1"
+        command = shell_command(template, owner.kind.lower(), owner.name, pod.namespace)
+        title = f"scale {owner.kind} {owner.name} to 1 replica: one pod at a time may use claim {claim}"
+        yield Fix.untried(title, commands=(command,))
+    yield Fix.untried("give each replica a claim of its own with a StatefulSet, or share one with ReadWriteMany")

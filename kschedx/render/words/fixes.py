@@ -39,6 +39,9 @@ def fix_title(fix: Fix) -> str:
 def _shortfall_text(shortfall: Shortfall) -> str:
     if shortfall.refusal:
         return f"the API server refuses its pods: {shortfall.refusal}"
+    if shortfall.first:
+        takes = "takes" if len(shortfall.first) == 1 else "take"
+        return f"{listed([*shortfall.first], SHOWN_LOST)}, with a higher priority, {takes} the room"
     if shortfall.lost:
         lose = "loses its node" if len(shortfall.lost) == 1 else "lose their nodes"
         return f"{listed([*shortfall.lost], SHOWN_LOST)} {lose}"
@@ -71,6 +74,8 @@ def _costs_of_pods(fix: Fix) -> Iterator[str]:
     for budget in fix.trial.budgets:
         allows = count(budget.allowed, "disruption") if budget.allowed else "no disruption"
         yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
+    if fix.trial.preempted:
+        yield f"its other pods evict {count(fix.trial.preempted, 'pod')} on their nodes"
     if left := fix.trial.left if fix.trial.shortfall is None else 0:
         yield f"{count(left, 'pod')} of the workload {'stays' if left == 1 else 'stay'} pending"
 
