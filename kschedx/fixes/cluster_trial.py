@@ -249,7 +249,10 @@ class ClusterTrial:
             created = [row for row in its if row not in simulator.deleted]
             nodes = tuple(pods.node_names[row] for row in created if pods.node[row] >= 0)
             if created:
-                yield Landing(controller=controller, nodes=nodes, pending=len(created) - len(nodes))
+                kind, _, name = controller.partition(" ")
+                is_known = (kind, before.pods.namespaces[victims[0]], name) in before.workloads
+                left = len(created) - len(nodes)
+                yield Landing(controller=controller, nodes=nodes, pending=left, is_assumed=not is_known)
 
     @staticmethod
     def _budgets(before: Snapshot, steps: Sequence[Step]) -> Iterator[BudgetUse]:

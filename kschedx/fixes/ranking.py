@@ -57,6 +57,8 @@ class Landing(Struct, frozen=True, kw_only=True):
     """`ReplicaSet web-5d7b9`."""
     nodes: tuple[str, ...]
     pending: int
+    is_assumed: bool = False
+    """Whether the cluster lacks the controller, whose template may differ from its pods."""
 
 
 class BudgetUse(Struct, frozen=True, kw_only=True):

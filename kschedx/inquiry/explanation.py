@@ -292,7 +292,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if room:  # the autoscaler adds nodes, so none is added by hand
             by_hand_first = () if not all(fix.reshapes_pool for fix in room) else filter(_is_without_karpenter, fixes)
             adds = any(scaling.adds_node for scaling in self.scalings)
-            repairs = [] if adds else [fix for fix in fixes if _repairs_what_exists(fix)]
+            repairs = [fix for fix in fixes if _repairs_what_exists(fix, is_of_pool=adds)]
             room = (*repairs, *by_hand_first, *room)
             fixes = tuple(fix for fix in fixes if not fix.adds_node and fix not in repairs)
         if balanced_service(pod.metadata.labels):
@@ -732,13 +732,18 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
 
 
-def _repairs_what_exists(fix: Fix) -> bool:
+def _repairs_what_exists(fix: Fix, *, is_of_pool: bool) -> bool:
     """Return whether no further node is needed once something broken or misspelled is corrected, or once
-    kube-scheduler or the rollout replaces pods."""
+    kube-scheduler or the rollout replaces pods. With `is_of_pool`, only a startup taint counts, which new nodes of the
+    pool get as well."""
     from kschedx.fixes import FixCertainty
-    from kschedx.fixes.steps import Cost
+    from kschedx.fixes.steps import Cost, RepairNode
 
     costs = [step.cost for step in fix.steps]
+    if is_of_pool and not any(
+        fault.pool for step in fix.steps if isinstance(step, RepairNode) for fault in step.faults
+    ):
+        return False
     return bool(costs) and max(costs) <= Cost.ROLLOUT and fix.certainty is FixCertainty.VERIFIED
 
 

@@ -328,10 +328,13 @@ class _Trials:
                 yield from self._covered()
                 yield from islice(self._more_borrowed(), 1)
                 yield from self._reclaimed()
-                yield from self._less()
+                if not self._is_pod_group:
+                    yield from self._less()
         others = (self._other_queues, self._other_flavors, self._priorities, self._more_quota, self._finishing)
         for remedies in others:
             yield from islice(remedies(), 1)
+        if self._is_pod_group and self._verdict.wait is not Wait.TOPOLOGY:
+            yield from self._less()  # each of its pods has to be recreated
 
     def _tried(
         self, kind: RemedyKind, title: str, snapshot: Snapshot, target: Target | None = None, patch: Sequence[Json] = ()

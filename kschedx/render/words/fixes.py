@@ -70,7 +70,8 @@ def _costs_of_pods(fix: Fix) -> Iterator[str]:
         what = "its pod" if number == 1 else f"{number} pods"
         where = f" on {listed([*dict.fromkeys(landing.nodes)], SHOWN_LOST)}" if landing.nodes else ""
         stays = "which stays pending" if number == 1 else f"{landing.pending} of which stay pending"
-        yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}"
+        assumed = " (assumed: the dump lacks its template)" if landing.is_assumed else ""
+        yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}{assumed}"
     for budget in fix.trial.budgets:
         allows = count(budget.allowed, "disruption") if budget.allowed else "no disruption"
         yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
