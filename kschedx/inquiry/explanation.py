@@ -447,10 +447,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
         from kschedx.controllers.daemon_set import agents_down
         from kschedx.explain.diagnosis import Diagnosis
-        from kschedx.explain.hardware import SharedByHami
+        from kschedx.explain.hardware import DeviceClaimRefused, SharedByHami
         from kschedx.explain.root_causes import (
             CapacityNotPublished,
-            DeviceClaimRefused,
             DriverNotRegistered,
             MatchingPodPending,
             NodeGone,

@@ -19,9 +19,10 @@ from kschedx.inquiry.document import Covered, FixDocument
 from kschedx.kube.decoding import map_at
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.documents import Json, part_of, to_json
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
+from kschedx.render.states import ComponentDown
 from kschedx.render.wording import listed
 from kschedx.render.words.fixes import delivery_text, fix_commands, fix_costs, fix_title
 from kschedx.snapshot.snapshot import Snapshot
@@ -35,6 +36,19 @@ _OF_CLAIM = (ClassedClaim, CreateVolume, NextAttempt, ObjectStep)
 """Steps about the claim itself and its volume."""
 NO_CLASS = '""'
 _OF_ADMINISTRATORS = frozenset({"LimitRange", "Namespace", "PriorityClass", "ResourceQuota", "RuntimeClass"})
+
+
+def component_repair(down: ComponentDown) -> tuple[str, str]:
+    """Return the title and the command of the fix for a component of which no instance runs."""
+    if down.scaled:
+        namespace, kind, name = down.scaled.split("/")
+        command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, name, namespace)
+        return f"scale {down.scaled} to 1 replica, which runs {down.component}", command
+    if down.is_pending:
+        return f"make room for {down.pods[0]} first: {down.component} has no node", why_command(down.pods[0])
+    namespace, _, name = down.pods[0].partition("/")
+    command = shell_command("kubectl logs {} -n {} --previous", name, namespace)
+    return f"repair {down.component}: its logs say why it does not run", command
 
 
 class Fix(Struct, frozen=True, kw_only=True):

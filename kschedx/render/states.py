@@ -84,6 +84,8 @@ class Failed(Facts, frozen=True, kw_only=True):
     """The controller that creates another pod, such as `ReplicaSet web-1`."""
     pods: tuple[str, ...] = ()
     """The failed pods of a Job."""
+    ends: str = ""
+    """How most of them ended: `3 pods failed: container app ended with OOMKilled, exit code 137`."""
     container: str = ""
     """The container of a pod that ended with an error."""
 
@@ -137,6 +139,8 @@ class ScaledToZero(Facts, frozen=True, kw_only=True):
     """The autoscaler that scaled it to zero, such as `ScaledObject web`."""
     why: str = ""
     """The field of the autoscaler that causes it."""
+    owner: str = ""
+    """The object whose controller sets the replicas, such as `Revision web-1` of Knative."""
     disabled: str = ""
     """The autoscaler that is disabled while there are no replicas, such as `HorizontalPodAutoscaler web`."""
 
@@ -144,6 +148,8 @@ class ScaledToZero(Facts, frozen=True, kw_only=True):
     def detail(self) -> str:
         if self.autoscaler:
             return f" by {self.autoscaler}: {self.why}"
+        if self.owner:
+            return f" by {self.owner}, which owns it"
         return f": {self.field} is 0" + (f", which disables {self.disabled}" if self.disabled else "")
 
 
@@ -491,6 +497,15 @@ class ComponentDown(Facts, frozen=True, kw_only=True):
     """The state of the first pod: `is scheduled to cp0 and restarts container kube-scheduler, which fails`."""
     is_pending: bool = False
     is_workload: bool = False
+    scaled: str = ""
+    """The workload without replicas that would run it: `kube-system/deploy/batch-scheduler`."""
+
+    @property
+    def shown(self) -> str:
+        """The first pod with its state, or the workload without replicas."""
+        if self.scaled:
+            return f"{self.scaled} is scaled to zero"
+        return f"{self.pods[0]} {self.state or 'is not ready'}"
 
     @property
     def effect(self) -> str:

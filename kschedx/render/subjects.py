@@ -3,7 +3,7 @@ node/NAME`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from rich.text import Text
@@ -14,7 +14,7 @@ from kschedx.findings import Maintenance
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
-from kschedx.render.fixes import fixes_block
+from kschedx.render.fixes import fix_lines, fixes_block, node_fix
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
 from kschedx.render.screen import why_lines
@@ -188,8 +188,9 @@ def node_view(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> View:
         subject=f"node/{answer.name}",
         headline=f"node {answer.name}: {unwell}{answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}",
         tone=Tone.GOOD if (fitting or not verdicts) and not unwell else Tone.BAD,
-        details=(SEPARATOR.join(keeps),) if (keeps := _keeps_out(answer)) else (),
+        details=(SEPARATOR.join(keeps),) if (keeps := [*_keeps_out(answer)]) else (),
         facts=tuple(map(_holders, filter(_is_used, answer.offers))),
+        fixes=tuple(map(node_fix, answer.fixes)),
         items=(*states, *(_result_item(tone, text, names) for (tone, text), names in largest_first)),
         list_title="Pods",
         list_noun="result",
@@ -225,6 +226,7 @@ def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, w
     lines = title_lines(view.headline, view.tone, width)
     for phrase in view.details:
         lines += paragraph(phrase, width, first="  ")
+    lines += fix_lines(view.fixes, "", width)
     lines += [BLANK, *columns(_offers(answer.offers), right=frozenset({1, 2, 3}), indent=2, header=True)]
     for fact in view.facts:
         label, most = f"  {fact.label}  ", len(fact.items) if wide else SHOWN_HOLDERS
@@ -259,12 +261,16 @@ def _state(state: Lifecycle) -> tuple[Tone, str]:
     return state_tone(state), SEPARATOR.join((state_headline(state), *islice(causes(state), 1)))
 
 
-def _keeps_out(answer: NodeAnswer) -> list[str]:
-    """Return what rejects pods regardless of their requests."""
+def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
+    """Yield what rejects pods regardless of their requests."""
     metadata, spec = answer.node.metadata, answer.node.spec
-    taints = [f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints]
-    by = maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))
-    return [*([f"cordoned{by}"] if spec.unschedulable else []), *([f"taints {', '.join(taints)}"] if taints else [])]
+    if metadata.deletion_timestamp:
+        yield f"being deleted since {metadata.deletion_timestamp}; what keeps it: kschedx drain {answer.name}"
+    if spec.unschedulable:
+        yield f"cordoned{maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))}"
+    if spec.taints:
+        taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)
+        yield f"taints {', '.join(taints)}"
 
 
 def _offers(offers: Sequence[ResourceUse]) -> list[tuple[str, ...]]:
