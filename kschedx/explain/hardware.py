@@ -249,9 +249,10 @@ def is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:
 
 
 def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:
-    """Yield the other resources of the vendor, if no node offers the requested one."""
+    """Yield the other resources of the vendor, if no node has the requested one, not even out of order."""
     domain, slash, _ = finding.resource.partition("/")
-    if slash and finding.offered_nowhere:
+    capacities = (node.status.capacity.get(finding.resource) for node in snapshot.cluster.nodes)
+    if slash and finding.offered_nowhere and not any(resource_amount(finding.resource, each) for each in capacities):
         yield from _offered_instead(snapshot, finding.resource, re.compile(f"{re.escape(domain)}/.*"))
 
 

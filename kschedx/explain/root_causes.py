@@ -458,9 +458,6 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
                 why = event.message.removeprefix("Error creating: ")
                 text = f"{owner.kind} {owner.name} cannot create the others: {why}"
                 yield MembersNotCreated(text=text, message=why)
-        case TopologySpreadSkew(itself=0, topology_key=key):
-            missed = f"the labelSelector of the spread constraint over {key} does not match the pod itself"
-            yield RootCause(text=f"{missed}: it counts other pods")
         case TopologySpreadSkew():
             yield from _others_counted(cycle, finding)
         case ExistingAntiAffinityConflict():
@@ -569,7 +566,11 @@ def _unselected_namespaces(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Ite
 
 
 def _others_counted(cycle: Cycle, finding: TopologySpreadSkew) -> Iterator[RootCause]:
-    """Yield the other workloads whose pods a constraint of the pod counts."""
+    """Yield the other workloads whose pods a constraint of the pod counts, or that it does not count the pod itself."""
+    if not finding.itself:
+        missed = f"the labelSelector of the spread constraint over {finding.topology_key} does not match the pod itself"
+        yield RootCause(text=f"{missed}: it counts other pods")
+        return
     constraints, pods = cycle.pod.spec.topology_spread_constraints, cycle.snapshot.pods
     maker = _maker(cycle.pod.metadata)
     if finding.constraint >= len(constraints) or not maker:

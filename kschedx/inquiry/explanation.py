@@ -139,6 +139,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     """With a setup, fixes may create pods, and are tried on the whole cluster."""
     before: Snapshot | None = None
     """The cluster without the manifests in question; None if there are none."""
+    drained: frozenset[str] = frozenset()
+    """Nodes that the question drains, which no fix uncordons."""
 
     @property
     def is_run(self) -> bool:
@@ -280,7 +282,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         stored_in = self._stored_in
         if stored_in is not None and (recreated := with_newer_template(self, pod)) is not None:
             return (recreated,)
-        tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner))
+        tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner), self.drained)
         tried = tuple(fix for fix in tried if self.gang is None or not any(map(self._deletes_member, fix.changes)))
         fixes = tuple(self._for_group(Fix.of(fix, owner, pod, stored_in=stored_in)) for fix in tried)
         before = self.before or (None if self.setup is None else self.setup.snapshot)

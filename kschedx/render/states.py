@@ -80,14 +80,11 @@ class Failed(Facts, frozen=True, kw_only=True):
     """`OutOfcpu`, `Evicted`, or, for a Job, `BackoffLimitExceeded`."""
     message: str = ""
     node: str = ""
-    owner: str = ""
-    """The controller that creates another pod, such as `ReplicaSet web-1`."""
-    pods: tuple[str, ...] = ()
-    """The failed pods of a Job."""
+    owner: str = ""  # the controller that creates another pod, such as `ReplicaSet web-1`
+    pods: tuple[str, ...] = ()  # the failed pods of a Job
     ends: str = ""
     """How most of them ended: `3 pods failed: container app ended with OOMKilled, exit code 137`."""
-    container: str = ""
-    """The container of a pod that ended with an error."""
+    container: str = ""  # the container of a pod that ended with an error
 
     @property
     def detail(self) -> str:
@@ -100,8 +97,7 @@ class RejectedByKubelet(Facts, frozen=True, kw_only=True):
     reason: str
     message: str
     nodes: tuple[str, ...]
-    pods: int
-    """Pods that failed for this reason."""
+    pods: int  # that failed for this reason
     owner: str = ""  # the controller of the next pod
 
     @property
@@ -125,8 +121,7 @@ class KeptBySidecar(Facts, frozen=True, kw_only=True):
     """A running pod of a Job in which some containers have ended without an error and others still run."""
 
     node: str
-    running: str
-    """`proxy and agent`."""
+    running: str  # `proxy and agent`
     ended: str
 
 
@@ -135,14 +130,10 @@ class ScaledToZero(Facts, frozen=True, kw_only=True):
 
     field: str
     """`spec.replicas` or `spec.parallelism`."""
-    autoscaler: str = ""
-    """The autoscaler that scaled it to zero, such as `ScaledObject web`."""
-    why: str = ""
-    """The field of the autoscaler that causes it."""
-    owner: str = ""
-    """The object whose controller sets the replicas, such as `Revision web-1` of Knative."""
-    disabled: str = ""
-    """The autoscaler that is disabled while there are no replicas, such as `HorizontalPodAutoscaler web`."""
+    autoscaler: str = ""  # the autoscaler that scaled it to zero, such as `ScaledObject web`
+    why: str = ""  # the field of the autoscaler that causes it
+    owner: str = ""  # the object whose controller sets the replicas, such as `Revision web-1`
+    disabled: str = ""  # the HorizontalPodAutoscaler that is disabled while there are none
 
     @property
     def detail(self) -> str:
@@ -158,16 +149,11 @@ class Suspended(Facts, frozen=True, kw_only=True):
 
     kind: str
     field: str = "spec.suspend"
-    queue: str = ""
-    """The LocalQueue of Kueue, which resumes the workload when it admits it."""
-    message: str = ""
-    """Kueue's message about its quota."""
-    waits: str = ""
-    """The state in Kueue, as a predicate."""
-    meant: str = ""
-    """The LocalQueue that is probably meant, if `queue` does not exist."""
-    inactive: str = ""
-    """Its Workload, if that is deactivated, so that Kueue ignores it."""
+    queue: str = ""  # the LocalQueue of Kueue, which resumes the workload when it admits it
+    message: str = ""  # Kueue's message about its quota
+    waits: str = ""  # the state in Kueue, as a predicate
+    meant: str = ""  # the LocalQueue that is probably meant, if `queue` does not exist
+    inactive: str = ""  # its Workload, if that is deactivated, so that Kueue ignores it
 
     @property
     def by(self) -> str:
@@ -502,10 +488,8 @@ class ComponentDown(Facts, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """The first pod with its state, or the workload without replicas."""
-        if self.scaled:
-            return f"{self.scaled} is scaled to zero"
-        return f"{self.pods[0]} {self.state or 'is not ready'}"
+        pod = self.pods[0] if self.pods else ""
+        return f"{self.scaled} is scaled to zero" if self.scaled else f"{pod} {self.state or 'is not ready'}"
 
     @property
     def effect(self) -> str:
