@@ -176,17 +176,18 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAnswer:
-    """Explain a DaemonSet. `subject` is the pod of its template, `name` is `namespace/name`. Raises the errors of
-    `explain`."""
-    namespace, _, own = name.partition("/")
+    """Explain a DaemonSet by its name. `subject` is the pod of its template. Raises the errors of `explain`."""
+    namespace = subject.pod.metadata.namespace
     pods = subject.snapshot.pods
     is_own = pods.owners.where(
-        lambda owners: any(owner.controller and owner.kind == "DaemonSet" and owner.name == own for owner in owners)
+        lambda owners: any(owner.controller and owner.kind == "DaemonSet" and owner.name == name for owner in owners)
     ) & pods.namespaces.where(lambda space: space == namespace)
     rows = np.flatnonzero(is_own).tolist()
     alone = replace(subject, snapshot=subject.snapshot.without_pods(rows), first=None) if rows else subject
     has_pod = frozenset(pods.node_names[row] for row in rows)
-    return DaemonSetAnswer(name=name, explanation=explain(alone, setup), subject=alone, setup=setup, has_pod=has_pod)
+    return DaemonSetAnswer(
+        name=f"{namespace}/{name}", explanation=explain(alone, setup), subject=alone, setup=setup, has_pod=has_pod
+    )
 
 
 def _is_left_out(group: NodeGroup) -> bool:

@@ -27,6 +27,7 @@ from kschedx.render.outcome import (
     event_text,
     indecisive_facts,
     lacking_notes,
+    nominated_text,
     outcome_details,
     outcome_sentence,
     outcome_tone,
@@ -205,11 +206,6 @@ def _headline(explanation: Explanation, diagnosis: Diagnosis, ranked: Ranking | 
             return f"{phrase}; {down.component} does not run"
         case _:
             return phrase
-
-
-def nominated_text(explanation: Explanation) -> str:
-    victims, node = count(len(explanation.victims), "victim"), explanation.cycle.pod.status.nominated_node_name
-    return f"waits for {victims} to terminate on its nominated node {node}"
 
 
 def _scale_up(explanation: Explanation) -> str:

@@ -34,7 +34,16 @@ from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.outcome import outcome_sentence, outcome_tone
 from kschedx.render.screen import explanation_view
-from kschedx.render.states import Contradicted, Lifecycle, NoScheduler, NotBound, NotChanged, Refused, headline
+from kschedx.render.states import (
+    CannotStart,
+    Contradicted,
+    Lifecycle,
+    NoScheduler,
+    NotBound,
+    NotChanged,
+    Refused,
+    headline,
+)
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -329,7 +338,9 @@ def simulation_headline(simulation: Simulation) -> str:
     for state in simulation.states:
         if (facts := state.lifecycle) is not None and not isinstance(facts, NoScheduler):
             counted = "with refused pods" if _is_short(facts) else state.state.counted
-            states[_noun(facts), counted] += len(disputed) if facts.subject in disputed else 1
+            unable = len(simulation.unable_to_start)
+            pods = unable if isinstance(facts, CannotStart) else len(disputed) - unable
+            states[_noun(facts), counted] += pods if facts.subject in disputed else 1
     parts += [f"{count(number, noun)} {counted}" for (noun, counted), number in states.items()]
     if refused := sum(replicas.number for replicas in simulation.refused.values()):
         parts.append(f"{count(refused, 'replica')} refused by the API server")
