@@ -14,11 +14,11 @@ import resource
 import time
 
 from kschedx.cli.named_profiles import configuration
-from kschedx.cli.parallel import processors, results
 from kschedx.explain.difference import Difference
 from kschedx.explain.profile_changes import Pair
 from kschedx.explain.setup import Setup
 from kschedx.loading import load
+from kschedx.parallel import processors, results
 from kschedx.releases import resolve
 
 

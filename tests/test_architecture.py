@@ -32,6 +32,7 @@ and lists of names are written."""
 ORDER = (
     "errors",
     "progress",
+    "parallel",
     "results",
     "integrations",
     "satellites",

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
-from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.remedies import NodeRemedy
-from kschedx.autoscaler.sizes import Resize, not_triggered
+from kschedx.autoscaler.cluster import Autoscaler
+from kschedx.autoscaler.sizes import Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult
 from kschedx.autoscaler.status import NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import Template
-from kschedx.framework.status import StatusDocument
-from kschedx.kube.documents import Document, Json, part_of
+from kschedx.kube.documents import Document, part_of
 from kschedx.kube.types import Node, NodeCondition, Pod, PodStatus
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -119,84 +116,6 @@ def _on(pod: Pod, node: Node) -> Pod:
         spec=replace(pod.spec, node_name=node.name),
         status=PodStatus(),
     )
-
-
-# What the autoscaler does about one pod, as the value of the key `autoscaler` of the Explanation document.
-
-
-class GroupVerdictDocument(Document, frozen=True, omit_defaults=True):
-    target: int
-    min_size: int
-    max_size: int
-    fits: bool
-    skipped: tuple[str, ...] = ()
-    detail: str = ""
-    template: Json | None = field(default_factory=dict)
-    """Null for a group without a template, else left out."""
-    rejected_by: Mapping[str, StatusDocument] = {}
-
-
-class ResizeDocument(Document, frozen=True):
-    group: str
-    before: int = field(name="from")
-    after: int = field(name="to")
-    maximum: int = field(name="max")
-
-
-class GroupRemedyDocument(Document, frozen=True):
-    title: str
-    group: str
-    nodes: int
-
-
-class ScalingDocument(
-    Document, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="cluster-autoscaler"
-):
-    outcome: PodOutcome
-    result: LoopOutcome
-    groups: Mapping[str, GroupVerdictDocument]
-    scale_ups: tuple[ResizeDocument, ...]
-    event: str
-    is_told: bool
-    groups_told_by: tuple[str, ...]
-    flags_are_known: bool
-    is_measured: bool
-    node: str = ""
-    is_upcoming: bool | None = None
-    error: str = ""
-    unknown_status: tuple[str, ...] = ()
-    scheduler_config_file: str = ""
-    alternatives: tuple[str, ...] = ()
-    is_waiting: bool = False
-    fixes: tuple[GroupRemedyDocument, ...] = ()
-
-
-def scaling_document(autoscaler: Autoscaler, scaling: PodScaling, remedies: Iterable[NodeRemedy]) -> ScalingDocument:
-    pod, choice = scaling.pod, scaling.choice
-    is_there = pod.outcome is PodOutcome.SCHEDULABLE
-    return part_of(
-        ScalingDocument,
-        scaling,
-        outcome=pod.outcome,
-        groups={group.name: _group(group) for group in scaling.groups},
-        scale_ups=choice.resizes if choice else (),
-        event=choice.event if choice else not_triggered(pod.parts) if pod.remains else "",
-        is_told=bool(choice) or pod.is_told,
-        groups_told_by=autoscaler.membership.told_by,
-        flags_are_known=autoscaler.flags_are_known,
-        is_measured=autoscaler.is_measured,
-        node=pod.node if is_there else "",
-        is_upcoming=pod.is_on_upcoming if is_there else None,
-        unknown_status=tuple(autoscaler.status.unknown),
-        scheduler_config_file=autoscaler.config_not_here,
-        fixes=tuple(GroupRemedyDocument(remedy.step.title, remedy.place, remedy.nodes) for remedy in remedies),
-    )
-
-
-def _group(group: GroupVerdict) -> GroupVerdictDocument:
-    rejected_by = {rejection.plugin: rejection.document for rejection in group.rejections}
-    template: Json | None = None if group.template is None else {}
-    return part_of(GroupVerdictDocument, group, template=template, rejected_by=rejected_by)
 
 
 class SizeDocument(Document, frozen=True):

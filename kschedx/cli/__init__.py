@@ -16,9 +16,9 @@ def main() -> None:
     """The entry point of the `kschedx` command, and of kubectl's plugin (`kschedx.cli.kubectl`)."""
     import signal
 
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)  # while modules load, Ctrl-C has nothing to clean up
     from kschedx.cli.streams import OutputError, ending_in_order, guard
 
-    interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)  # while modules load, Ctrl-C has nothing to clean up
     guard()
     if sys.argv[1:] == ["--version"] and not sys.argv[0].endswith(_COMPLETER):
         # scripts and prompts often ask for the version: nothing else is loaded for it

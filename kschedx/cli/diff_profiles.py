@@ -287,8 +287,8 @@ def _pods(
 
 def _compare(pair: Pair, rows: list[int], left_out: Mapping[str, int], jobs: int) -> Summary:
     """Compare the pods in several processes."""
-    from kschedx.cli.parallel import results
     from kschedx.inquiry.profile_difference import compare_pods
+    from kschedx.parallel import results
 
     return compare_pods(
         pair,
@@ -301,7 +301,7 @@ def _compare(pair: Pair, rows: list[int], left_out: Mapping[str, int], jobs: int
 def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted: bool | None) -> Summary:
     """Add how the profiles use the nodes, if that is `wanted` (None: if there are not too many pods) and every pod is
     decided."""
-    from kschedx.cli.parallel import results
+    from kschedx.parallel import results
     from kschedx.simulate.repack import filling, repack, repacking
 
     pods = pair.snapshot.pods

@@ -61,9 +61,9 @@ def fit(
     question: Question,
 ) -> Answer:
     from kschedx.cli.files import check_name, write_snapshot
-    from kschedx.cli.why_pod import place_of
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.fit import Fit
+    from kschedx.inquiry.manifests import place_of
     from kschedx.kube.decoding import decode, encoded
 
     if out is not None:

@@ -151,12 +151,12 @@ def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...], sort: str) -> Report:
 def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     """Explain a node. The exit code is 0: a node is neither schedulable nor unschedulable. Raises `InputError` if it
     does not exist."""
-    from kschedx.cli.parallel import processors, results
     from kschedx.controllers.pod_lifecycle import leaving, pod_lifecycle
     from kschedx.explain.causes import alike, rows_in_queue_order
     from kschedx.explain.events import recorded
     from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
     from kschedx.inquiry.target import node_names
+    from kschedx.parallel import processors, results
     from kschedx.render.subjects import node_lines, node_page
 
     (known,) = node_names(snapshot, [name])

@@ -211,7 +211,7 @@ def tune(
     question: Question,
 ) -> Answer:
     from kschedx.cli.instance_types import prices_by_node
-    from kschedx.cli.parallel import FEW, results
+    from kschedx.parallel import FEW, results
     from kschedx.render.manifests import to_yaml
     from kschedx.simulate.tuning import Goal, Trial, Work, base_of
     from kschedx.simulate.tuning import tune as tuned

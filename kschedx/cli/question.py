@@ -196,7 +196,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     def jobs(self, wanted: int | None = None) -> int:
         """Return how many processes may work on many pods; one if extenders are recorded."""
-        from kschedx.cli.parallel import processors
+        from kschedx.parallel import processors
 
         return 1 if self.recorded_in is not None else wanted or processors()
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -16,7 +15,6 @@ from kschedx.cli.output import Answer, Format, Report, exit_code_of, write
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note, print_note_if_file
 from kschedx.errors import ConfigError, InputError, NotAdmittedError, Place
-from kschedx.kube.decoding import as_new
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -28,10 +26,13 @@ if TYPE_CHECKING:
     from kschedx.explain.subject import Subject
     from kschedx.framework.cycle import Outcome
     from kschedx.inquiry.ask import Clusters, Inquiry
+    from kschedx.inquiry.daemon_set import DaemonSetAnswer
     from kschedx.inquiry.explanation import Explanation
+    from kschedx.inquiry.manifest_edit import Edit
     from kschedx.inquiry.manifests import Written
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
+    from kschedx.render.view import View
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -77,15 +78,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
     @property
     def is_plain(self) -> bool:
         """Whether no argument is specific to the explanation of a pod."""
-        formats = (None, Format.WIDE, Format.JSON, Format.YAML, Format.NAME)
         alone = self.node or self.nodes or self.interactive or self.fix or self.tries
-        return self.output in formats and not alone
+        return self.output is not Format.PATCH and not alone
 
     @property
     def is_about_node(self) -> bool:
-        """Whether the question is about one node, and the answer is a screen."""
+        """Whether the question is about one node."""
         others = self.nodes or self.interactive or self.fix or self.tries
-        return len(self.node) == 1 and self.output in (None, Format.WIDE) and not others
+        return len(self.node) == 1 and self.output is not Format.PATCH and not others
 
     @property
     def is_many(self) -> bool:
@@ -133,7 +133,7 @@ def why_one(
 ) -> Answer | int:
     """Explain one pod, and what happens to it while it is watched. `queue` are the pod and the others in the files, in
     order."""
-    from kschedx.inquiry.manifests import Written
+    from kschedx.inquiry.manifests import Written, place_of
     from kschedx.inquiry.target import node_names
 
     shown = node_names(clusters.applied, wanted.node)
@@ -141,12 +141,10 @@ def why_one(
         target = (wanted.names or wanted.files)[0]
         raise InputError(f'--watch: "{target}" is not a pod of the cluster', hint="name one: pod/NAME")
     inquiry = inquiry_of(question, wanted, clusters, setup)
-    admit = _once(lambda snapshot: subject_of(question, snapshot, setup, pod, wanted))
+    admit = _once(partial(subject_of, question, wanted, setup, pod))
     try:
         if wanted.tries:
-            untried = _before(inquiry, pod, admit, queue)
-            tried = partial(_tried, wanted.tries, setup=setup, pod=pod, before=untried)
-            explanation = inquiry.explain(pod, tried, queue)
+            explanation = inquiry.explain_edited(pod, admit, queue, list(map(_edit, wanted.tries)))
         elif (
             isinstance(pod, Written)
             and pod.is_daemon
@@ -154,10 +152,13 @@ def why_one(
             and wanted.is_plain
             and not inquiry.is_held(pod)
         ):
-            subject = admit(clusters.applied)
-            return _daemon_set(clusters, subject, setup, pod, (pod,) if wanted.alone else queue)
+            answer = inquiry.explain_daemon_set(pod, admit, (pod,) if wanted.alone else queue)
+            return _daemon_set_answer(answer, pod)
         elif isinstance(pod, Written) and pod.is_daemon and wanted.is_about_node and not inquiry.is_stopped(pod):
-            return _daemon_set_on(shown[0], pod, admit(clusters.applied), setup)
+            from kschedx.inquiry.daemon_set import explain_daemon_set
+
+            answer = explain_daemon_set(pod.workload_name, admit(clusters.applied), setup)
+            return _daemon_set_answer_on(answer, shown[0], pod)
         else:
             explanation = inquiry.answer(pod, admit, queue)
     except NotAdmittedError as error:
@@ -208,70 +209,43 @@ def _once(admit: Callable[[Snapshot], Subject]) -> Callable[[Snapshot], Subject]
     return once
 
 
-def _before(
-    inquiry: Inquiry,
-    pod: Pod | Written,
-    admit: Callable[[Snapshot], Subject],
-    queue: Sequence[Pod | Written],
-) -> Outcome:
-    """Return the pod's outcome without the tried changes."""
-    from kschedx.framework.cycle import Outcome
+def _daemon_set_answer(answer: DaemonSetAnswer, target: Written) -> Answer:
+    from kschedx.render import subjects
 
-    try:
-        return inquiry.explain(pod, admit, queue).overall
-    except NotAdmittedError:
-        return Outcome.UNSCHEDULABLE
-
-
-def _daemon_set(
-    clusters: Clusters,
-    subject: Subject,
-    setup: Setup,
-    written_pod: Written,
-    queue: Sequence[Pod | Written],
-) -> Answer:
-    """Explain the nodes of a DaemonSet, after the others of `queue` are assigned."""
-    from kschedx.inquiry.daemon_set import explain_daemon_set
-    from kschedx.inquiry.manifests import key_of, title
-
-    name = title(written_pod.workload or {}).partition(" ")[2]
-    answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
-    if len(queue) > 1 or (
-        written_pod.workload is not None and key_of(written_pod.workload) in clusters.before.workloads
-    ):
-        from kschedx.inquiry.ask import gather_queue
-        from kschedx.inquiry.workload_pods import ManifestQuestions, ReplicaGroup
-
-        gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
-        own = gather_queue(gathering, setup, queue, written_pod, lambda snapshot: written_pod.admitted(snapshot, setup))
-        if isinstance(own, ReplicaGroup):
-            together = gathering.place()
-            answer = together.daemon_set(own) if len(queue) > 1 else answer
-            answer = replace(answer, rollout=together.rollout(own))
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.subjects import daemon_set_lines
-
-        return daemon_set_lines(answer, width=width, wide=wide)
-
-    report = Report(screen=screen, document=answer.to_dict, names=lambda: [f"node/{node}" for node in answer.runs])
+    report = Report(
+        screen=lambda width, wide: subjects.daemon_set_lines(answer, width=width, wide=wide),
+        document=answer.to_dict,
+        page=lambda _: subjects.daemon_set_page(answer),
+        checks=lambda: [_check(answer.name, answer.outcome, subjects.daemon_set_view(answer), target)],
+        names=lambda: [f"node/{node}" for node in answer.runs],
+    )
     return Answer(report, exit_code_of(answer.outcome))
 
 
-def _daemon_set_on(node: str, written_pod: Written, subject: Subject, setup: Setup) -> Answer:
-    """Explain whether a DaemonSet's pod is created for a node, and fits there."""
-    from kschedx.inquiry.daemon_set import explain_daemon_set
-    from kschedx.inquiry.manifests import title
+def _daemon_set_answer_on(answer: DaemonSetAnswer, node: str, target: Written) -> Answer:
+    from kschedx.render import subjects
 
-    name = title(written_pod.workload or {}).partition(" ")[2]
-    answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
+    name, explanation = f"{answer.name} on {node}", answer.on(node)
+    report = Report(
+        screen=lambda width, wide: subjects.daemon_set_node_lines(answer, node, width=width, wide=wide),
+        document=explanation.to_dict,
+        page=lambda _: subjects.daemon_set_node_page(answer, node),
+        checks=lambda: [_check(name, explanation.outcome, subjects.daemon_set_node_view(answer, node), target)],
+        names=lambda: [f"node/{name}" for name in explanation.chosen_nodes],
+    )
+    return Answer(report, exit_code_of(explanation.outcome))
 
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.subjects import daemon_set_node_lines
 
-        return daemon_set_node_lines(answer, node, width=width, wide=wide)
+def _check(name: str, outcome: Outcome, view: View, target: Written) -> Check:
+    """Return the check of a DaemonSet."""
+    from kschedx.cli.checks import of_pod
+    from kschedx.inquiry.manifests import place_of
+    from kschedx.render.view import Tone
 
-    return Answer(Report(screen=screen, document=answer.on(node).to_dict), exit_code_of(answer.on(node).outcome))
+    rows = [item.title for item in view.items if item.tone is not Tone.GOOD]
+    fixes = (*view.fixes, *(fix for item in view.items for fix in item.fixes))
+    phrases = (view.headline, *view.because, *rows, *(f"fix: {fix.text}" for fix in fixes[:1]))
+    return of_pod(name, outcome, phrases, place_of(target))
 
 
 def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
@@ -289,7 +263,7 @@ def _watched(question: Question, pod: Pod, first: Explanation, interval: int) ->
     return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(first)
 
 
-def subject_of(question: Question, snapshot: Snapshot, setup: Setup, target: Pod | Written, wanted: Wanted) -> Subject:
+def subject_of(question: Question, wanted: Wanted, setup: Setup, target: Pod | Written, snapshot: Snapshot) -> Subject:
     """Return the pod as it is, or its manifest as the API server would store it, by kschedx's admission or the server's
     dry run."""
     from kschedx.explain.subject import stored
@@ -309,57 +283,26 @@ def subject_of(question: Question, snapshot: Snapshot, setup: Setup, target: Pod
     return replace(subject, notes=(note, *others))
 
 
-def _tried(changes: Sequence[str], snapshot: Snapshot, *, setup: Setup, pod: Pod | Written, before: Outcome) -> Subject:
-    """Return the pod with the changes of `--try`."""
-    from kschedx.explain.notes import TRIED, note
-    from kschedx.explain.subject import stored
-    from kschedx.inquiry import manifest_edit as trying
-
-    manifest = trying.as_manifest(pod) if isinstance(pod, Pod) else dict(pod.manifest)
-    for change in changes:
-        patch = _patch_of(change)
-        manifest = trying.with_change(manifest, change) if patch is None else trying.with_patch(manifest, patch)
-        _refuse_faults(manifest, f"--try {change}")
-    if isinstance(pod, Pod):
-        subject = stored(snapshot, trying.as_pod(manifest))
-    else:
-        subject = pod.admitted(snapshot, setup, manifest)
-    text = f"tried with {', '.join(changes)}; without it: {before.value}"
-    tried = note(TRIED, text, changes=tuple(changes), before=before)
-    return msgspec.structs.replace(subject, notes=(tried, *subject.notes))
-
-
-def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:
-    """Raise `InputError` for a field that no API server would accept, also in a stored pod, since the change is written
-    by hand."""
-    from kschedx.apiserver.unknown_fields import unknown_fields
-
-    for fault in unknown_fields(as_new(manifest)):
-        raise fault.at(Place(object=change))
-
-
 def typed_change(question: Question, setup: Setup) -> Try:
     """Return the function that `why -i` calls with a change of the displayed pod, which includes the fixes tried
     before."""
     from kschedx.explain.subject import stored
-    from kschedx.inquiry import manifest_edit as trying
+    from kschedx.inquiry.manifest_edit import Edit, as_manifest, as_pod
 
     def tried(before: Explanation, change: str) -> Explanation:
         from kschedx.inquiry.pod import explain
 
-        manifest = trying.with_change(trying.as_manifest(before.cycle.pod), change)
-        _refuse_faults(manifest, change)
-        pod = trying.as_pod(manifest)
+        pod = as_pod(Edit(change).applied(as_manifest(before.cycle.pod), source=change))
         return explain(stored(before.cycle.snapshot, pod), setup, question.autoscaling)
 
     return tried
 
 
-def _patch_of(change: str) -> object | None:
-    """Return the content of a file with a patch; None if the change is no file."""
+def _edit(change: str) -> Edit:
     from kschedx.cli.files import one_document
+    from kschedx.inquiry.manifest_edit import Edit
 
-    return one_document(change) if Path(change).is_file() else None
+    return Edit(change, one_document(change) if Path(change).is_file() else None)
 
 
 def _fix_report(explanation: Explanation, number: int, pod: Pod | Written, before: Snapshot) -> Report:
@@ -368,10 +311,6 @@ def _fix_report(explanation: Explanation, number: int, pod: Pod | Written, befor
     fix, cycle = numbered(explanation.fixes, number), explanation.cycle
     followed = [change for change in fix.changes if change.by]
     return report(fix.apply, followed, pod, cycle.pod, cycle.snapshot, before, title=fix.title, document=fix.to_dict)
-
-
-def place_of(target: Pod | Written) -> Place:
-    return Place() if isinstance(target, Pod) or target.document is None else target.document.place
 
 
 def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:

@@ -112,7 +112,7 @@ class Worker(Generic[Q]):
 
 def _serve(answer: Callable[[Q], Answer | int], pipe: Pipe, folder: str | None, parent: int) -> None:
     """Answer questions in the worker process."""
-    from kschedx.cli.parallel import end_with
+    from kschedx.parallel import end_with
 
     end_with(parent)
     if folder is not None:

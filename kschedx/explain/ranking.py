@@ -17,6 +17,7 @@ from kschedx.framework.status import Candidate
 from kschedx.kube.selectors import compile_node_selector, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import Affinity, Node, Pod, PodAffinity, PodAffinityTerm
+from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row
 from kschedx.snapshot.pods import PodTable
@@ -147,7 +148,6 @@ def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods
 
 LEAST_BARE_PODS = 3
 """The number of pods without requests on a node from which its usage may exceed what kube-scheduler counts."""
-_OF_USAGE = ("NodeResourcesFit", "NodeResourcesBalancedAllocation")
 
 
 def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
@@ -298,7 +298,8 @@ def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
 
 def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
     result, pods, nodes = ranking(cycle, 1), cycle.snapshot.pods, cycle.all_nodes
-    if result is None or not any(lead.plugin in _OF_USAGE and lead.difference > 0 for lead in result.leads):
+    of_requests = plugins_with(Trait.SCORES_REQUESTS)
+    if result is None or not any(lead.plugin in of_requests and lead.difference > 0 for lead in result.leads):
         return
     columns = [nodes.resources.index[name] for name in ("cpu", "memory") if name in nodes.resources.index]
     rows = [

@@ -68,12 +68,12 @@ def find_fixes(
     cycle: Cycle,
     test: ClusterTest = lambda fix: TrialOutcome(),
     drained: Collection[str] = (),
-) -> tuple[Fix, ...]:
-    """Return the fixes, cheapest first: changes of the pod, then of its surroundings, then of nodes. Every fix was
-    tried. `test` tries a fix on the whole cluster, with every controller. No fix uncordons a drained node."""
-    if cycle.outcome in NOTHING_TO_FIX or conditions_of(cycle.pod.spec) > MOST_RULES:
-        return ()
-    return tuple(_Search(scheduler, cycle, test, drained).fixes())
+) -> Iterator[Fix]:
+    """Yield the fixes, cheapest first: changes of the pod, then of its surroundings, then of nodes. Every fix was
+    tried. `test` tries a fix on the whole cluster, with every controller, once the fix is needed. No fix uncordons a
+    drained node."""
+    if cycle.outcome not in NOTHING_TO_FIX and conditions_of(cycle.pod.spec) <= MOST_RULES:
+        yield from _Search(scheduler, cycle, test, drained).fixes()
 
 
 def find_fix_by_autoscaler(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -18,7 +19,8 @@ from kschedx.controllers.workload_lifecycle import (
 )
 from kschedx.controllers.workloads import Owners, workload_of
 from kschedx.errors import NotAdmittedError, NotReadError
-from kschedx.explain.notes import Note, note
+from kschedx.explain.cycle_notes import may_lack_node_support
+from kschedx.explain.notes import TRIED, Note, note
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored
 from kschedx.framework.cycle import Outcome
@@ -28,6 +30,7 @@ from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
 from kschedx.kube.types import Pod
 from kschedx.render.states import (
     BeingDeleted,
+    CannotStart,
     Contradicted,
     Failed,
     Finished,
@@ -49,9 +52,9 @@ from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import AutoscalingOptions
+    from kschedx.inquiry.daemon_set import DaemonSetAnswer
+    from kschedx.inquiry.manifest_edit import Edit
     from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, ReplicaGroup
-
-Found = Pod | Written
 
 
 class Clusters(Struct, frozen=True, kw_only=True):
@@ -76,7 +79,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
     is_written: bool = False
     """Whether the pod differs from the cluster's, wherever it comes from."""
 
-    def answer(self, target: Found, admit: Admit, queue: Sequence[Found]) -> Explanation:
+    def answer(self, target: Pod | Written, admit: Admit, queue: Sequence[Pod | Written]) -> Explanation:
         """Return the state of a pod or workload, or kube-scheduler's decision about it and its replicas.
 
         `queue` holds it and the other objects of the files, in their order. Raises `UndecidableError`, and
@@ -113,7 +116,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         is_stored = target.document is None
         return bool(target.workload and state_of(self.clusters.before, target.workload, is_stored=is_stored))
 
-    def is_disputed(self, target: Found, node: str | None) -> bool:
+    def is_disputed(self, target: Pod | Written, node: str | None) -> bool:
         """Return whether the cluster reports that a pod which fits the node has none, without changes that explain
         it."""
         read = self.clusters.read
@@ -134,7 +137,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             autoscaling=self.autoscaling,
         )
 
-    def explain(self, target: Found, admit: Admit, queue: Sequence[Found]) -> Explanation:
+    def explain(self, target: Pod | Written, admit: Admit, queue: Sequence[Pod | Written]) -> Explanation:
         """Return the story of a pod, or of the replicas that a workload lacks, placed together with the others in
         `queue`. Raises `NotAdmittedError`."""
         clusters, setup = self.clusters, self.setup
@@ -171,6 +174,51 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             return explanation
         return replace(explanation, replicas=state.as_replicas(own.workload))
 
+    def explain_edited(
+        self, target: Pod | Written, admit: Admit, queue: Sequence[Pod | Written], edits: Sequence[Edit]
+    ) -> Explanation:
+        """Return the answer about the pod with changes of its manifest, and a note about its outcome without them."""
+        from kschedx.inquiry.manifest_edit import as_manifest, as_pod
+
+        try:
+            before = self.explain(target, admit, queue).overall
+        except NotAdmittedError:
+            before = Outcome.UNSCHEDULABLE
+        manifest = as_manifest(target) if isinstance(target, Pod) else dict(target.manifest)
+        for edit in edits:
+            manifest = edit.applied(manifest, source=f"--try {edit.text}")
+        changes = tuple(edit.text for edit in edits)
+        tried = note(
+            TRIED, f"tried with {', '.join(changes)}; without it: {before.value}", changes=changes, before=before
+        )
+
+        def admit_edited(snapshot: Snapshot) -> Subject:
+            if isinstance(target, Pod):
+                subject = stored(snapshot, as_pod(manifest))
+            else:
+                subject = target.admitted(snapshot, self.setup, manifest)
+            return replace(subject, notes=(tried, *subject.notes))
+
+        return self.explain(target, admit_edited, queue)
+
+    def explain_daemon_set(self, target: Written, admit: Admit, queue: Sequence[Pod | Written]) -> DaemonSetAnswer:
+        """Return the answer about a DaemonSet's nodes, after the others of `queue` are assigned."""
+        from kschedx.inquiry.daemon_set import explain_daemon_set
+        from kschedx.inquiry.workload_pods import ManifestQuestions, ReplicaGroup
+
+        clusters, setup = self.clusters, self.setup
+        answer = explain_daemon_set(target.workload_name, admit(clusters.applied), setup)
+        is_stored = target.workload is not None and key_of(target.workload) in clusters.before.workloads
+        if len(queue) == 1 and not is_stored:
+            return answer
+        gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
+        own = gather_queue(gathering, setup, queue, target, partial(target.admitted, setup=setup))
+        if isinstance(own, ReplicaGroup):
+            together = gathering.place()
+            answer = together.daemon_set(own) if len(queue) > 1 else answer
+            answer = replace(answer, rollout=together.rollout(own))
+        return answer
+
 
 def state_of_more(
     before: Snapshot, subject: Subject, setup: Setup, workload: Mapping[str, object] | None
@@ -179,8 +227,12 @@ def state_of_more(
     them. For a member of a gang with too few pods, return its whole answer."""
     if workload is not None:
         own = state_of(before, workload, is_stored=key_of(workload) in before.workloads)
-        return own or _state_of_next(before, setup, workload)
+        own = own or _state_of_next(before, setup, workload)
+        if own is not None or not may_lack_node_support(subject.pod.spec):
+            return own
     explanation = explain(subject, setup)
+    if workload is not None:
+        return explanation.lifecycle if isinstance(explanation.lifecycle, CannotStart) else None
     if explanation.gang is not None and explanation.gang.is_short:
         return explanation
     return None if isinstance(explanation.lifecycle, _OF_ONE_POD) else explanation.lifecycle
@@ -192,7 +244,7 @@ def _state_of_next(before: Snapshot, setup: Setup, workload: Mapping[str, object
     rows = Owners(before).members(before.pods, workload_of(workload))
     pending = next((before.pods[row] for row in rows if not before.pods.node_names[row]), None)
     state = None if pending is None else explain(stored(before, pending), setup).lifecycle
-    return state if isinstance(state, Contradicted | NotBound | RejectedByKubelet) else None
+    return state if isinstance(state, CannotStart | Contradicted | NotBound | RejectedByKubelet) else None
 
 
 _OF_ONE_POD = (BeingDeleted, Finished, Failed, OfEndedJob, WaitingForKubelet, OnLostNode, ResizeHeld, KeptBySidecar)
@@ -203,7 +255,7 @@ UNCOUNTED = (
 """States for which the number of further pods that fit is meaningless."""
 
 
-def waiting_member_of(target: Found, snapshot: Snapshot) -> Pod | None:
+def waiting_member_of(target: Pod | Written, snapshot: Snapshot) -> Pod | None:
     """Return the existing pod that a question about a workload of the cluster refers to; None if it refers to the next
     pod."""
     if isinstance(target, Pod) or target.document is not None or target.workload is None:
@@ -213,7 +265,7 @@ def waiting_member_of(target: Found, snapshot: Snapshot) -> Pod | None:
     return waiting_member(snapshot, target.workload)
 
 
-def notes_about(target: Found) -> tuple[Note, ...]:
+def notes_about(target: Pod | Written) -> tuple[Note, ...]:
     """Return the notes about the rollout of a workload of the cluster."""
     if isinstance(target, Pod) or target.document is not None or target.workload is None:
         return ()
@@ -229,7 +281,7 @@ def notes_about(target: Found) -> tuple[Note, ...]:
 
 
 def gather(
-    gathering: ManifestQuestions, subject: Subject, target: Found, *, is_tried: bool = False
+    gathering: ManifestQuestions, subject: Subject, target: Pod | Written, *, is_tried: bool = False
 ) -> ReplicaGroup | BoundPods:
     """Add an object to the queue. With `is_tried`, pods identical to the subject replace the workload's pending
     pods."""
@@ -238,7 +290,7 @@ def gather(
     return gathering.take(subject, target.workload, count=target.count, is_tried=is_tried)
 
 
-def gather_beside(gathering: ManifestQuestions, setup: Setup, target: Found) -> None:
+def gather_beside(gathering: ManifestQuestions, setup: Setup, target: Pod | Written) -> None:
     """Add another manifest, which counts as applied unless the API server refuses it."""
     if isinstance(target, Pod):
         return
@@ -251,8 +303,8 @@ def gather_beside(gathering: ManifestQuestions, setup: Setup, target: Found) -> 
 def gather_queue(
     gathering: ManifestQuestions,
     setup: Setup,
-    queue: Sequence[Found],
-    target: Found,
+    queue: Sequence[Pod | Written],
+    target: Pod | Written,
     admit: Admit,
     *,
     is_tried: bool = False,

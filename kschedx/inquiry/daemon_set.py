@@ -73,7 +73,7 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def refused(self) -> int:
         """The number of nodes for which the API server refuses the pod, whichever nodes they are."""
-        return len(self.runs) + sum(group.count for group in self.waits) - self._made[0]
+        return self.eligible - self._made[0]
 
     @property
     def refusal(self) -> str:
@@ -126,6 +126,17 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
         return {}
 
     @property
+    def is_one_answer(self) -> bool:
+        """Whether all pods have the same outcome, whatever their nodes."""
+        decided = self.explanation.outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE)
+        return bool(self.diagnosis.stops) or not decided
+
+    @property
+    def eligible(self) -> int:
+        """The number of nodes for which its controller creates a pod."""
+        return len(self.runs) + sum(group.count for group in self.waits)
+
+    @property
     def outcome(self) -> Outcome:
         """The outcome of all pods: scheduled if every pod that is created fits."""
         outcome = self.explanation.outcome
@@ -149,7 +160,7 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def fixes(self) -> tuple[Fix, ...]:
         """The fixes of the DaemonSet as a whole, or the first one of each group of nodes."""
-        if self.diagnosis.stops or not (self.runs or self.waits):
+        if self.is_one_answer or not self.eligible:
             return self.explanation.fixes
         firsts = map(self.fix_of, (*self.waits, *self.left_out))
         return tuple({fix.title: fix for fix in firsts if fix is not None}.values())
@@ -165,17 +176,18 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAnswer:
-    """Explain a DaemonSet. `subject` is the pod of its template, `name` is `namespace/name`. Raises the errors of
-    `explain`."""
-    namespace, _, own = name.partition("/")
+    """Explain a DaemonSet by its name. `subject` is the pod of its template. Raises the errors of `explain`."""
+    namespace = subject.pod.metadata.namespace
     pods = subject.snapshot.pods
     is_own = pods.owners.where(
-        lambda owners: any(owner.controller and owner.kind == "DaemonSet" and owner.name == own for owner in owners)
+        lambda owners: any(owner.controller and owner.kind == "DaemonSet" and owner.name == name for owner in owners)
     ) & pods.namespaces.where(lambda space: space == namespace)
     rows = np.flatnonzero(is_own).tolist()
     alone = replace(subject, snapshot=subject.snapshot.without_pods(rows), first=None) if rows else subject
     has_pod = frozenset(pods.node_names[row] for row in rows)
-    return DaemonSetAnswer(name=name, explanation=explain(alone, setup), subject=alone, setup=setup, has_pod=has_pod)
+    return DaemonSetAnswer(
+        name=f"{namespace}/{name}", explanation=explain(alone, setup), subject=alone, setup=setup, has_pod=has_pod
+    )
 
 
 def _is_left_out(group: NodeGroup) -> bool:

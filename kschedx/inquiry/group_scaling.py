@@ -8,17 +8,16 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, resolve_priority
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.flags import Flags
-from kschedx.autoscaler.growth import ScalingDocument, scaling_document
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.remedies import NodeRemedy, RemedyStep, StepKind
-from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
+from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF, not_triggered
+from kschedx.autoscaler.state import LoopOutcome
 from kschedx.autoscaler.status import AutoscalerStatus, Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
 from kschedx.findings import InsufficientResource, NodeUnschedulable, UntoleratedTaint
@@ -27,9 +26,11 @@ from kschedx.fixes.resource_remedies import rounded_down
 from kschedx.fixes.steps import LowerRequests, ResourceAmount, Tolerate
 from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options
+from kschedx.framework.status import StatusDocument
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeTrial, edited, other_ways
+from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeRemedy, NodeTrial, RemedyStep, StepKind, edited, other_ways
 from kschedx.kube.autoscalers import OpenShiftMachineSet
+from kschedx.kube.documents import Document, Json, part_of
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
 from kschedx.releases.plugins import Trait, plugins_with
@@ -85,7 +86,26 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def document(self) -> ScalingDocument:
-        return scaling_document(self.autoscaler, self.decision, self.remedies)
+        autoscaler, scaling = self.autoscaler, self.decision
+        pod, choice = scaling.pod, scaling.choice
+        is_there = pod.outcome is PodOutcome.SCHEDULABLE
+        return part_of(
+            ScalingDocument,
+            scaling,
+            outcome=pod.outcome,
+            groups={group.name: _group(group) for group in scaling.groups},
+            scale_ups=choice.resizes if choice else (),
+            event=choice.event if choice else not_triggered(pod.parts) if pod.remains else "",
+            is_told=bool(choice) or pod.is_told,
+            groups_told_by=autoscaler.membership.told_by,
+            flags_are_known=autoscaler.flags_are_known,
+            is_measured=autoscaler.is_measured,
+            node=pod.node if is_there else "",
+            is_upcoming=pod.is_on_upcoming if is_there else None,
+            unknown_status=tuple(autoscaler.status.unknown),
+            scheduler_config_file=autoscaler.config_not_here,
+            fixes=tuple(GroupRemedyDocument(remedy.step.title, remedy.place, remedy.nodes) for remedy in self.remedies),
+        )
 
     @cached_property
     def remedies(self) -> tuple[NodeRemedy, ...]:
@@ -331,3 +351,59 @@ class _Asking(Struct, frozen=True, kw_only=True):
     pod: Pod
     profile: Profile
     snapshot: Snapshot
+
+
+# What the autoscaler does about one pod, as the value of the key `autoscaler` of the Explanation document.
+
+
+class GroupVerdictDocument(Document, frozen=True, omit_defaults=True):
+    target: int
+    min_size: int
+    max_size: int
+    fits: bool
+    skipped: tuple[str, ...] = ()
+    detail: str = ""
+    template: Json | None = field(default_factory=dict)
+    """Null for a group without a template, else left out."""
+    rejected_by: Mapping[str, StatusDocument] = {}
+
+
+class ResizeDocument(Document, frozen=True):
+    group: str
+    before: int = field(name="from")
+    after: int = field(name="to")
+    maximum: int = field(name="max")
+
+
+class GroupRemedyDocument(Document, frozen=True):
+    title: str
+    group: str
+    nodes: int
+
+
+class ScalingDocument(
+    Document, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="cluster-autoscaler"
+):
+    outcome: PodOutcome
+    result: LoopOutcome
+    groups: Mapping[str, GroupVerdictDocument]
+    scale_ups: tuple[ResizeDocument, ...]
+    event: str
+    is_told: bool
+    groups_told_by: tuple[str, ...]
+    flags_are_known: bool
+    is_measured: bool
+    node: str = ""
+    is_upcoming: bool | None = None
+    error: str = ""
+    unknown_status: tuple[str, ...] = ()
+    scheduler_config_file: str = ""
+    alternatives: tuple[str, ...] = ()
+    is_waiting: bool = False
+    fixes: tuple[GroupRemedyDocument, ...] = ()
+
+
+def _group(group: GroupVerdict) -> GroupVerdictDocument:
+    rejected_by = {rejection.plugin: rejection.document for rejection in group.rejections}
+    template: Json | None = None if group.template is None else {}
+    return part_of(GroupVerdictDocument, group, template=template, rejected_by=rejected_by)

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 import msgspec
+from msgspec import Struct
 
-from kschedx.errors import InputError
+from kschedx.apiserver.unknown_fields import unknown_fields
+from kschedx.errors import InputError, Place
 from kschedx.fixes.changes import PatchError, apply_patch
-from kschedx.kube.decoding import decode, manifest
+from kschedx.kube.decoding import as_new, decode, manifest
 from kschedx.kube.types import Pod
 from kschedx.simulate.object_changes import scalar
 
@@ -22,6 +24,21 @@ _ASSIGNMENT = re.compile(r"(?P<path>[^=\s]+?)(?:(?P<gone>-)|=(?P<value>.*))", re
 _TEMPLATE = ("spec", "template")
 _BY_NAME = ("containers", "initContainers", "volumes", "ephemeralContainers")
 """Lists whose elements a merge patch identifies by name, as in kubectl."""
+
+
+class Edit(Struct, frozen=True):
+    text: str
+    """`spec.nodeSelector.disk=ssd`, or the name of a file."""
+    patch: object = None
+    """The file's content."""
+
+    def applied(self, pod: Json, source: str) -> Json:
+        """Return the changed manifest. Raises `InputError` for a field that no API server would accept, also in a
+        stored pod, since the change is written by hand; `source` names it."""
+        changed = with_change(pod, self.text) if self.patch is None else with_patch(pod, self.patch)
+        for fault in unknown_fields(as_new(changed)):
+            raise fault.at(Place(object=source))
+        return changed
 
 
 def with_change(pod: Json, change: str) -> Json:

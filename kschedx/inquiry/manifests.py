@@ -23,6 +23,7 @@ from kschedx.kube.custom_resources import PodCount, custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import kind_of, refuse_unknown
+from kschedx.kube.types import Pod
 from kschedx.kube.workloads import (
     MAKING_PODS,
     SHORT_NAMES,
@@ -131,6 +132,10 @@ class Written(Struct, frozen=True, kw_only=True):
     def is_daemon(self) -> bool:
         return self.workload is not None and kind_and_group(self.workload) == ("DaemonSet", "apps")
 
+    @property
+    def workload_name(self) -> str:
+        return "" if self.workload is None else title(self.workload).partition(" ")[2]
+
     def admitted(self, snapshot: Snapshot, setup: Setup, manifest: Manifest | None = None) -> Subject:
         """Return the pod, or `manifest` instead, as the API server would store it. Raises `InputError` with the
         place."""
@@ -163,6 +168,11 @@ class Written(Struct, frozen=True, kw_only=True):
         if self.workload is not None and self.workload.get("kind") == "CronJob":
             _, namespace, name = key_of(self.workload)
             yield counted("Job", namespace, f"{name}-new")
+
+
+def place_of(target: Pod | Written) -> Place:
+    """Return the place in a file; empty for a pod of the cluster."""
+    return Place() if isinstance(target, Pod) or target.document is None else target.document.place
 
 
 def _as_refused(pod: Mapping[str, object], error: InputError) -> NotAdmittedError:

@@ -1,4 +1,5 @@
-"""Fixes by an autoscaler, which are the first fixes of an answer: a node that is being added, or a limit to raise.
+"""Changes after which an autoscaler adds a node, and its fixes, which are the first fixes of an answer: a node that is
+being added, or a limit to raise.
 
 Each was tried in a loop of the autoscaler. Its other changes of the pod are reported with the autoscaler's decision.
 """
@@ -7,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import NodeRemedy, RemedyStep, StepKind
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.fixes import find_fix_by_autoscaler
 from kschedx.fixes.owners import Owner
@@ -20,6 +21,7 @@ from kschedx.fixes.steps import Group, PodStep
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.fix import Fix, component_repair
+from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import Node, Pod
 from kschedx.render.states import ComponentDown
 from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
@@ -34,6 +36,53 @@ _OF_POOL = re.compile(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0
 _CLUSTER_LIMIT = re.compile(r"max cluster (?P<resource>\S+) limit reached")
 """MaxResourceLimitReached. Upstream: cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
 _LIMITS = {"cpu": "--cores-total", "memory": "--memory-total"}
+
+
+class StepKind(Enum):
+    OF_POD = auto()
+    """The pod tolerates taints or requests less."""
+    ROOM = auto()
+    """A larger group or pool, or a pod that the autoscaler considers: ranked before other changes of the pod."""
+    CORRECTION = auto()
+    """The pod says what it probably means: it comes first too."""
+    RESHAPED = auto()
+    """A NodePool for other nodes than now, ranked after more nodes of a pool that needs no such change."""
+    NEW_GROUP = auto()
+    OTHER = auto()
+
+
+class RemedyStep(Struct, frozen=True):
+    title: str
+    """`raise the maximum of node group workers from 3 to 4`."""
+    kind: StepKind = StepKind.OTHER
+
+
+class NodeRemedy(Struct, frozen=True, kw_only=True):
+    """A change and the autoscaler's reaction to it."""
+
+    step: RemedyStep
+    place: str
+    """The node group or NodePool that gets nodes."""
+    pod: Pod
+    node: Node | None
+    """The template of a group's new nodes, or what a NodePool gives a new node for the pod; its size is open."""
+    nodes: int = 1
+    """The number of nodes added to the group; 0 if the pod fits the group, but nodes for other pods come first."""
+    types: tuple[str, ...] = ()
+    """Possible instance types of a NodePool's node; empty if unknown."""
+    changed: NodePool | None = None
+    helps: frozenset[str] = frozenset()
+    """The pending pods, `namespace/name`, for which the nodes are added."""
+
+    @property
+    def is_of_pod(self) -> bool:
+        return self.step.kind in (StepKind.OF_POD, StepKind.CORRECTION)
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether it comes before other changes of the pod: a larger or reshaped group or NodePool, or a correction of
+        the pod."""
+        return self.step.kind in (StepKind.ROOM, StepKind.RESHAPED, StepKind.CORRECTION)
 
 
 LEAST_SHARE = 2

@@ -186,9 +186,9 @@ class SharedFixes:
             return None
         explanation = replace(explanation, autoscalers=self._autoscalers, drained=self._drained)
         best: SharedFix | None = None
-        fixes = explanation.fixes
+        fixes = explanation.each_fix()
         most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(rows), MOST_PODS_TRIED // len(rows))
-        few = fixes[: max(most, 1)]
+        few = islice(fixes, max(most, 1))
         for fix in (wider for narrow in few for wider in (narrow, *self._more_uncordoned(narrow))):
             tried = self._tried(explanation, fix, rows)
             if best is None or tried.pods > best.pods:

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.autoscaler.remedies import NodeRemedy, RemedyStep, StepKind
 from kschedx.findings import RequirementMatch
 from kschedx.fixes import Change, Target
 from kschedx.fixes.changes import pool_patch
@@ -19,10 +18,9 @@ from kschedx.fixes.node_remedies import is_of_provider
 from kschedx.fixes.resource_remedies import rounded_down
 from kschedx.fixes.steps import DropRequirements, LowerRequests, ResourceAmount, SelectInstead, Tolerate
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeTrial, by_autoscaler, edited
+from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeRemedy, NodeTrial, RemedyStep, StepKind, by_autoscaler, edited
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, merge_amounts
-from kschedx.karpenter.cluster import Karpenter, PodProvisioning, PoolVerdict
-from kschedx.karpenter.growth import ProvisioningDocument, provisioning_document
+from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
@@ -43,6 +41,7 @@ from kschedx.kube.autoscalers import (
     NodePool,
     NodeSelectorRequirementWithMinValues,
 )
+from kschedx.kube.documents import Document, part_of
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Format, Unit
@@ -93,7 +92,19 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def document(self) -> ProvisioningDocument:
-        return provisioning_document(self.autoscaler, self.decision, self.remedies)
+        karpenter, provisioning = self.autoscaler, self.decision
+        types = tuple(instance_type.name for instance_type in provisioning.types)
+        return part_of(
+            ProvisioningDocument,
+            provisioning,
+            follows=karpenter.settings.followed,
+            outcome=provisioning.looked.outcome,
+            pools={pool.name: _pool(pool) for pool in provisioning.pools},
+            skipped_pools={pool.pool.name: pool.why for pool in karpenter.skipped},
+            types_are_known=karpenter.types_are_known,
+            adds=LaunchDocument(provisioning.pool, types) if provisioning.pool else None,
+            fixes=tuple(PoolRemedyDocument(remedy.step.title, remedy.place, remedy.types) for remedy in self.remedies),
+        )
 
     @cached_property
     def remedies(self) -> tuple[NodeRemedy, ...]:
@@ -439,3 +450,43 @@ def _with_values(pool: NodePool, key: str, values: tuple[str, ...]) -> NodePool:
         pool,
         spec=replace(pool.spec, template=replace(template, spec=replace(template.spec, requirements=requirements))),
     )
+
+
+# What Karpenter does about one pod, as the value of the key `autoscaler` of the Explanation document.
+
+
+class PoolDocument(Document, frozen=True, omit_defaults=True):
+    certainty: LaunchCertainty
+    reason: str = ""
+    text: str | None = None
+
+
+class LaunchDocument(Document, frozen=True):
+    pool: str
+    instance_types: tuple[str, ...]
+
+
+class PoolRemedyDocument(Document, frozen=True):
+    title: str
+    pool: str
+    instance_types: tuple[str, ...]
+
+
+class ProvisioningDocument(Document, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="karpenter"):
+    follows: str
+    outcome: PodEligibility
+    pools: Mapping[str, PoolDocument]
+    skipped_pools: Mapping[str, str]
+    event: str
+    types_are_known: bool
+    by_chance: bool
+    adds: LaunchDocument | None = None
+    existing: str = field(name="expectedOn", default="")
+    has_relaxed: bool = field(name="gaveUpPreference", default=False)
+    fixes: tuple[PoolRemedyDocument, ...] = ()
+
+
+def _pool(verdict: PoolVerdict) -> PoolDocument:
+    if verdict.rejection is None:
+        return PoolDocument(verdict.certainty)
+    return PoolDocument(verdict.certainty, verdict.reason, verdict.rejection.text if verdict.text_is_known else None)

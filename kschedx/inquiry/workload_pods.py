@@ -347,7 +347,7 @@ class Together:
         """Return the answer about a DaemonSet's nodes, after the queue."""
         assert group.workload is not None, "a DaemonSet is one"
         subject = _subject(group, self._simulation.run.cluster.frozen(), group.pod)
-        return explain_daemon_set(group.workload.key, subject, self._setup)
+        return explain_daemon_set(group.workload.name, subject, self._setup)
 
     def rollout(self, group: ReplicaGroup) -> Rollout | None:
         """Return the progress of replacing the pods of older templates; None if there are none."""

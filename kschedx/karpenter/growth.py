@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import field
 from msgspec.structs import replace
 
 from kschedx.autoscaler.growth import with_new_nodes
-from kschedx.autoscaler.remedies import NodeRemedy
 from kschedx.karpenter.amounts import Amounts
-from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
+from kschedx.karpenter.cluster import Karpenter, PoolVerdict
 from kschedx.karpenter.devices import published_by
 from kschedx.karpenter.instance_types import InstanceType
 from kschedx.karpenter.node_claims import NewNodeClaim
@@ -152,61 +151,3 @@ def _node(name: str, new: NewNodeClaim, instance_type: InstanceType) -> Node:
 
 def _resources(amounts: Amounts) -> dict[str, str | int | float]:
     return {name: str(amount) for name, amount in amounts.items()}
-
-
-# What Karpenter does about one pod, as the value of the key `autoscaler` of the Explanation document.
-
-
-class PoolDocument(Document, frozen=True, omit_defaults=True):
-    certainty: LaunchCertainty
-    reason: str = ""
-    text: str | None = None
-
-
-class LaunchDocument(Document, frozen=True):
-    pool: str
-    instance_types: tuple[str, ...]
-
-
-class PoolRemedyDocument(Document, frozen=True):
-    title: str
-    pool: str
-    instance_types: tuple[str, ...]
-
-
-class ProvisioningDocument(Document, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="karpenter"):
-    follows: str
-    outcome: PodEligibility
-    pools: Mapping[str, PoolDocument]
-    skipped_pools: Mapping[str, str]
-    event: str
-    types_are_known: bool
-    by_chance: bool
-    adds: LaunchDocument | None = None
-    existing: str = field(name="expectedOn", default="")
-    has_relaxed: bool = field(name="gaveUpPreference", default=False)
-    fixes: tuple[PoolRemedyDocument, ...] = ()
-
-
-def provisioning_document(
-    karpenter: Karpenter, provisioning: PodProvisioning, remedies: Iterable[NodeRemedy]
-) -> ProvisioningDocument:
-    return part_of(
-        ProvisioningDocument,
-        provisioning,
-        follows=karpenter.settings.followed,
-        outcome=provisioning.looked.outcome,
-        pools={pool.name: _pool(pool) for pool in provisioning.pools},
-        skipped_pools={pool.pool.name: pool.why for pool in karpenter.skipped},
-        types_are_known=karpenter.types_are_known,
-        adds=LaunchDocument(provisioning.pool, tuple(instance_type.name for instance_type in provisioning.types))
-        if provisioning.pool
-        else None,
-        fixes=tuple(PoolRemedyDocument(remedy.step.title, remedy.place, remedy.types) for remedy in remedies),
-    )
-
-
-def _pool(verdict: PoolVerdict) -> PoolDocument:
-    if verdict.rejection is None:
-        return PoolDocument(verdict.certainty)
-    return PoolDocument(verdict.certainty, verdict.reason, verdict.rejection.text if verdict.text_is_known else None)

@@ -65,6 +65,8 @@ class Trait(Flag):
     """Filter computes what PreFilter would have prepared; without this trait, it fails."""
     SCORES_ALONE = auto()
     """Score computes what PreScore would have prepared."""
+    SCORES_REQUESTS = auto()
+    """Score compares what the pods on a node request."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -146,7 +148,7 @@ PLUGINS = (
         name="NodeResourcesFit",
         points="preFilter, filter, preScore 1.27.., score, placementScore 1.36..",
         default=(Default(weight=1),),
-        traits=_OF_THE_NODE | Trait.KUBELET | Trait.SCORES_ALONE,
+        traits=_OF_THE_NODE | Trait.KUBELET | Trait.SCORES_ALONE | Trait.SCORES_REQUESTS,
     ),
     Row(
         name="VolumeRestrictions",
@@ -210,7 +212,7 @@ PLUGINS = (
         points="preScore 1.27.., score",
         default=(Default(weight=1),),
         score_can_skip="1.33..",
-        traits=Trait.SCORES_ALONE,
+        traits=Trait.SCORES_ALONE | Trait.SCORES_REQUESTS,
     ),
     Row(name="ImageLocality", points="score", default=(Default(weight=1),)),
     Row(name="DefaultBinder", points="bind", default=(Default(),)),

@@ -10,11 +10,13 @@ from rich.text import Text
 
 from kschedx.autoscaler.cluster import GroupVerdict
 from kschedx.autoscaler.growth import AutoscalerGrowth
+from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.sizes import is_same_autoscaler_event, not_triggered
 from kschedx.findings import InsufficientResource, NodeUnschedulable, TooManyPods
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.group_scaling import GroupScaling
+from kschedx.inquiry.node_scaling import NodeRemedy, StepKind
 from kschedx.render.terminal import BLANK, DIM, fact_lines, labelled, paragraph, text
 from kschedx.render.view import Decider, Fix, Row
 from kschedx.render.wording import Fact, count
@@ -27,7 +29,6 @@ from kschedx.render.words.autoscaler import (
     names_of,
     node_group_growth_text,
     on_a_new_node,
-    remedy_text,
     undeclared,
 )
 from kschedx.snapshot.events import RecordedEvent
@@ -40,7 +41,7 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
     """Return what an autoscaler does about the pod, and that it does not run if none of its pods runs."""
     if isinstance(scaling, GroupScaling):
         decider = _group_decider(scaling, explanation)
-        seen = remedy_text
+        seen = _seen
     else:
         from kschedx.render.karpenter import pool_decider, seen
 
@@ -54,6 +55,12 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
         sentence = f"does not run: {down.shown}; otherwise {sentence}"
     fixes = tuple(Fix(title=remedy.step.title, seen=seen(remedy)) for remedy in remedies)
     return replace(decider, sentence=sentence, fixes=fixes)
+
+
+def _seen(remedy: NodeRemedy) -> str:
+    """Return the result of trying it."""
+    where = "it" if remedy.step.kind is StepKind.NEW_GROUP else group_title(remedy.place)
+    return f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"
 
 
 def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from kschedx.autoscaler.remedies import NodeRemedy
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.node_scaling import NodeRemedy
 from kschedx.karpenter.amounts import amounts_of, subtracted
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType
 from kschedx.karpenter.cluster import LaunchCertainty

@@ -19,9 +19,10 @@ from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Explanation, Replicas
 from kschedx.kube.names import HOSTNAME
 from kschedx.render.holding import gang_text, holder_text
+from kschedx.render.layout import COMMAND
 from kschedx.render.scores import decision
-from kschedx.render.terminal import fact_lines, paragraph, text, title_lines
-from kschedx.render.view import Tone, View
+from kschedx.render.terminal import fact_lines, title_lines
+from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
 from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, not_in_the_dump
@@ -70,8 +71,10 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     which = f"{wanted:,} missing {noun}" if replicas.running else f"{wanted:,} {noun}"
     if replicas.fits:
         every = {1: "its only pod", 2: "both"}.get(wanted, f"all {wanted:,}")
-        phrase = f"{every}{which.partition(f'{wanted:,}')[2] if wanted > 1 else ''} can be scheduled"
-        phrase += " after preemption" if replicas.evicted else ""
+        verb = "can be scheduled after preemption" if replicas.evicted else "can be scheduled"
+        if overall is Outcome.UNSCHEDULABLE and not replicas.evicted:
+            verb = f"{'has' if wanted == 1 else 'have'} room, but {'does' if wanted == 1 else 'do'} not start"
+        phrase = f"{every}{which.partition(f'{wanted:,}')[2] if wanted > 1 else ''} {verb}"
         phrase += f"; {replicas.undecided}" if replicas.undecided else ""
     elif overall is Outcome.UNDECIDED:
         phrase = (
@@ -116,17 +119,6 @@ def _again(replicas: Replicas) -> str:
 SHOWN_NODES = 4
 
 
-def headline_lines(view: View, width: int) -> list[Text]:
-    """Return the headline with its mark in color, then its details."""
-    lines = title_lines(view.headline, view.tone, width)
-    for detail in view.details:
-        if detail.startswith(COMMAND):
-            lines.append(text(f"    {detail.removeprefix(COMMAND)}", exact=True))
-        else:
-            lines += paragraph(detail, width, first="  ")
-    return lines
-
-
 def outcome_tone(outcome: Outcome) -> Tone:
     match outcome:
         case Outcome.SCHEDULED:
@@ -158,10 +150,6 @@ def lacking_notes(cycle: Cycle) -> Iterator[str]:
     if lacking and cycle.outcome is not Outcome.UNDECIDED:
         yield f"{'; '.join(map(not_in_the_dump, lacking))}; no node fits either way"
         yield from (f"to see all reasons: {command}" for command in how_to_complete(cycle.unevaluated)[:1])
-
-
-COMMAND = "$ "
-"""The start of a detail that is a command to be copied."""
 
 
 def causes(diagnosis: Diagnosis) -> tuple[str, ...]:
@@ -293,3 +281,8 @@ def _why_not(diagnosis: Diagnosis) -> str:
     names = [cycle.all_nodes.cluster.names[row] for row in result.best]
     where = names[0] if len(names) == 1 else f"one of {listed(names, 3)}"
     return f"{fit}; preemption makes room on {where}"
+
+
+def nominated_text(explanation: Explanation) -> str:
+    victims, node = count(len(explanation.victims), "victim"), explanation.cycle.pod.status.nominated_node_name
+    return f"waits for {victims} to terminate on its nominated node {node}"

@@ -1,27 +1,51 @@
-"""The screen of `kschedx why` for many pods: a block for each cause, the largest first."""
+"""The answer and the screen of `kschedx why` for many pods: a block for each cause, the largest first."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.text import Text
 
-from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, counts, groups
+from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
+from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, counts, decisive, groups
+from kschedx.explain.cycle_notes import bound_by_hand
+from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import Finding
 from kschedx.findings.nodes import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.explanation_list import ExplanationList, Item
+from kschedx.kube.documents import API_VERSION, to_json
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.workloads import MAKING_PODS
+from kschedx.parallel import processors, results
 from kschedx.progress import Phase, counted
-from kschedx.render.fixes import continued
-from kschedx.render.states import decision_name, row_named
+from kschedx.render.autoscaler import growth_text
+from kschedx.render.fixes import continued, group_fix, mended_fix
+from kschedx.render.holding import gang_cause, held_by_kueue, scheduler_report
+from kschedx.render.lifecycle import causes, own_event
+from kschedx.render.outcome import nominated_text
+from kschedx.render.states import (
+    ExitCode,
+    Lifecycle,
+    Refused,
+    WaitingForKubelet,
+    decision_name,
+    headline,
+    row_named,
+)
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens, title_lines
 from kschedx.render.view import Fix as FixView
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words import describe
+from kschedx.render.words.causes import shared_headlines
+from kschedx.render.words.pod import could_reject
 
 MOST_LINES = 30
 MOST_BLOCKS = 4
@@ -275,3 +299,262 @@ def cause_text(answer: PodAnswer) -> str:
             return answer.message or "unschedulable"
         case _:
             assert_never(answer.outcome)
+
+
+# The answers about the pods of a list.
+
+MOST_OF_SAMPLE = 20
+"""Causes of a sample. A document of thousands of nodes that is cut to what an assistant reads has room for fewer."""
+
+
+def _listed(entries: Iterator[tuple[str, object]]) -> dict[str, object]:
+    return {key: [*value] if isinstance(value, Iterator) else value for key, value in entries}
+
+
+class ListAnswer(Struct, dict=True):
+    """The answer about several pods."""
+
+    of: ExplanationList
+    jobs: int | None = None
+    """How many processes may share the work, by default one per processor."""
+    nothing: str = ""
+    """The title if there are no pods."""
+
+    def look(self, index: int) -> tuple[PodAnswer, Explanation | None]:
+        """Return the answer about one pod in short and its explanation; undecided and refused pods have answers too."""
+        item = self.of.items[index]
+        undecided = self._undecided(item)
+        try:
+            explanation = item.explain()
+        except UndecidableError as error:
+            return replace(undecided, message=str(error)), None
+        except ConfigError as error:
+            # The scheduler's name is a separate key, so the text is equal for all of its pods.
+            config_error = type(error)(error.message, place=Place(field=error.place.field), hint=error.hint)
+            return replace(undecided, message=str(config_error)), None
+        except NotAdmittedError as error:
+            said = f"{error.message} ({error.hint})" if error.hint else error.message
+            return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said, state="Refused"), None
+        if explanation.lifecycle is not None:
+            return self._of_lifecycle(undecided, explanation, explanation.lifecycle), explanation
+        if (bound := bound_by_hand(explanation.cycle)) is not None:
+            nodes = (bound.node,) if bound.is_taken else ()
+            return replace(undecided, outcome=explanation.becomes, nodes=nodes, message=bound.text), explanation
+        if item.open_count and explanation.overall is Outcome.UNDECIDED:
+            return replace(undecided, message=item.open_count), explanation
+        if explanation.outcome is Outcome.SCHEDULED and (explanation.overall is not Outcome.SCHEDULED or item.waits):
+            return self._of_gang(item, explanation), explanation
+        message = "" if explanation.outcome is Outcome.GATED else explanation.message
+        if explanation.outcome is Outcome.UNDECIDED:
+            message = could_reject(explanation.cycle.unevaluated) + scheduler_report(explanation.holding)
+        answer = replace(undecided, outcome=explanation.outcome, nodes=explanation.chosen_nodes, message=message)
+        if explanation.state.name == "Nominated":
+            waits = (nominated_text(explanation),)
+            return replace(
+                answer, state=explanation.state.name, cause=(explanation.state.name, *waits), headlines=waits
+            ), explanation
+        held = explanation.holding
+        if explanation.outcome is Outcome.GATED and held.kueue is not None and held.kueue.is_gated and not held.gates:
+            reads = held_by_kueue(held.kueue).removeprefix("is ")
+            is_shared = bool(held.kueue.group) or len(item.replicas) > 1  # one Workload, so that one fix serves all
+            state = explanation.state.name if is_shared else ""
+            return replace(answer, state=state, cause=("kueue", reads), headlines=(reads,)), explanation
+        if explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
+            diagnosis = Diagnosis(explanation.cycle)
+            reasons = decisive(diagnosis)
+            answer = replace(
+                answer,
+                cause=cause_of(diagnosis),
+                headlines=shared_headlines(diagnosis),
+                reasons=tuple(dict.fromkeys(finding.reason for finding in reasons)),
+                wants=wanted_labels(reasons[:1]),
+            )
+        return answer, explanation
+
+    def _of_lifecycle(self, undecided: PodAnswer, explanation: Explanation, lifecycle: Lifecycle) -> PodAnswer:
+        """Return the answer about a pod that kube-scheduler does not decide."""
+        if isinstance(lifecycle, Refused):
+            said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
+            return replace(undecided, outcome=explanation.overall, message=said, state=explanation.state.name)
+        reads = headline(replace(lifecycle, subject="")).lstrip(": ").removeprefix("is ")
+        why = next(causes(lifecycle), "")
+        node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
+        event = own_event(lifecycle) if explanation.overall is Outcome.UNDECIDED else ""
+        return replace(
+            undecided,
+            outcome=explanation.overall,
+            nodes=(node,) if node else (),
+            message=f"{why}; the event: {event}" if why and event else event or why,
+            cause=(explanation.state.name, reads),
+            headlines=(reads,),
+            state=explanation.state.name,
+        )
+
+    def _of_gang(self, item: Item, explanation: Explanation) -> PodAnswer:
+        """Return the answer about a pod that fits alone, but not with its group."""
+        group = explanation.holding.group
+        named = group.name if group is not None else explanation.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
+        headline = f"fits alone, but not with its group {named}"
+        if group is not None and group.lacks_room:
+            headline = gang_cause(group)
+        message = item.waits or (explanation.message if group is None else group.message)
+        undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, taken=None, message=message)
+        undecided = replace(undecided, state="WaitingForGang")
+        return replace(undecided, cause=("group", named), headlines=(headline,))
+
+    def answer(self, index: int) -> tuple[PodAnswer, ...]:
+        """Return the answers about one item, one for each of its pods."""
+        item = self.of.items[index]
+        is_placed = bool(item.replicas) and all(replica.node for replica in item.replicas)
+        if is_placed and item.open_count:
+            story = replace(self._undecided(item), message=item.open_count)
+            return tuple(replace(story, pod=replica.pod) for replica in item.replicas)
+        if item.node or is_placed:
+            return self._each(item, replace(self._undecided(item), outcome=Outcome.SCHEDULED, nodes=(item.node,)))
+        return self._each(item, self.look(index)[0])
+
+    def _each(self, item: Item, story: PodAnswer) -> tuple[PodAnswer, ...]:
+        """Return an answer for each replica; `story` is that of every replica without a node."""
+        if not item.replicas:
+            return (story,)
+        placed = replace(self._undecided(item), outcome=Outcome.SCHEDULED, taken=None)
+        return tuple(
+            replace(placed, pod=replica.pod, nodes=(replica.node,))
+            if replica.node
+            else replace(story, pod=replica.pod, taken=replica.taken)
+            for replica in item.replicas
+        )
+
+    def _undecided(self, item: Item) -> PodAnswer:
+        return PodAnswer(
+            pod=item.pod,
+            owner=item.owner,
+            priority=item.priority,
+            outcome=None,
+            command=item.command,
+            taken=item.taken,
+        )
+
+    @property
+    def by_item(self) -> Iterator[tuple[Item, tuple[PodAnswer, ...]]]:
+        return zip(self.of.items, self._answers, strict=True)
+
+    @property
+    def answers(self) -> list[PodAnswer]:
+        """The answers about every pod, in order."""
+        return [answer for answers in self._answers for answer in answers]
+
+    @cached_property
+    def _answers(self) -> list[tuple[PodAnswer, ...]]:
+        """The answers in the order of the items, computed in several processes if there are many."""
+        if not self.of.items:
+            return []
+        likes = [index if item.likeness is None else (item.likeness,) for index, item in enumerate(self.of.items)]
+        first = {likeness: index for index, likeness in reversed([*enumerate(likes)])}
+        rows = sorted(first.values())
+        answers_by_row = {0: self.answer(0)}  # what all pods share is computed once, before processes are forked
+        pods = Counter(likes)
+        answers = zip(rows[1:], results(self.answer, rows[1:], self.jobs or processors()), strict=True)
+        total = len(self.of.items) - pods[likes[0]]
+        answers_by_row |= dict(
+            counted(answers, Phase.DECIDING, total, "pods", weight=lambda item: pods[likes[item[0]]])
+        )
+        return [
+            answers_by_row[index] if index in answers_by_row else (_alike(item, answers_by_row[first[likeness]][0]),)
+            for index, (item, likeness) in enumerate(zip(self.of.items, likes, strict=True))
+        ]
+
+    def explanation(self, pod: str) -> Explanation:
+        """Return the explanation of one of the pods. Raises `KschedxError` if it cannot be explained."""
+        index = next(
+            index for index, answers in enumerate(self._answers) if any(answer.pod == pod for answer in answers)
+        )
+        return self.of.items[index].explain()
+
+    def document(self) -> dict[str, object]:
+        return _listed(self.entries())
+
+    def sample(self) -> tuple[dict[str, object], int]:
+        """Return the document with the first pod of each of the largest causes, and the number of pods."""
+        firsts = {group.first.pod for group in groups(self.answers)[:MOST_OF_SAMPLE]}
+        indexes = [index for index, own in enumerate(self._answers) if any(answer.pod in firsts for answer in own)]
+        return _listed(self.entries(indexes)), len(self.of.items)
+
+    def entries(self, indexes: Sequence[int] | None = None) -> Iterator[tuple[str, object]]:
+        """Yield the keys and values of one document with every Explanation, and the undecided and refused pods; only of
+        the items with `indexes` if those are given. Each entry is computed when it is requested."""
+        undecided: list[object] = []
+        refused: list[object] = []
+        answers: list[tuple[PodAnswer, ...]] = []
+
+        def items() -> Iterator[object]:
+            for index in range(len(self.of.items)) if indexes is None else indexes:
+                item = self.of.items[index]
+                answer, explanation = self.look(index)
+                answers.append(self._each(item, answer))
+                if explanation is not None and not isinstance(explanation.lifecycle, Refused):
+                    yield explanation.to_dict()
+                else:
+                    column = undecided if answer.outcome is None else refused
+                    fixes = [to_json(fix.document()) for fix in explanation.fixes] if explanation is not None else []
+                    column.append({"pod": answer.pod, "reason": answer.message, **({"fixes": fixes} if fixes else {})})
+
+        yield "apiVersion", API_VERSION
+        yield "kind", "ExplanationList"
+        yield "items", items()
+        if indexes is None:
+            self._answers = answers
+        yield "undecided", undecided
+        if refused:
+            yield "refused", refused
+
+    def _fix_of(self, group: CauseGroup) -> FixView | None:
+        """Return a fix of the first pod of a group, with its certainty and the number of pods that it helps; None if
+        none is known."""
+        if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED) and not group.first.state:
+            return None
+        if self.of.shared_fix is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
+            shared = self.of.shared_fix([answer.pod for answer in group.answers])
+            if shared is not None:
+                return mended_fix(shared)
+        index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
+        _, explanation = self.look(index)
+        fix = next(explanation.each_fix(), None) if explanation is not None else None
+        for_one = len(group.answers) > 1 and not group.first.state
+        return None if fix is None else group_fix(fix, for_one=for_one)
+
+    @cached_property
+    def view(self) -> PodAnswers:
+        fixes: dict[int, FixView | None] = {}
+
+        def fix_of(group: CauseGroup) -> FixView | None:
+            if id(group.first) not in fixes:
+                fixes[id(group.first)] = self._fix_of(group)
+            return fixes[id(group.first)]
+
+        return PodAnswers(
+            answers=self.answers,
+            fix_of=fix_of,
+            notes=(*evicted_note(self.of.evicted), *self.of.notes, *map(growth_text, self.of.growths)),
+            nothing=self.nothing,
+            competing=self.of.is_competing,
+            nodes=self.of.snapshot.cluster.names,
+        )
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 if every pod is schedulable, 3 if one cannot be decided, else 1."""
+        open_counts = {item.open_count for item in self.of.items if item.open_count}
+        undecided = [answer for answer in self.answers if answer.outcome in (None, Outcome.UNDECIDED)]
+        is_sure = any(answer.outcome is Outcome.UNSCHEDULABLE for answer in self.answers)
+        if undecided and not (is_sure and all(answer.message in open_counts for answer in undecided)):
+            return ExitCode.UNDECIDED
+        fits = all(answer.outcome is Outcome.SCHEDULED for answer in self.answers)
+        return ExitCode.SCHEDULABLE if fits else ExitCode.UNSCHEDULABLE
+
+
+def _alike(item: Item, story: PodAnswer) -> PodAnswer:
+    """Return the answer about an identical pod as the answer about this one, on its own node."""
+    own = {name: getattr(item, name) for name in ("pod", "owner", "priority", "command")}
+    nodes, message = (item.node,) if item.node else story.nodes, item.message or story.message
+    return replace(story, **own, nodes=nodes, message=message)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.errors import InputError, nearest
@@ -18,15 +19,15 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import short_names
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
-from kschedx.render.fixes import fix_lines, fix_views
+from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
+from kschedx.render.layout import COMMAND, head_lines
 from kschedx.render.outcome import (
-    COMMAND,
     causes,
     event_text,
-    headline_lines,
     indecisive_facts,
     lacking_notes,
+    nominated_text,
     outcome_details,
     outcome_sentence,
     outcome_tone,
@@ -44,7 +45,6 @@ from kschedx.render.terminal import (
     fits,
     joined,
     labelled,
-    labelled_all,
     names_note,
     paragraph,
     shortens,
@@ -208,11 +208,6 @@ def _headline(explanation: Explanation, diagnosis: Diagnosis, ranked: Ranking | 
             return phrase
 
 
-def nominated_text(explanation: Explanation) -> str:
-    victims, node = count(len(explanation.victims), "victim"), explanation.cycle.pod.status.nominated_node_name
-    return f"waits for {victims} to terminate on its nominated node {node}"
-
-
 def _scale_up(explanation: Explanation) -> str:
     """Return `cluster-autoscaler adds a node of group blue`."""
     progress = (scaling.progress for scaling in explanation.scalings)
@@ -265,21 +260,8 @@ def _head(
         facts = holding_facts(explanation.holding, explanation.cycle, wide=True)
         if explanation.lifecycle is None:
             facts = (*facts, *volume_facts(Diagnosis(explanation.cycle)), *indecisive_facts(explanation))
-    label = "event" if view.tone is Tone.GOOD else "because"
     return _sections(
-        replicas_block(explanation, width),
-        [
-            *headline_lines(view, width),
-            *labelled_all("because", view.because, width),
-            *(
-                row
-                for number, root in enumerate(view.roots)
-                for row in labelled("" if view.because or number else label, root, width, further=2)
-            ),
-            *(row for fact in facts for row in fact_lines(fact, width)),
-            *fix_lines(view.fixes, view.no_fix, width, limit, about),
-            *(labelled("event", view.event, width, style=DIM, exact=True) if view.event else ()),
-        ],
+        replicas_block(explanation, width), head_lines(replace(view, facts=tuple(facts)), width, limit, about=about)
     )
 
 

@@ -3,48 +3,44 @@ node/NAME`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.explain.node_groups import NodeGroup
-from kschedx.explain.notes import ROUTINE
-from kschedx.findings import Maintenance
+from kschedx.findings import Finding, Maintenance
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
-from kschedx.render.fixes import fix_lines, fixes_block, node_fix
+from kschedx.render.fixes import fix_lines, group_fix, node_fix
+from kschedx.render.layout import head_lines, headline_lines, item_lines
 from kschedx.render.lifecycle import causes, state_tone
+from kschedx.render.page.explanation import explanation_sections
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
-from kschedx.render.screen import why_lines
+from kschedx.render.screen import explanation_view, why_lines
 from kschedx.render.simulation import rollout_text
 from kschedx.render.states import Lifecycle
 from kschedx.render.states import headline as state_headline
 from kschedx.render.terminal import (
-    BAD,
     BLANK,
     DIM,
-    GOOD,
     SEPARATOR,
     columns,
-    fact_lines,
     joined,
-    labelled_all,
     line,
     more,
     paragraph,
     shortens,
-    title_lines,
 )
 from kschedx.render.view import Item, Tone, View
-from kschedx.render.wording import Fact, amount, amounts, count, listed, visible
+from kschedx.render.wording import Fact, amount, amounts, count, visible
 from kschedx.render.words import describe, headline
 from kschedx.render.words.causes import because
 from kschedx.render.words.constraints import maintenance_text, unwell_node_text
 from kschedx.snapshot.snapshot import Snapshot
 
-SHOWN_NODES = 3
 MOST_GROUPS = 6
 _FIX_LINES = 6
 
@@ -53,79 +49,45 @@ def _nodes_of(answer: DaemonSetAnswer) -> Sequence[str]:
     return answer.explanation.cycle.all_nodes.names
 
 
-@shortens(_nodes_of)
-def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> list[Text]:
-    waiting = sum(group.count for group in answer.waits)
-    aside = sum(group.count for group in answer.left_out)
-    total = len(answer.explanation.cycle.all_nodes)
-    aside += total - waiting - aside - len(answer.runs)
-    good = answer.outcome is Outcome.SCHEDULED
-    meant = total - aside
-    share = "" if len(answer.runs) == meant else f"{len(answer.runs):,} of "
-    if meant:
-        parts = [f"fits {share}{count(meant, 'eligible node')}"]
-        parts += [f"{count(waiting, 'pod')} {'stays' if waiting == 1 else 'stay'} pending"] if waiting else []
-        parts += [f"the API server refuses {count(answer.refused, 'pod')}"] if answer.refused else []
-        parts += [f"{count(aside, 'node')} {'is' if aside == 1 else 'are'} not eligible"] if aside else []
-        parts += ["its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
-    else:
-        parts = [f"selects none of {total:,} nodes" if total > 1 else "does not select the only node"]
-    lines = title_lines(f"DaemonSet {answer.name} {'; '.join(parts)}", Tone.GOOD if good else Tone.BAD, width)
-    if answer.rollout is not None:
-        lines += paragraph(rollout_text(answer.rollout), width, first="  ", indent=4)
-    if answer.diagnosis.stops:
-        return [*lines, *_stopped(answer, width)]
-    if not meant:
-        lines += labelled_all("because", because(answer.diagnosis), width)
-        lines += fixes_block(answer.explanation, width, _FIX_LINES)
-    if answer.refused:
-        text = f"{count(answer.refused, 'node')}: the API server refuses the pod, which node depends on the order"
-        lines += [BLANK, *paragraph(text, width, first="✗ ", style=BAD)]
-        lines += paragraph(answer.refusal, width, first="  refused   ")
-    for group in answer.waits if wide else answer.waits[:MOST_GROUPS]:
-        lines += [BLANK, *_group(answer, group, "✗ ", BAD, width, wide=wide), *_group_fix(answer, group, width)]
-    if answer.runs:
-        shown = len(answer.runs) if wide else SHOWN_NODES
-        lines += [BLANK, *paragraph(f"{count(len(answer.runs), 'node')}: pod fits", width, first="✓ ", style=GOOD)]
-        lines += paragraph(listed(answer.runs, shown), width, first="  ", style=DIM)
-    for group in answer.left_out if wide else answer.left_out[:MOST_GROUPS]:
-        lines += [BLANK, *_group(answer, group, "· ", "", width, wide=wide)]
-        if meant:
-            lines += _group_fix(answer, group, width)
-        if wide or not meant:
-            facts = (fact for finding in group.exemplar.findings for fact in describe(finding).facts)
-            lines += [fact_line for fact in facts for fact_line in fact_lines(fact, width)]
-    hidden = max(len(answer.waits) - MOST_GROUPS, 0) + max(len(answer.left_out) - MOST_GROUPS, 0)
-    if hidden and not wide:
-        lines += [BLANK, line((f"{count(hidden, 'more group')} of nodes: -o wide shows all", DIM))]
-    notes = [note.text for note in answer.explanation.notes if note.id != ROUTINE and note.id in _TOLD]
-    for note in notes:
-        lines += [BLANK, *paragraph(note, width, first="  note      ")]
-    about = "pods that already run are not counted · one node: --node NAME"
-    return [*lines, BLANK, *paragraph(about, width, style=DIM)]
+PENDING, FITS, NOT_ELIGIBLE = "pod pending", "pod fits", "not eligible"
+_NO_NODES = {
+    Outcome.GATED: "its pods are gated",
+    Outcome.UNSCHEDULABLE: "its pods stay pending",
+    Outcome.UNDECIDED: "kschedx cannot decide about its pods",
+    Outcome.ERROR: "kube-scheduler fails with an internal error",
+}
+"""What happens to all pods, whatever their nodes."""
 
 
-def daemon_set_node_lines(answer: DaemonSetAnswer, node: str, *, width: int, wide: bool = False) -> list[Text]:
-    """Return the result for the pod of a DaemonSet on one node: not created, pending, or assigned."""
-    explanation = answer.on(node)
-    group = next(
-        (node_group for node_group in (*answer.left_out, *answer.waits) if node in answer.names(node_group)), None
+def daemon_set_view(answer: DaemonSetAnswer) -> View:
+    """Return a view with a row for each group of nodes: those where pods stay pending, where they fit, and where the
+    controller creates none."""
+    view = explanation_view(answer.explanation)
+    name, details = f"DaemonSet {answer.name}", () if answer.rollout is None else (rollout_text(answer.rollout),)
+    if answer.is_one_answer:
+        headline = f"{name}: {_NO_NODES[answer.outcome]}"
+        return replace(view, headline=headline, details=(view.headline, *view.details, *details))
+    eligible = answer.eligible
+    return View(
+        command=view.command,
+        subject=f"ds/{answer.name}",
+        headline=f"{name} {_of_nodes(answer)}",
+        tone=Tone.GOOD if answer.outcome is Outcome.SCHEDULED else Tone.BAD,
+        details=details,
+        because=() if eligible else because(answer.diagnosis),
+        fixes=() if eligible else view.fixes,
+        no_fix="" if eligible else view.no_fix,
+        items=tuple(_daemon_set_items(answer)),
+        list_title="Nodes",
+        list_noun="group",
+        notes=(
+            *(note.text for note in answer.explanation.notes if note.id in _ABOUT_MANIFEST),
+            "pods that already run are not counted · one node: --node NAME",
+        ),
     )
-    text = " · ".join(dict.fromkeys(headline(finding) for finding in group.exemplar.findings)) if group else ""
-    said = (
-        f"its pod fits {node}"
-        if explanation.outcome is Outcome.SCHEDULED
-        else f"its pod stays pending on {node}: {text}"
-    )
-    if group in answer.left_out:
-        said = f"its controller creates no pod for {node}: {text}"
-    tone = Tone.GOOD if explanation.outcome is Outcome.SCHEDULED else Tone.BAD
-    lines = title_lines(f"DaemonSet {answer.name}: {said}", tone, width)
-    lines += fixes_block(explanation, width, _FIX_LINES)
-    return [*lines, BLANK, *why_lines(answer.explanation, width=width, nodes=(node,), wide=wide)]
 
 
-_TOLD = frozenset({
+_ABOUT_MANIFEST = frozenset({
     "applied-together", "claim-not-made", "foreign-workload", "missing-kind", "not-applied", "old-api-version",
     "pod-security", "unlikely-amount",
 })  # fmt: skip
@@ -133,37 +95,121 @@ _TOLD = frozenset({
 pod does not have."""
 
 
-def _group(answer: DaemonSetAnswer, group: NodeGroup, mark: str, style: str, width: int, *, wide: bool) -> list[Text]:
-    text = " · ".join(dict.fromkeys(headline(finding) for finding in group.exemplar.findings))
-    what = "not eligible" if mark == "· " else "pod pending"
-    names = answer.names(group)
-    lines = paragraph(f"{count(group.count, 'node')}: {what}, {text}", width, first=mark, style=style)
-    return lines + paragraph(listed(names, len(names) if wide else SHOWN_NODES), width, first="  ", style=DIM)
+def _of_nodes(answer: DaemonSetAnswer) -> str:
+    """Return `fits 2 of 3 eligible nodes; 1 pod stays pending`."""
+    total, eligible = len(answer.explanation.cycle.all_nodes), answer.eligible
+    if not eligible:
+        return f"selects none of {total:,} nodes" if total > 1 else "does not select the only node"
+    waiting, aside = sum(group.count for group in answer.waits), total - eligible
+    share = "" if len(answer.runs) == eligible else f"{len(answer.runs):,} of "
+    parts = [f"fits {share}{count(eligible, 'eligible node')}"]
+    parts += [f"{count(waiting, 'pod')} {'stays' if waiting == 1 else 'stay'} pending"] if waiting else []
+    parts += [f"the API server refuses {count(answer.refused, 'pod')}"] if answer.refused else []
+    parts += [f"{count(aside, 'node')} {'is' if aside == 1 else 'are'} not eligible"] if aside else []
+    parts += ["its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
+    return "; ".join(parts)
 
 
-def _group_fix(answer: DaemonSetAnswer, group: NodeGroup, width: int) -> list[Text]:
-    node = answer.names(group)[0]
-    lines = []
-    if group not in answer.left_out:
-        after = answer.on(node).cycle.post_filter
-        if after is not None and after.candidates:
-            lines += paragraph(f"preemption makes room on {node}", width, first="  ", style=DIM)
-    if (fix := answer.fix_of(group)) is not None:
-        lines += paragraph(f"{fix.title} · on {node}", width, first="  fix       ")
+def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[Item]:
+    if answer.refused:
+        title = f"{count(answer.refused, 'node')}: the API server refuses the pod, which node depends on the order"
+        refusal = (Fact(label="refused", items=(answer.refusal,)),)
+        yield Item(title=title, tone=Tone.BAD, kind="refused", own=refusal)
+    for group in answer.waits:
+        yield _group_item(answer, group, PENDING, Tone.BAD)
+    if answer.runs:
+        title = f"{count(len(answer.runs), 'node')}: {FITS}"
+        yield Item(title=title, tone=Tone.GOOD, kind=FITS, members=answer.runs)
+    for group in answer.left_out:
+        yield _group_item(answer, group, NOT_ELIGIBLE, Tone.PLAIN)
+
+
+def _group_item(answer: DaemonSetAnswer, group: NodeGroup, kind: str, tone: Tone) -> Item:
+    node, findings = answer.names(group)[0], group.exemplar.findings
+    facts = tuple(fact for finding in findings for fact in describe(finding).facts)
+    own: tuple[Fact, ...] = () if answer.eligible else facts
+    if kind == PENDING and (after := answer.on(node).cycle.post_filter) is not None and after.candidates:
+        own = (Fact(label="note", items=(f"preemption makes room on {node}",)),)
+    fix = answer.fix_of(group) if answer.eligible else None
+    return Item(
+        title=f"{count(group.count, 'node')}: {kind}, {_headlines(findings)}",
+        tone=tone,
+        kind=kind,
+        facts=facts if answer.eligible else (),
+        own=own,
+        fixes=() if fix is None else (replace(group_fix(fix, for_one=False), seen=f"on {node}", changes=()),),
+        members=answer.names(group),
+    )
+
+
+def _headlines(findings: Iterable[Finding]) -> str:
+    return SEPARATOR.join(dict.fromkeys(map(headline, findings)))
+
+
+@shortens(_nodes_of)
+def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> list[Text]:
+    view = daemon_set_view(answer)
+    lines = head_lines(view, width, None if wide else _FIX_LINES)
+    shown = view.items if wide else _first_groups(view.items)
+    for item in shown:
+        lines += [BLANK, *item_lines(item, width, wide=wide)]
+    hidden = len(view.items) - len(shown)
+    if hidden:
+        lines += [BLANK, line((f"{count(hidden, 'more group')} of nodes: -o wide shows all", DIM))]
+    lines.append(BLANK)
+    for note in view.notes:
+        lines += paragraph(note, width, style=DIM)
     return lines
 
 
-def _stopped(answer: DaemonSetAnswer, width: int) -> list[Text]:
-    lines: list[Text] = []
-    for stop in answer.diagnosis.stops:
-        for finding in stop.status.findings:
-            lines += [BLANK, *paragraph(headline(finding), width, first="✗ ", style=BAD)]
-    return [*lines, BLANK, *paragraph(answer.explanation.message, width, style=DIM)]
+def _first_groups(items: Sequence[Item]) -> list[Item]:
+    """Return the largest groups of each kind."""
+    kinds = dict.fromkeys(item.kind for item in items)
+    return [item for kind in kinds for item in [item for item in items if item.kind == kind][:MOST_GROUPS]]
+
+
+def daemon_set_page(answer: DaemonSetAnswer) -> Page:
+    lines = daemon_set_lines(answer, width=SCREEN_WIDTH)
+    return page_of(daemon_set_view(answer), lines, snapshot=answer.explanation.cycle.snapshot)
+
+
+def daemon_set_node_view(answer: DaemonSetAnswer, node: str) -> View:
+    """Return a view of the pod of a DaemonSet on one node: not created, pending, or assigned."""
+    explanation = answer.on(node)
+    groups = (*answer.left_out, *answer.waits)
+    group = next((node_group for node_group in groups if node in answer.names(node_group)), None)
+    text = _headlines(group.exemplar.findings) if group else ""
+    outcome = f"its pod stays pending on {node}: {text}"
+    if explanation.outcome is Outcome.SCHEDULED:
+        outcome = f"its pod fits {node}"
+    elif group in answer.left_out:
+        outcome = f"its controller creates no pod for {node}: {text}"
+    view = explanation_view(explanation)
+    tone = Tone.GOOD if explanation.outcome is Outcome.SCHEDULED else Tone.BAD
+    return replace(
+        view,
+        subject=f"ds/{answer.name}",
+        headline=f"DaemonSet {answer.name}: {outcome}",
+        tone=tone,
+        details=(),
+        event="" if group in answer.left_out else view.event,
+    )
+
+
+def daemon_set_node_lines(answer: DaemonSetAnswer, node: str, *, width: int, wide: bool = False) -> list[Text]:
+    view = daemon_set_node_view(answer, node)
+    lines = head_lines(view, width, _FIX_LINES)
+    return [*lines, BLANK, *why_lines(answer.explanation, width=width, nodes=(node,), wide=wide)]
+
+
+def daemon_set_node_page(answer: DaemonSetAnswer, node: str) -> Page:
+    lines, explanation = daemon_set_node_lines(answer, node, width=SCREEN_WIDTH), answer.on(node)
+    sections = explanation_sections(explanation, every_node=True)
+    return page_of(daemon_set_node_view(answer, node), lines, sections, explanation.cycle.snapshot)
 
 
 SHOWN_HOLDERS = 4
 SHOWN_RESULTS = 6
-SHOWN_MEMBERS = 2
 
 
 def _node_names(answer: NodeAnswer) -> Sequence[str]:
@@ -223,10 +269,7 @@ def _result(verdict: Verdict) -> tuple[Tone, str]:
 def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, wide: bool = False) -> list[Text]:
     """Return the node's allocatable resources, the pods that use them, and which pending pods would fit."""
     view = node_view(answer, verdicts)
-    lines = title_lines(view.headline, view.tone, width)
-    for phrase in view.details:
-        lines += paragraph(phrase, width, first="  ")
-    lines += fix_lines(view.fixes, "", width)
+    lines = [*headline_lines(view, width), *fix_lines(view.fixes, "", width)]
     lines += [BLANK, *columns(_offers(answer.offers), right=frozenset({1, 2, 3}), indent=2, header=True)]
     for fact in view.facts:
         label, most = f"  {fact.label}  ", len(fact.items) if wide else SHOWN_HOLDERS
@@ -236,12 +279,7 @@ def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, w
     lines += [BLANK] if view.items else []
     shown = view.items if wide else view.items[:SHOWN_RESULTS]
     for item in shown:
-        style = {Tone.GOOD: GOOD, Tone.BAD: BAD}.get(item.tone, "")
-        lines += paragraph(item.title, width, first=item.tone.mark, style=style)
-        if item.members:
-            lines += paragraph(
-                listed(item.members, len(item.members) if wide else SHOWN_MEMBERS), width, first="  ", style=DIM
-            )
+        lines += item_lines(item, width, wide=wide)
     lines += more(len(view.items) - len(shown), "result")
     for note in view.notes:
         lines += [BLANK, *paragraph(note, width, style=DIM)]

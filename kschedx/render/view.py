@@ -61,6 +61,11 @@ class Fix(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         return " · ".join(filter(None, (self.title, self.seen)))
 
+    @property
+    def brief(self) -> Fix:
+        """The fix without what a reader copies."""
+        return Fix(title=self.title, seen=self.seen, group=self.group)
+
 
 class Row(Struct, frozen=True, kw_only=True):
     """Node groups or NodePools that one reason excludes."""

@@ -7,19 +7,21 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from kschedx.autoscaler.growth import AutoscalerGrowthDocument, ScalingDocument
+from kschedx.autoscaler.growth import AutoscalerGrowthDocument
 from kschedx.autoscaler.scale_down import ScaleDownDocument
 from kschedx.framework.cycle import Outcome
 from kschedx.holding.model import Holding
 from kschedx.inquiry.daemon_set import DaemonSetDocument
 from kschedx.inquiry.document import ExplanationDocument, FixDocument, KubeletDocument
 from kschedx.inquiry.explanation import ReplicasDocument
+from kschedx.inquiry.group_scaling import ScalingDocument
 from kschedx.inquiry.pending_pods import SharedFixDocument
+from kschedx.inquiry.pool_scaling import ProvisioningDocument
 from kschedx.inquiry.profile_difference import ProfileDifferenceDocument, Shard
 from kschedx.inquiry.simulation import SimulationDocument
 from kschedx.karpenter.consolidation import ConsolidationDocument
 from kschedx.karpenter.disruption import DisruptionDocument
-from kschedx.karpenter.growth import KarpenterGrowthDocument, ProvisioningDocument
+from kschedx.karpenter.growth import KarpenterGrowthDocument
 from kschedx.kube.documents import Document, Json
 from kschedx.render.drain import BudgetFixDocument
 from kschedx.render.states import StateDocument

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,37 @@ def test_a_rollout_that_waits_for_a_lost_node_names_it(tmp_path: Path) -> None:
     headline = "‖ infra/ds/agent stalls in its rollout (1 of 2 pods updated): gone is unreachable"
     assert (ran.code, ran.out.splitlines()[0]) == (0, headline)
     assert "fix       repair gone, or delete the node if its machine is gone" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (
+            {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "missing"}}]},
+            [
+                "✗ DaemonSet infra/agent: its pods stay pending",
+                "  because   claim infra/missing does not exist",
+                '  event     0/1 nodes are available: persistentvolumeclaim "missing" not found. not found',
+            ],
+        ),
+        ({"schedulingGates": [{"name": "a/b"}]}, ["‖ DaemonSet infra/agent: its pods are gated"]),
+        ({"schedulerName": "volcano"}, ["? DaemonSet infra/agent: kschedx cannot decide about its pods"]),
+    ],
+)
+def test_pods_that_wait_whatever_their_nodes(spec: Manifest, expected: list[str], tmp_path: Path) -> None:
+    stopped = changed(AGENT, "spec.template.spec", {**at(AGENT, "spec.template.spec"), **spec})
+    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("a"), stopped))
+    assert [line for line in ran.out.splitlines() if line in expected] == expected
+
+
+@pytest.mark.parametrize(("options", "code"), [((), 1), (("--node", "runs"), 0), (("--node", "small"), 1)])
+def test_every_format_has_the_same_outcome(options: tuple[str, ...], code: int, tmp_path: Path) -> None:
+    cluster = write(tmp_path, *CLUSTER)
+    heads = {}
+    for form in ("wide", "json", "markdown", "html", "svg", "junit", "sarif", "name"):
+        ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, *options, "-o", form, columns=200)
+        assert ran.code == code, form
+        heads[form] = unescape(ran.out)
+    headline = heads["wide"].splitlines()[0].removeprefix("✗ ").removeprefix("✓ ")
+    assert all(headline in heads[form] for form in ("markdown", "html", "svg"))
+    assert all((headline in heads[form]) == bool(code) for form in ("junit", "sarif"))

@@ -23,7 +23,7 @@ import pytest
 from mcp import Client
 from mcp.types import TextContent
 
-from kschedx.cli import parallel
+from kschedx import parallel
 from kschedx.cli.mcp.server import Answers, Clusters, server
 from kschedx.cli.worker import Worker
 from kschedx.inquiry.target import is_file
@@ -221,7 +221,7 @@ time.sleep(60)
 def test_a_pool_ends_with_its_parent() -> None:
     code = """
 import multiprocessing, os, time
-from kschedx.cli import parallel
+from kschedx import parallel
 def work(item):
     print(os.getpid(), flush=True)
     time.sleep(60)

@@ -18,14 +18,14 @@ import kschedx
 from kschedx.cli.app import run as command
 from kschedx.cli.fleet.survey import Work
 from kschedx.cli.output import Answer, answer_to
-from kschedx.cli.parallel import FEW, results
+from kschedx.parallel import FEW, results
 from kschedx.progress import Phase, Step, counted, listening, say, silence
 from tests.command import ROOT
 
 SLOW = """
 import sys, time
 from kschedx.cli import progress, streams
-from kschedx.cli.parallel import FEW, results
+from kschedx.parallel import FEW, results
 from kschedx.progress import Phase, say
 streams.guard()
 progress.DELAY = progress.INTERVAL = 0.05

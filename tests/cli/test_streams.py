@@ -155,7 +155,8 @@ def test_an_early_interrupt_is_quiet(after: float, cluster: Path) -> None:
 def test_workers_end_with_their_parent_and_say_nothing() -> None:
     code = (
         "import time\n"
-        "from kschedx.cli import parallel, streams\n"
+        "from kschedx import parallel\n"
+        "from kschedx.cli import streams\n"
         "with streams.ending_in_order():\n"
         "  for result in parallel.results(lambda item: time.sleep(0.01) or item, range(2000), 2):\n"
         "      print(result, flush=True)\n"

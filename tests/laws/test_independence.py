@@ -83,7 +83,7 @@ DIGEST = re.compile(r"""(?:input|page) sha256(?:</b> |",")[0-9a-f]{16}""")
 """In a page and its footer: the digest of the files themselves, and the page's own."""
 ANSWERS = """
 import json, os, sys
-from kschedx.cli import parallel
+from kschedx import parallel
 from tests.command import kschedx
 workers = int(sys.argv[1])
 parallel.processors, parallel.FEW, parallel.CHUNK = lambda: workers, 8, 4

@@ -7,9 +7,11 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 from msgspec.structs import replace
 
 import kschedx
@@ -59,6 +61,7 @@ ASKED = [
     "diff-profiles default binpack --all -s fixtures/web-rollout/cluster",
     "doctor fixtures/zone-full/cluster",
     "why node/lab-worker-01 -s fixtures/tie/cluster.yaml",
+    "why tests/manifests/workload/daemon-set-some-full.yaml -s tests/manifests/cluster.yaml",
 ]
 CAUSES = ("because", "effect", "also", "kept by", "blocked", "refused", "pending", "forced", "again", "down", "short")
 """Facts of a row that say why; the others are its numbers."""
@@ -198,6 +201,14 @@ def test_a_notebook_has_the_card_of_the_command(story: Story, monkeypatch: pytes
 
 TIE, FULL = "fixtures/tie/cluster.yaml", "fixtures/zone-full/cluster"
 WEB = "fixtures/two-more-nodes/cluster.yaml"
+
+
+def parsed(path: str) -> dict[str, object]:
+    document = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    assert isinstance(document, dict)
+    return document
+
+
 IN_NOTEBOOKS: dict[str, Callable[[], Shown]] = {
     f"simulate --drain lab-worker-01 -s {TIE}": lambda: kschedx.simulate(
         kschedx.load(TIE), changes=[{"drain": "lab-worker-01"}]
@@ -211,6 +222,9 @@ IN_NOTEBOOKS: dict[str, Callable[[], Shown]] = {
     ),
     f"survive --each zone -s {FULL}": lambda: kschedx.survive(kschedx.load(FULL), each="zone"),
     f"doctor {FULL}": lambda: kschedx.doctor(FULL),
+    f"diff-profiles default binpack --all -s {WEB}": lambda: kschedx.diff_profiles(
+        kschedx.load(WEB), after=parsed("profiles/binpack.yaml")
+    ),
 }
 
 
@@ -221,7 +235,9 @@ def test_a_notebook_shows_what_the_command_shows(question: str, monkeypatch: pyt
     assert report is not None
     assert report.page is not None
     with short_node_names(kschedx.load(question.split()[-1]).cluster.names):
-        text = (item.removeprefix("deploy/web") for item in card(report.page(True)))  # the library names its namespace
+        text = (  # the library names the namespace, and has no name for a profile
+            item.removeprefix("deploy/web").replace("→binpack", "→after") for item in card(report.page(True))
+        )
         assert not [item for item in text if item not in pictured(result._repr_html_())]
 
 

@@ -58,10 +58,10 @@ def explanation_page(explanation: Explanation, *, every_node: bool = False) -> P
         view = replace(view, headline=headline, tone=tone, details=(view.headline, *view.details))
     lines = why_lines(explanation, width=SCREEN_WIDTH)
     cited = (("kube-scheduler", f"{cycle.release.version}, profile {cycle.profile.scheduler_name}"),)
-    return page_of(view, lines, _sections(explanation, every_node=every_node), cycle.snapshot, cited)
+    return page_of(view, lines, explanation_sections(explanation, every_node=every_node), cycle.snapshot, cited)
 
 
-def _sections(explanation: Explanation, *, every_node: bool) -> Iterator[Section]:
+def explanation_sections(explanation: Explanation, *, every_node: bool) -> Iterator[Section]:
     diagnosis = Diagnosis(explanation.cycle)
     verdicts = _verdicts(diagnosis, every_node=every_node)
     if verdicts is not None:

@@ -13,7 +13,6 @@ from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.growth import AutoscalerGrowth
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.remedies import NodeRemedy, StepKind
 from kschedx.autoscaler.sizes import BACKED_OFF, NOT_READY, Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
@@ -322,9 +321,3 @@ def by_name(said: Iterable[tuple[Sequence[str], str]]) -> str:
 def _sizes(step: Resize) -> str:
     more = count(step.after - step.before, "node")
     return f"{more} to {group_title(step.group)} ({step.before} → {step.after}, maximum {step.maximum})"
-
-
-def remedy_text(remedy: NodeRemedy) -> str:
-    """Return the result of trying it."""
-    where = "it" if remedy.step.kind is StepKind.NEW_GROUP else group_title(remedy.place)
-    return f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"

@@ -1,0 +1,353 @@
+"""A question about several pods and workloads: an item for each, with the function that explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
+from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
+from kschedx.errors import NotAdmittedError, NotReadError, Place
+from kschedx.explain.causes import Taken, alike, owner_of
+from kschedx.explain.missing_kinds import depends_on_unread
+from kschedx.explain.subject import Subject, stored
+from kschedx.inquiry.ask import Inquiry, gather, gather_beside
+from kschedx.inquiry.autoscalers import autoscalers_of, growth_of
+from kschedx.inquiry.daemon_set import explain_daemon_set
+from kschedx.inquiry.explanation import Explanation, terminating_victims
+from kschedx.inquiry.manifests import Written, place_of, title
+from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_without_pods
+from kschedx.inquiry.target import held_custom_resources
+from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, QueueOutcome, ReplicaGroup, Together
+from kschedx.kube.types import Pod
+from kschedx.render.states import BeingDeleted, WaitingForKubelet
+from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.inquiry.autoscalers import Growth
+    from kschedx.inquiry.pending_pods import SharedFix
+
+
+class Replica(Struct, frozen=True, kw_only=True):
+    """One of several identical pods."""
+
+    pod: str
+    """`namespace/name`."""
+    node: str = ""
+    """Empty if it is unschedulable."""
+    taken: Taken | None = None
+    """The place that it would have alone."""
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """One of the pods or workloads in question."""
+
+    pod: str
+    """`namespace/name`."""
+    owner: str
+    """`Deployment web`."""
+    priority: int
+    command: str
+    """The command for the complete answer."""
+    explain: Callable[[], Explanation]
+    place: Place = Place()
+    node: str = ""
+    """The pod's node, if it is known without a full explanation."""
+    taken: Taken | None = None
+    """The place that it would have alone."""
+    waits: str = ""
+    """kube-scheduler's message about a pod that is pending after the whole queue, though it may fit by itself then."""
+    workload: str = ""
+    """`shop/deploy/web`, for a workload with replicas."""
+    replicas: tuple[Replica, ...] = ()
+    """Each replica; `explain` explains the most informative one."""
+    open_count: str = ""
+    """Why there may be more such pods, or pods with larger requests."""
+    likeness: Hashable = None
+    """Equal for pods with the same explanation, apart from names and amounts; None for a pod without equals."""
+    message: str = ""
+    """kube-scheduler's message, if that of an equal pod may have other numbers."""
+
+
+class ExplanationList(Struct, frozen=True, kw_only=True):
+    """The pods in question, explained with the same settings."""
+
+    items: Sequence[Item]
+    snapshot: Snapshot
+    is_competing: bool = False
+    """Whether the pods are new, and compete for the same resources."""
+    evicted: Sequence[str] = ()
+    """The pods that preemption evicts for these pods."""
+    notes: Sequence[str] = ()
+    growths: Sequence[Growth] = ()
+    """What each autoscaler adds for all pending pods."""
+    shared_fix: Callable[[Sequence[str]], SharedFix | None] | None = None
+    """Tries a fix for several pending pods, one after the other."""
+
+
+class ListInquiry(Struct, frozen=True, kw_only=True):
+    """Questions about several pods, with what depends on the caller."""
+
+    inquiry: Inquiry
+    admit: Callable[[Pod | Written, Snapshot], Subject]
+    """Returns a pod as the API server would store it."""
+    command: Callable[[str, str, str], str]
+    """Returns the command that explains a pod of a namespace by its owner and name, or, without a name, its owner."""
+
+    def of_manifests(self, targets: Sequence[Pod | Written], queue: Sequence[Pod | Written]) -> ExplanationList:
+        """Explain the pods of manifests, with all replicas. `queue` are these pods and the others in the files, in
+        order."""
+        if self.inquiry.is_alone:
+            return ExplanationList(
+                items=[item for target in targets for item in self._alone(target)],
+                is_competing=any(not isinstance(target, Pod) for target in targets),
+                snapshot=self.inquiry.clusters.read,
+            )
+        return self._in_queue(targets, queue)
+
+    def of_cluster(
+        self, rows: Sequence[int], *, within: str | None, is_part: bool, has_workloads: bool
+    ) -> ExplanationList:
+        """Explain pods of the cluster. Nodes that autoscalers add, and, with `has_workloads`, the workloads of a
+        namespace whose missing pods are not created, are in no part of the pods."""
+        snapshot, setup = self.inquiry.clusters.read, self.inquiry.setup
+        is_queue = not self.inquiry.is_alone and bool(snapshot.cluster.nodes)
+        is_queue = is_queue and not {*snapshot.pods.pending}.isdisjoint(rows)
+        autoscaling = self.inquiry.autoscaling
+        autoscalers, unread = autoscalers_of(snapshot, autoscaling, setup.scheduler) if rows else ((), ())
+        outcome = QueueOutcome.of(snapshot, setup, autoscalers) if is_queue else None
+        kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
+
+        def item(row: int) -> Item:
+            pod, owner = snapshot.pods[row], owner_of(snapshot, snapshot.pods[row])
+            alone = Item(
+                pod=pod.key,
+                owner=owner,
+                priority=int(snapshot.pods.priorities[row]),
+                command=self.command(pod.metadata.namespace, owner, pod.metadata.name),
+                explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscalers),
+                likeness=kinds.get(row),
+            )
+            state = pod_lifecycle(snapshot, pod) or scheduler_down(snapshot, pod) or lacking_group(snapshot, pod, setup)
+            if state or terminating_victims(snapshot, pod) or depends_on_unread(snapshot, pod):
+                return replace(alone, likeness=None)
+            if outcome is None or not outcome.is_queued(pod.key):
+                return alone
+            preempts, place = outcome.preempts(pod.key), outcome.node(pod.key)
+            if place and not preempts and (disputes := objection(snapshot, pod, setup, place)):
+                return replace(alone, likeness=(kinds[row], disputes, "disputed") if row in kinds else None)
+            return replace(
+                alone,
+                explain=lambda: replace(outcome.explanation(pod.key), autoscalers=autoscalers),
+                node="" if preempts else place,
+                taken=outcome.taken(pod.key),
+                waits=outcome.message(pod.key),
+                message=outcome.evicting(pod.key),
+                likeness=None if row not in kinds or (own := outcome.likeness(pod.key)) is None else (kinds[row], own),
+            )
+
+        items = [item(row) for row in rows]
+        return ExplanationList(
+            items=[*items, *(self._without_created_pods(within) if has_workloads and not is_part else ())],
+            snapshot=snapshot,
+            evicted=() if outcome is None else outcome.evicted,
+            notes=tuple(note.text for note in unread),
+            growths=tuple(map(growth_of, autoscalers)) if not is_part else (),
+            shared_fix=None if outcome is None else outcome.mended,
+        )
+
+    def _alone(self, target: Pod | Written) -> tuple[Item, ...]:
+        """Return the items as if each came next, without the requests of the others; a DaemonSet's pods are each on
+        their own node."""
+        if (stopped := self._stopped(target)) is not None:
+            return (stopped,)
+        try:
+            subject = self.admit(target, self.inquiry.clusters.applied)
+        except (NotAdmittedError, NotReadError) as error:
+            return (self._refused(target, error),)
+        if isinstance(target, Written) and target.is_daemon:
+            return tuple(self._of_daemon_set(subject, target))
+        return (self._item(subject.snapshot, subject.pod, target, partial(explain, subject, self.inquiry.setup)),)
+
+    def _of_daemon_set(self, subject: Subject, target: Written) -> Iterator[Item]:
+        """Yield the DaemonSet's pods that fit, and those that do not for each reason; nodes without such a pod are left
+        out."""
+        answer = explain_daemon_set(target.workload_name, subject, self.inquiry.setup)
+        whole = self._item(subject.snapshot, subject.pod, target, lambda: answer.explanation)
+        if answer.refused:
+            yield self._refused_replicas(target, whole, (whole.pod,) * answer.refused, answer.refusal)
+        if runs := answer.runs[: max(len(answer.runs) - answer.refused, 0)]:  # any of them
+            fit = tuple(Replica(pod=whole.pod, node=node) for node in runs)
+            yield replace(whole, replicas=fit, workload=answer.name)
+        for group in answer.waits:
+            nodes = answer.names(group)
+            waiting = tuple(Replica(pod=whole.pod) for _ in nodes)
+            yield replace(whole, replicas=waiting, workload=answer.name, explain=partial(answer.on, nodes[0]))
+        if not answer.runs and not answer.waits:
+            yield whole
+
+    def _in_queue(self, targets: Sequence[Pod | Written], queue: Sequence[Pod | Written]) -> ExplanationList:
+        """Schedule the pods one after the other, in the order of the queue; pods that belong to no queue are evaluated
+        alone."""
+        clusters, setup = self.inquiry.clusters, self.inquiry.setup
+        gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
+        replicas: dict[int, ReplicaGroup] = {}
+        items: dict[int, tuple[Item, ...]] = {}
+        numbers = {id(target): number for number, target in enumerate(targets)}
+        for target in queue:
+            if (number := numbers.get(id(target))) is None:
+                gather_beside(gathering, setup, target)
+                continue
+            if isinstance(target, Pod) and target.spec.node_name:
+                items[number] = self._alone(target)
+                continue
+            if (stopped := self._stopped(target)) is not None:
+                items[number] = (stopped,)
+                continue
+            try:
+                group = gather(gathering, self.admit(target, gathering.snapshot), target)
+            except (NotAdmittedError, NotReadError) as error:
+                items[number] = (self._refused(target, error),)
+                continue
+            if isinstance(group, BoundPods):
+                items[number] = (self._of_bound(group, target),)
+            else:
+                replicas[number] = group
+        together = gathering.place()
+        for number, group in replicas.items():
+            state = together.state(group)
+            is_empty = not state.pods and not state.kept and not state.refused  # a DaemonSet without an eligible node
+            key, target = group.pod.key, targets[number]
+            if is_empty or (
+                not together.preempts(key) and self.inquiry.is_disputed(target, together.nodes(group).get(key))
+            ):
+                items[number] = self._alone(target)
+            else:
+                items[number] = tuple(self._of_group(together, group, target))
+        return ExplanationList(
+            items=[item for number in range(len(targets)) for item in items[number]],
+            evicted=together.evicted,
+            snapshot=clusters.read,
+            shared_fix=together.mended,
+        )
+
+    def _of_group(self, together: Together, group: ReplicaGroup, target: Pod | Written) -> Iterator[Item]:
+        """Yield the group's pods, and the replicas that no controller can create."""
+        item = self._item(self.inquiry.clusters.applied, group.pod, target, partial(together.explain, group))
+        item = replace(item, open_count=group.undecided)
+        nodes = {pod: "" if together.preempts(pod) else node for pod, node in together.nodes(group).items()}
+        replicas = tuple(
+            Replica(pod=pod, node=node, taken=None if node else together.taken(pod)) for pod, node in nodes.items()
+        )
+        refused = together.refused(group)
+        if isinstance(target, Written) and target.is_daemon and group.workload is not None:
+            name = group.workload.key
+            if placed := tuple(replica for replica in replicas if replica.node):
+                yield replace(item, replicas=placed, workload=name)
+            for pods in together.waiting(group):
+                waiting = tuple(replica for replica in replicas if replica.pod in pods)
+                yield replace(item, replicas=waiting, workload=name, explain=partial(together.story, pods[0]))
+        elif nodes:
+            if together.is_queued(group) or len(nodes) > 1:
+                is_workload = group.workload is not None and len(together.state(group).pods) > 1
+                name = group.workload.reference if group.workload is not None and is_workload else ""
+                item = replace(item, replicas=replicas, workload=name)
+            yield item
+        if refused and isinstance(target, Written):
+            yield self._refused_replicas(target, item, refused, together.refusal(group))
+
+    def _item(self, snapshot: Snapshot, pod: Pod, target: Pod | Written, explain: Callable[[], Explanation]) -> Item:
+        workload = target.workload if isinstance(target, Written) else None
+        owner = owner_of(snapshot, pod) if workload is None else title(workload)
+        if isinstance(target, Written) and target.is_one_of_several:
+            owner = ""
+        is_stored = isinstance(target, Written) and target.document is None
+        explained = title(workload) if workload is not None and is_stored else owner
+        name = "" if explained and workload else pod.metadata.name
+        return Item(
+            pod=pod.key,
+            owner=owner,
+            priority=pod.spec.priority or 0,
+            command=self.command(pod.metadata.namespace, explained, name),
+            explain=explain,
+            place=place_of(target),
+        )
+
+    def _of_bound(self, bound: BoundPods, target: Pod | Written) -> Item:
+        """Return pods whose manifest names their node, with each replica."""
+        item = self._item(bound.subject.snapshot, bound.subject.pod, target, lambda: bound.explanation)
+        if (own := bound.explanation.replicas) is None:
+            return item
+        nodes = {**own.placed, **dict.fromkeys(own.pending, "")}.items()
+        return replace(item, replicas=tuple(Replica(pod=pod, node=node) for pod, node in nodes), workload=own.workload)
+
+    def _stopped(self, target: Pod | Written) -> Item | None:
+        """Return a workload that creates no pods; None for any other."""
+        if isinstance(target, Pod) or not self.inquiry.is_stopped(target):
+            return None
+        return self._without_pods(target, partial(self.inquiry.answer, target, partial(self.admit, target), [target]))
+
+    def _refused(self, target: Pod | Written, error: NotAdmittedError | NotReadError) -> Item:
+        if isinstance(target, Pod):  # it is in the cluster, so it is not admitted again
+            raise error
+        return self._without_pods(target, partial(self.inquiry.refused, target, error))
+
+    def _without_pods(
+        self, target: Written, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
+    ) -> Item:
+        """Return a workload whose pods the API server refuses: the desired pods that are not in the cluster."""
+        metadata = target.manifest.get("metadata")
+        named = metadata if isinstance(metadata, dict) else {}
+        namespace = str(named.get("namespace") or "default")
+        name = str(named.get("name") or named.get("generateName") or "")
+        workload = target.workload
+        owner = "" if workload is None else title(workload)
+        count = 1
+        if workload is not None and has_replicas(workload) and not self.inquiry.is_alone:
+            there = [] if snapshot is None else Owners(snapshot).members(snapshot.pods, workload_of(workload))
+            count = max(wanted_replicas(workload) - len(there), 1)
+        return Item(
+            pod=f"{namespace}/{name}",
+            owner=owner,
+            priority=0,
+            command=self.command(namespace, owner, "" if owner else name),
+            explain=explain,
+            place=place_of(target),
+            workload=workload_of(workload).reference if workload is not None and count > 1 else "",
+            replicas=(Replica(pod=f"{namespace}/{name}"),) * count if count > 1 else (),
+        )
+
+    def _refused_replicas(self, target: Written, others: Item, pods: Sequence[str], refusal: str) -> Item:
+        """Return the replicas of a workload that no controller can create, whatever the answer about the others."""
+        explain = partial(self.inquiry.refused, target, NotAdmittedError(refusal), len(pods))
+        return replace(others, pod=pods[0], explain=explain, replicas=tuple(Replica(pod=pod) for pod in pods))
+
+    def _without_created_pods(self, within: str | None) -> Iterator[Item]:
+        """Yield workloads whose missing pods are not created: refused, or held in a queue."""
+        inquiry, snapshot = self.inquiry, self.inquiry.clusters.read
+        explanations = workloads_without_pods(
+            snapshot, inquiry.setup, within, queued=True, autoscaling=inquiry.autoscaling
+        )
+        for target, explanation in explanations:
+            yield self._without_pods(target, partial(_same, explanation), snapshot)
+        for target, owner, number in held_custom_resources(snapshot, within):
+            admit = partial(target.admitted, setup=inquiry.setup)
+            item = self._without_pods(target, partial(inquiry.answer, target, admit, [target]))
+            command = self.command(item.pod.partition("/")[0], owner, "")
+            yield replace(item, owner=owner, command=command, replicas=(Replica(pod=item.pod),) * number)
+
+
+def _same(explanation: Explanation) -> Explanation:
+    return explanation
+
+
+def not_started(snapshot: Snapshot) -> list[int]:
+    """Return the rows of pods that are Pending, as `kubectl get pods` shows, though they have a node."""
+    pods = snapshot.pods
+    is_pending = pods.phases.where(lambda phase: phase == "Pending") & pods.node_names.where(bool)
+    rows = is_pending.nonzero()[0].tolist()
+    return [row for row in rows if isinstance(pod_lifecycle(snapshot, pods[row]), WaitingForKubelet | BeingDeleted)]

@@ -1,0 +1,54 @@
+"""A view as lines: the head in the order of every screen, and its rows."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from kschedx.render.fixes import fix_lines
+from kschedx.render.terminal import BAD, DIM, GOOD, fact_lines, labelled, labelled_all, paragraph, text, title_lines
+from kschedx.render.view import Item, Tone, View
+from kschedx.render.wording import listed
+
+COMMAND = "$ "
+"""The start of a detail that is a command to paste."""
+SHOWN_MEMBERS = 2
+_STYLES = {Tone.GOOD: GOOD, Tone.BAD: BAD}
+
+
+def head_lines(view: View, width: int, limit: int | None = None, *, about: str = "") -> list[Text]:
+    """Return headline, causes, facts, fixes in at most `limit` lines, and event."""
+    label = "event" if view.tone is Tone.GOOD else "because"
+    return [
+        *headline_lines(view, width),
+        *labelled_all("because", view.because, width),
+        *(
+            row
+            for number, root in enumerate(view.roots)
+            for row in labelled("" if view.because or number else label, root, width, further=2)
+        ),
+        *(row for fact in view.facts for row in fact_lines(fact, width)),
+        *fix_lines(view.fixes, view.no_fix, width, limit, about),
+        *(labelled("event", view.event, width, style=DIM, exact=True) if view.event else ()),
+    ]
+
+
+def headline_lines(view: View, width: int) -> list[Text]:
+    """Return the headline with its mark in color, then its details."""
+    lines = title_lines(view.headline, view.tone, width)
+    for detail in view.details:
+        if detail.startswith(COMMAND):
+            lines.append(text(f"    {detail.removeprefix(COMMAND)}", exact=True))
+        else:
+            lines += paragraph(detail, width, first="  ")
+    return lines
+
+
+def item_lines(item: Item, width: int, *, wide: bool = False) -> list[Text]:
+    """Return a row with its members and fixes; `wide` with its facts, and with the commands of its fixes."""
+    lines = paragraph(item.title, width, first=item.tone.mark or "· ", style=_STYLES.get(item.tone, ""))
+    if item.members:
+        most = len(item.members) if wide or len(item.members) <= SHOWN_MEMBERS + 1 else SHOWN_MEMBERS
+        lines += paragraph(listed(item.members, most), width, first="  ", style=DIM)
+    for fact in (*(item.facts if wide else ()), *item.own):
+        lines += fact_lines(fact, width)
+    return [*lines, *fix_lines(item.fixes if wide else tuple(fix.brief for fix in item.fixes), item.no_fix, width)]
