@@ -178,7 +178,7 @@ def reasons() -> Iterator[tuple[str, str]]:
 
 
 def states() -> str:
-    from kschedx.render.states import state_table
+    from kschedx.render.states import STATES
 
     lines = [
         "# States and headlines",
@@ -186,7 +186,9 @@ def states() -> str:
         "Before it asks the scheduler, `kschedx why` determines the state of the pod or workload.",
         "The first state in this table that applies wins. It makes the headline and the exit code.",
         "",
-        *state_table(),
+        "| State | Headline | Exit code |",
+        "| --- | --- | --- |",
+        *(f"| `{row.name}` | {row.headline(row.example)} | {row.exit_code.value} |" for row in STATES),
         "",
     ]
     return "\n".join(lines)

@@ -18,7 +18,7 @@ from kschedx.controllers.workloads import (
     is_of_daemon_set,
     manifest_of,
 )
-from kschedx.explain.cycle_notes import claim_without_node
+from kschedx.explain.cycle_notes import claim_without_node, start_obstacle
 from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube.conditions import condition_of, reports_ready
@@ -28,6 +28,7 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, unt
 from kschedx.kube.types import UNREACHABLE, ContainerStatus, JobController, Namespace, Pod, Taint
 from kschedx.render.states import (
     BeingDeleted,
+    CannotStart,
     ComponentDown,
     Failed,
     Finished,
@@ -349,6 +350,17 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         is_node_gone=node not in snapshot.cluster.index and not snapshot.source.may_lack("Node"),
         outdated=newer_revision(snapshot, pod),
     )
+
+
+def cannot_start(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> CannotStart | None:
+    """Return the state of a pod that kube-scheduler assigns to one of these nodes, if it cannot start there: on all of
+    them, or on some because of their platform, which the pod has to select."""
+    found = ((name, start_obstacle(snapshot, pod, name)) for name in nodes)
+    obstacles = {name: obstacle for name, obstacle in found if obstacle is not None}
+    first = next(iter(obstacles.values()), None)
+    if first is None or not (first.label or len(obstacles) == len(nodes)):
+        return None
+    return CannotStart(subject=pod.key, nodes=tuple(obstacles), why=first.why, label=first.label, driver=first.driver)
 
 
 def holders_elsewhere(snapshot: Snapshot, pod: Pod) -> list[int]:

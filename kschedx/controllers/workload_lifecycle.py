@@ -23,6 +23,7 @@ from kschedx.controllers.pod_lifecycle import (
     successor,
     waiting_container,
 )
+from kschedx.controllers.suspension import held_by_kueue, suspended
 from kschedx.controllers.workloads import (
     SCALED,
     Owners,
@@ -32,7 +33,7 @@ from kschedx.controllers.workloads import (
     wanted_replicas,
     workload_of,
 )
-from kschedx.errors import InputError, nearest
+from kschedx.errors import InputError
 from kschedx.explain.notes import Note, runs_already
 from kschedx.explain.root_causes import newer_template
 from kschedx.kube import kueue
@@ -72,6 +73,7 @@ from kschedx.render.states import (
     UnknownPods,
     UpdateHeld,
     WaitingForOrdinal,
+    Waits,
     headline,
 )
 from kschedx.snapshot.events import ALREADY_ACTIVE, OF_CRON_JOBS
@@ -427,6 +429,30 @@ def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
     return replace(state, pods=tuple(_unready_text(snapshot, pod) for pod in unready))
 
 
+class _RolloutStatus(Struct, frozen=True, rename="camel"):
+    replicas: int = 0
+    updated_replicas: int = 0
+
+
+class _RollingOut(Struct, frozen=True):
+    status: _RolloutStatus = _RolloutStatus()
+
+
+def failing_rollout(snapshot: Snapshot, workload: Workload) -> Manifest | None:
+    """Return the manifest of a Deployment whose rollout does not end because a container of a pod fails."""
+    raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
+    if raw is None or workload.kind != "Deployment":
+        return None
+    status = msgspec.json.decode(raw, type=_RollingOut).status
+    if status.updated_replicas >= status.replicas:
+        return None
+    waiting = (waiting_container(snapshot.pods[row]) for row in _rows(snapshot, workload))
+    failing = (Waits.CRASH, Waits.IMAGE, Waits.CONFIGURATION)
+    if not any(waits is not None and waits[0] in failing for waits in waiting):
+        return None
+    return msgspec.json.decode(raw, type=dict[str, object])
+
+
 class _DaemonSetStatus(Struct, frozen=True, rename="camel"):
     desired_number_scheduled: int = 0
     updated_number_scheduled: int = 0
@@ -466,7 +492,9 @@ def unready_reason(snapshot: Snapshot, pod: Pod) -> str:
 
 
 def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
-    phrase = unready_reason(snapshot, pod)
+    waiting = waiting_container(pod)
+    fails = f"container {waiting[1]}: {waiting[2]}" if waiting is not None and waiting[2] else ""
+    phrase = fails or unready_reason(snapshot, pod)
     where = f"{pod.metadata.name} on {pod.spec.node_name}"
     return f"{where}: {phrase}" if phrase else f"{where} is not ready"
 
@@ -590,8 +618,11 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
         if map_at(manifest, *path[:-1]).get(path[-1]) is True:
             queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
             if queue:
-                return _held_by_kueue(snapshot, workload.reference, workload, queue)
-            return Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
+                return held_by_kueue(snapshot, workload.reference, workload, queue)
+            return suspended(snapshot, workload, ".".join(path))
+    if kind_and_group(manifest) == ("Rollout", "argoproj.io") and map_at(manifest, "spec").get("paused") is True:
+        has_pods = bool(_rows(snapshot, workload))
+        return Paused(subject=workload.reference, kind="Rollout", has_pods=has_pods)
     if (ended := _ended(manifest)) is not None:
         return replace(ended, subject=workload.reference)
     counts = [pod.count.number for pod in foreign_pods(manifest)]
@@ -610,7 +641,9 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
         if message := next(unmet, ""):
             return NotObserved(subject=workload.reference, kind=workload.kind, message=message)
     if custom_kind(*kind_and_group(manifest)) is not None and not counts:
-        return UnknownPods(subject=workload.reference, kind=workload.kind)
+        reference = map_at(manifest, "spec", "workloadRef")
+        template = f"{reference['kind']} {reference.get('name')}" if "kind" in reference else ""
+        return UnknownPods(subject=workload.reference, kind=workload.kind, template=template)
     return None
 
 
@@ -661,8 +694,8 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
     if job.spec.suspend:
         queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
         if queue:
-            return _held_by_kueue(snapshot, subject, workload, queue)
-        return Suspended(subject=subject, kind="Job")
+            return held_by_kueue(snapshot, subject, workload, queue)
+        return suspended(snapshot, workload)
     if job.spec.parallelism == 0:
         return ScaledToZero(subject=subject, field="spec.parallelism")
     if job.spec.managed_by not in (None, JOB_CONTROLLER) and not _rows(snapshot, workload):
@@ -697,39 +730,6 @@ def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
         if reason == ALREADY_ACTIVE:
             return StillActive(subject=subject, job=job.name)
     return None
-
-
-def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> Suspended:
-    """Return the state of a Job that Kueue keeps suspended, with the reason."""
-    owner = (workload.kind, workload.name)
-    workloads = [
-        kueue_workload
-        for kueue_workload in snapshot.of(kueue.Workload)
-        if kueue_workload.metadata.namespace == workload.namespace
-        and any((each.kind, each.name) == owner for each in kueue_workload.metadata.owner_references)
-    ]
-    state = Suspended(subject=subject, kind=workload.kind, queue=queue)
-    queues = [local_queue.metadata for local_queue in snapshot.of(kueue.LocalQueue)]
-    own = [queue.name for queue in queues if queue.namespace == workload.namespace]
-    if queues and queue not in own:
-        hint = nearest(queue, own) or (f'did you mean "{own[0]}"?' if len(own) == 1 else "")
-        meant = next((name for name in own if f'"{name}"' in hint), "")
-        return replace(state, waits="waits in Kueue because its LocalQueue does not exist", meant=meant)
-    if not workloads:
-        return state
-    if workloads[0].spec.active is False:
-        ended = workloads[0].condition("Evicted")
-        message = "" if ended is None else ended.message
-        return replace(state, waits="is deactivated in Kueue", inactive=workloads[0].metadata.name, message=message)
-    from kschedx.kueue.verdict import decision_of
-
-    verdict = decision_of(snapshot, workloads[0].key)
-    condition = workloads[0].condition("QuotaReserved")
-    message = condition.message if condition is not None and condition.status != "True" else ""
-    if condition is not None and condition.status == "True":
-        checks = (check.message for check in workloads[0].status.admission_checks if check.state != "Ready")
-        message = next(checks, "")
-    return replace(state, message=message, waits="" if verdict is None else verdict.state_text)
 
 
 def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:

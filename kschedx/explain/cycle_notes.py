@@ -21,9 +21,9 @@ from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.selectors import NodeSelector, compile_selector
 from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to, own_claims
 from kschedx.kube.tolerations import NO_EXECUTE, untolerated
-from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod
+from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod, PodSpec
 from kschedx.kube.typos import unlikely_quantities
-from kschedx.plugins.node_volume_limits.attached import is_counted
+from kschedx.plugins.node_volume_limits.attached import VolumeError, attachable_volumes, is_counted
 from kschedx.releases import Release
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import TableRow
@@ -31,6 +31,8 @@ from kschedx.snapshot.snapshot import Snapshot
 
 RECORDED = "recorded-event"
 """The id of the note about the event that the cluster's own kube-scheduler wrote."""
+CANNOT_START = "cannot-start"
+"""The id of the note about a node of the choice on which the pod cannot start."""
 _SHOWN_OBJECTS = 3
 OS_LABEL, ARCH_LABEL = "kubernetes.io/os", "kubernetes.io/arch"
 
@@ -345,6 +347,87 @@ def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
     return BoundByHand(node=name, exists=True, refusals=tuple(refusals), claim=claim)
 
 
+# What keeps a pod from starting on a node that kube-scheduler accepts: the kubelet checks spec.os
+# (pkg/kubelet/lifecycle/predicate.go), and a CSI driver attaches and mounts volumes where its CSINode lists it
+# (pkg/volume/csi/csi_attacher.go). An image for one architecture names it by convention.
+
+
+class StartObstacle(Struct, frozen=True, kw_only=True):
+    why: str
+    label: str = ""
+    """The label of nodes that the pod needs, such as `kubernetes.io/os=windows`."""
+    driver: str = ""
+    """The CSI driver that the node lacks."""
+
+
+_ARCHITECTURES = {
+    "amd64": "amd64", "x86_64": "amd64", "arm64": "arm64", "arm64v8": "arm64", "aarch64": "arm64",
+    "ppc64le": "ppc64le", "s390x": "s390x", "riscv64": "riscv64",
+}  # fmt: skip
+"""Words in the names of images for one architecture, and the values of the node label."""
+
+
+def _architecture_of(image: str) -> str:
+    """Return the architecture in the repository (`arm64v8/nginx`) or at the end of the tag (`app:1.2-arm64`)."""
+    path, _, tag = image.partition("@")[0].rpartition("/")[-1].partition(":")
+    owner = image.rpartition("/")[0].rpartition("/")[-1]
+    words = (owner, tag.replace("_", "-").rpartition("-")[-1], path.rpartition("-")[-1])
+    return next((_ARCHITECTURES[word] for word in words if word in _ARCHITECTURES), "")
+
+
+def may_lack_node_support(spec: PodSpec) -> bool:
+    """Return whether `start_obstacle` can find anything for a pod with this spec."""
+    is_bound = any(volume.csi or is_counted(volume) for volume in spec.volumes)
+    images = (container.image for container in (*spec.init_containers, *spec.containers))
+    return is_bound or bool(spec.os and spec.os.name) or any(map(_architecture_of, images))
+
+
+def start_obstacle(snapshot: Snapshot, pod: Pod, name: str) -> StartObstacle | None:
+    """Return the first reason for which the pod cannot start on a node of the cluster; None if none is known."""
+    row = snapshot.cluster.index.get(name)
+    if row is None:
+        return None
+    labels, os = snapshot.cluster.nodes[row].metadata.labels, pod.spec.os
+    actual = labels.get(OS_LABEL)
+    if os is not None and os.name and actual not in (None, os.name):
+        why = f"spec.os is {os.name}, and the node runs {actual} (PodOSNotSupported)"
+        return StartObstacle(why=why, label=f"{OS_LABEL}={os.name}")
+    if (driver := _missing_driver(snapshot, pod, name)) is not None:
+        listing = (entry.name for csi_node in snapshot.storage.csi_nodes.values() for entry in csi_node.spec.drivers)
+        lacks = f"CSINode {name} does not list" if driver in listing else "no CSINode lists"
+        return StartObstacle(why=f"{lacks} driver {driver}", driver=driver)
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        built, here = _architecture_of(container.image), labels.get(ARCH_LABEL)
+        if built and here not in (None, built):
+            why = f"image {container.image} is for {built} by its name, and the node is {here}"
+            return StartObstacle(why=why, label=f"{ARCH_LABEL}={built}")
+    return None
+
+
+def _missing_driver(snapshot: Snapshot, pod: Pod, name: str) -> str | None:
+    """Return the first CSI driver of the pod's volumes that the node's CSINode does not list."""
+    storage = snapshot.storage
+    csi_node = storage.csi_nodes.get(name)
+    if csi_node is None:
+        return None
+    installed = {driver.name for driver in csi_node.spec.drivers}
+    drivers = [volume.csi.driver for volume in pod.spec.volumes if volume.csi is not None]
+    volumes = [volume for volume in pod.spec.volumes if volume.csi is None]
+    claims = (storage.claims.get(key) for key in own_claims(pod))
+    unbound = {claim.key for claim in claims if claim is not None and not claim.spec.volume_name}
+    migrated = csi_node.migrated_plugins
+    try:
+        # a provisioner of an unbound claim need not be a CSI driver
+        drivers += (
+            volume.driver
+            for volume in attachable_volumes(pod.metadata, volumes, storage, migrated=migrated, is_new=True)
+            if volume.title not in unbound or "csi" in volume.driver or volume.driver in storage.csi_drivers
+        )
+    except VolumeError:
+        return None  # VolumeBinding rejects the pod
+    return next((driver for driver in drivers if driver not in installed), None)
+
+
 def claim_without_node(snapshot: Snapshot, pod: Pod) -> str:
     """Return the first claim of a pod that waits for kube-scheduler to select a node, or an empty string."""
     storage = snapshot.storage
@@ -529,14 +612,13 @@ def _of_course(cycle: Cycle) -> Iterator[Note]:
 
 
 def _of_platform(cycle: Cycle) -> Iterator[Note]:
-    """Yield what kube-scheduler leaves to the kubelet: operating system and architecture."""
-    nodes, os = cycle.all_nodes.cluster, cycle.pod.spec.os
-    for row in cycle.choice[:1] if os is not None and os.name else ():
-        actual = nodes.nodes[row].metadata.labels.get(OS_LABEL, os.name if os else "")
-        if os is not None and actual != os.name:
-            runs = f"{nodes.names[row]} runs {actual}, and spec.os names {os.name}"
-            text = f"{runs}: its kubelet rejects the pod, which has to select {OS_LABEL}={os.name}"
-            yield note("other-operating-system", text, node=nodes.names[row], wanted=os.name, actual=actual)
+    """Yield what kube-scheduler leaves to the kubelet: operating system, drivers, and architecture."""
+    nodes = cycle.all_nodes.cluster
+    for row in cycle.choice:
+        name = nodes.names[row]
+        if (obstacle := start_obstacle(cycle.snapshot, cycle.pod, name)) is not None:
+            yield note(CANNOT_START, f"on {name}, it cannot start: {obstacle.why}", node=name)
+            break
     if cycle.feasible is not None and cycle.nodes is not None and len(cycle.choice):
         column = nodes.label(ARCH_LABEL)
         rows = {int(column.codes[cycle.nodes.cluster_row(row)]) for row in cycle.feasible}

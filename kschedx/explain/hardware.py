@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from msgspec import Struct
 
@@ -142,9 +143,15 @@ def unhealthy_devices(node: Node, resource: str) -> tuple[int, int] | None:
     return amounts if amounts[0] > amounts[1] else None
 
 
+def nodes_with_unhealthy(cluster: ClusterNodes, resource: str) -> dict[str, tuple[int, int]]:
+    """Return nodes to their `unhealthy_devices`."""
+    nodes = cluster.nodes if "/" in resource else ()
+    return {node.name: amounts for node in nodes if (amounts := unhealthy_devices(node, resource)) is not None}
+
+
 def unhealthy(snapshot: Snapshot, resource: str) -> Iterator[RootCause]:
-    unhealthy = [(node.name, ill) for node in snapshot.cluster.nodes if (ill := unhealthy_devices(node, resource))]
-    for name, (capacity, allocatable) in unhealthy[:1]:
+    unhealthy = nodes_with_unhealthy(snapshot.cluster, resource)
+    for name, (capacity, allocatable) in islice(unhealthy.items(), 1):
         more = f" (and {count(len(unhealthy) - 1, 'more node')})" if len(unhealthy) > 1 else ""
         amounts = f"capacity {capacity} {resource}, allocatable {allocatable}"
         reports = "its device plugin reports unhealthy devices, or does not run"
@@ -156,7 +163,7 @@ def plugins_down(
 ) -> Iterator[DevicePluginDown]:
     """Check the first node that has the hardware and does not offer the resource."""
     hinted = (hint.nodes for hint in hints if hint.resource == resource)
-    ill = (node.name for node in snapshot.cluster.nodes if unhealthy_devices(node, resource))
+    ill = nodes_with_unhealthy(snapshot.cluster, resource)
     for node in (*(name for nodes in hinted for name, _ in nodes), *ill):
         if (down := device_plugin_down(snapshot, options, resource, node)) is not None:
             yield down

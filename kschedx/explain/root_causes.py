@@ -612,10 +612,10 @@ def _resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[Re
 def _unfinished_resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[RootCause]:
     """Yield a pod with lower requests than its node still has allocated for it, which count until then."""
     pods, resource = diagnosis.cycle.snapshot.pods, finding.resource
-    for node in _rejected(diagnosis, InsufficientResource):
-        for row in pods.on_node(node).tolist():
-            if not any(status.allocated_resources for status in pods.statuses[row].container_statuses):
-                continue
+    is_reported = pods.statuses.where(lambda status: any(its.allocated_resources for its in status.container_statuses))
+    for node in _rejected(diagnosis, InsufficientResource) if is_reported.any() else ():
+        on_node = pods.on_node(node)
+        for row in on_node[is_reported[on_node]].tolist():
             requested, allocated = _requested(pods[row], resource), allocated_amount(pods[row], resource)
             if allocated > requested:
                 needs, has = format_quantities((requested, allocated), Unit.of(resource))

@@ -36,10 +36,10 @@ def can_evict(row: int, situation: Situation) -> bool:
     priority = int(pods.priorities[row])
     if priority > situation.pod.priority or priority >= SYSTEM_CRITICAL or pods.namespaces[row] == SYSTEM_NAMESPACE:
         return False
-    return not _is_daemon(pods.owners[row]) and not _is_twin(row, situation)
+    return not _is_daemon(pods.owners[row]) and not is_twin(row, situation)
 
 
-def _is_twin(row: int, situation: Situation) -> bool:
+def is_twin(row: int, situation: Situation) -> bool:
     """Whether the pod in the row belongs to the pod's own workload."""
     pods, metadata = situation.snapshot.pods, situation.pod.metadata
     if pods.namespaces[row] != metadata.namespace:
@@ -153,7 +153,7 @@ def take_from_holder(key: str, place: Candidate) -> tuple[s.Step, ...]:
     row = pods.rows.get(key)
     if row is None or int(pods.priorities[row]) >= SYSTEM_CRITICAL:
         return ()
-    if _is_daemon(pods.owners[row]) or _is_twin(row, place.situation):
+    if _is_daemon(pods.owners[row]) or is_twin(row, place.situation):
         return ()
     return _taken_from(row, place)
 
@@ -209,7 +209,7 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
     nearest = tuple(islice(places, MOST_NODES))
     if not nearest:
         return
-    run = Run(situation.scheduler)
+    run = Run(situation.scheduler, preempts=False)
     names = run.cluster.node_names
     for found_moves in MoveSearch(run, situation.snapshot, situation.pod.priority, trials=MOST_TRIALS).find(nearest):
         victims = iter(_victims_of(found_moves.rows, situation.snapshot))

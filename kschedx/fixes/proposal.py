@@ -200,6 +200,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     moved: Mapping[str, str] = {}
     """Evicted pods, to the nodes of their replacements."""
     resized: Mapping[str, Pod] = {}
+    twins: Mapping[str, Pod] = {}
+    """Pods of the same template, as they are after it has changed."""
     added: Node | None = None
     taken: tuple[ResourceAmount, ...] = ()
     """Requests of DaemonSets' pods on the new node."""
@@ -229,10 +231,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
         """Return the snapshot with all changes applied."""
         if self.taken_back:
             snapshot = snapshot.with_devices(snapshot.devices.with_claims(self.taken_back))
-        if self.resized:
-            snapshot = with_pods(
-                snapshot.without_pods(map(snapshot.pods.rows.__getitem__, self.resized)), [*self.resized.values()]
-            )
+        if edited := {**self.twins, **self.resized}:
+            snapshot = with_pods(snapshot.without_pods(map(snapshot.pods.rows.__getitem__, edited)), [*edited.values()])
         if gone := self.deleted | self.moved.keys():
             replacements = [_moved(snapshot.pods[snapshot.pods.rows[key]], node) for key, node in self.moved.items()]
             snapshot = snapshot.without_pods(snapshot.pods.rows[key] for key in gone)

@@ -19,7 +19,7 @@ from kschedx.findings import (
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.device_remedies import device_remedies
-from kschedx.fixes.eviction import delete_all, stop_holder, take_from_holder
+from kschedx.fixes.eviction import delete_all, is_twin, stop_holder, take_from_holder
 from kschedx.fixes.node_remedies import affinity_remedies, host_port_remedies, taint_remedies, uncordon
 from kschedx.fixes.node_requirements import meant_key
 from kschedx.fixes.owners import template_owner
@@ -78,6 +78,9 @@ def _own_rule_remedies(finding: PodAffinityUnsatisfied | PodAntiAffinityConflict
 
 
 def _existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: Candidate) -> Iterator[s.Step]:
+    rule = edit.required_term(place.pod, finding.term, anti=True)
+    if rule is not None and all(is_twin(place.snapshot.pods.rows[pod], place.situation) for pod in finding.pods):
+        yield s.PreferTerm(number=finding.term + 1, selector=finding.selector, rule=rule, anti=True)
     yield from delete_all(finding.pods, finding.pod_count, place)
 
 

@@ -63,12 +63,11 @@ MOST_COMBINED = 24
 """Combinations of remedies that are tried on a node."""
 
 
-def find_fixes(scheduler: Scheduler, cycle: Cycle, test: ClusterTest = lambda fix: TrialOutcome()) -> tuple[Fix, ...]:
-    """Return the fixes, cheapest first: changes of the pod, then of its surroundings, then of nodes. Every fix was
-    tried. `test` tries a fix on the whole cluster, with every controller."""
-    if cycle.outcome in NOTHING_TO_FIX or conditions_of(cycle.pod.spec) > MOST_RULES:
-        return ()
-    return tuple(_Search(scheduler, cycle, test).fixes())
+def find_fixes(scheduler: Scheduler, cycle: Cycle, test: ClusterTest = lambda fix: TrialOutcome()) -> Iterator[Fix]:
+    """Yield the fixes, cheapest first: changes of the pod, then of its surroundings, then of nodes. Every fix was
+    tried. `test` tries a fix on the whole cluster, with every controller, once the fix is needed."""
+    if cycle.outcome not in NOTHING_TO_FIX and conditions_of(cycle.pod.spec) <= MOST_RULES:
+        yield from _Search(scheduler, cycle, test).fixes()
 
 
 def find_fix_by_autoscaler(

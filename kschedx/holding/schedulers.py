@@ -52,7 +52,12 @@ def _volcano(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQue
     known = {queue.metadata.name: queue for queue in snapshot.of(other_schedulers.VolcanoQueue)}
     while parent := known.get(queue):
         given, spec = parent.status.allocated, parent.spec
-        shares = tuple(_share(name, given, most, spec.deserved) for name, most in sorted(spec.capability.items()))
+        shares = tuple(
+            # a capability of 0 is no limit for CPU and memory (newQueueAttr in pkg/scheduler/plugins/capacity)
+            replace(share, capability=share.capability or None) if name in ("cpu", "memory") else share
+            for name, most in sorted(spec.capability.items())
+            for share in [_share(name, given, most, spec.deserved)]
+        )
         yield SchedulerQueue(name=queue, state=parent.status.state, shares=shares)
         queue = spec.parent
 

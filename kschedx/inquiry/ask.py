@@ -19,6 +19,7 @@ from kschedx.controllers.workload_lifecycle import (
 )
 from kschedx.controllers.workloads import Owners, workload_of
 from kschedx.errors import NotAdmittedError, NotReadError
+from kschedx.explain.cycle_notes import may_lack_node_support
 from kschedx.explain.notes import TRIED, Note, note
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored
@@ -29,6 +30,7 @@ from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
 from kschedx.kube.types import Pod
 from kschedx.render.states import (
     BeingDeleted,
+    CannotStart,
     Contradicted,
     Failed,
     Finished,
@@ -225,8 +227,12 @@ def state_of_more(
     them. For a member of a gang with too few pods, return its whole answer."""
     if workload is not None:
         own = state_of(before, workload, is_stored=key_of(workload) in before.workloads)
-        return own or _state_of_next(before, setup, workload)
+        own = own or _state_of_next(before, setup, workload)
+        if own is not None or not may_lack_node_support(subject.pod.spec):
+            return own
     explanation = explain(subject, setup)
+    if workload is not None:
+        return explanation.lifecycle if isinstance(explanation.lifecycle, CannotStart) else None
     if explanation.gang is not None and explanation.gang.is_short:
         return explanation
     return None if isinstance(explanation.lifecycle, _OF_ONE_POD) else explanation.lifecycle
@@ -238,7 +244,7 @@ def _state_of_next(before: Snapshot, setup: Setup, workload: Mapping[str, object
     rows = Owners(before).members(before.pods, workload_of(workload))
     pending = next((before.pods[row] for row in rows if not before.pods.node_names[row]), None)
     state = None if pending is None else explain(stored(before, pending), setup).lifecycle
-    return state if isinstance(state, Contradicted | NotBound | RejectedByKubelet) else None
+    return state if isinstance(state, CannotStart | Contradicted | NotBound | RejectedByKubelet) else None
 
 
 _OF_ONE_POD = (BeingDeleted, Finished, Failed, OfEndedJob, WaitingForKubelet, OnLostNode, ResizeHeld, KeptBySidecar)

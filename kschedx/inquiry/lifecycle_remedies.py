@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready, pod_lifecycle
-from kschedx.controllers.workload_lifecycle import replica_sets_of
-from kschedx.controllers.workloads import SCALED, workload_of
+from kschedx.controllers.workload_lifecycle import failing_rollout, replica_sets_of
+from kschedx.controllers.workloads import SCALED, Workload, workload_of
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
 from kschedx.explain.subject import Subject, stored
@@ -43,6 +43,7 @@ from kschedx.kube.types import OUT_OF_SERVICE, Pod
 from kschedx.kube.workloads import is_foreign
 from kschedx.render.states import (
     BeingDeleted,
+    CannotStart,
     ComponentDown,
     Failed,
     KeptBySidecar,
@@ -127,13 +128,20 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from map(_repaired, nodes)
             case RolloutStalled(seconds=0):
                 yield from self._rolled_back()
-            case Suspended(kind=kind, queue=queue, field=field) if not queue:
+            case Suspended(kind=kind, queue="", field=field, waits=waits):
                 spec: Mapping[str, object] = {"suspend": False}
                 if "runPolicy" in field:
                     spec = {"runPolicy": spec}
-                yield self._of_maker(f"resume the {kind}", spec)
+                if not waits:
+                    yield self._of_maker(f"resume the {kind}", spec)
+                if waits or lifecycle.may_be_of_kueue:
+                    yield self._with_queue(lifecycle)
             case Suspended():
                 yield self._queued(lifecycle)
+            case Paused(kind="Rollout"):
+                title, spec = "resume the Rollout", {"paused": False}
+                command = self._merge_command("rollouts.argoproj.io {}", self._maker_name, spec=spec)
+                yield self._of_maker(title, spec) or Fix.untried(title, commands=(command,))
             case Paused():
                 command = shell_command("kubectl rollout resume deployment/{} -n {}", self._maker_name, self._namespace)
                 patch = [set_field("/spec/paused", False)]
@@ -194,7 +202,12 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case NotBound(claim=key, provisioner=driver) if key:
                 driver, claim = driver or "the storage driver", self.snapshot.storage.claims[key]
                 yield Fix.untried(provisioner_repair(self.snapshot, claim, driver))
+            case CannotStart():
+                yield from self._able_to_start(lifecycle)
             case WaitingForKubelet():
+                if (owner := template_owner(self.snapshot, self.pod)) is not None:
+                    workload = Workload(owner.kind, self._namespace, owner.name)
+                    yield from replace(self, maker=failing_rollout(self.snapshot, workload))._rolled_back()
                 yield from self._starting(lifecycle)
             case ComponentDown(component=component, pods=pods, is_pending=True):
                 title = f"make room for {pods[0]} first: {component} has no node"
@@ -221,15 +234,21 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _queued(self, state: Suspended) -> Fix | None:
         """Return the fix for a workload that Kueue cannot admit in its current form, however much quota is free."""
-        kind = state.kind.lower()
         if state.meant:
-            template = f"kubectl label {{}} {{}} -n {{}} --overwrite {QUEUE_LABEL}={{}}"
-            command = shell_command(template, kind, self._maker_name, self._namespace, state.meant)
-            return Fix.untried(f"use LocalQueue {state.meant} instead of {state.queue}", commands=(command,))
+            return self._with_queue(state)
         if state.inactive:
             command = self._merge_command("workloads.kueue.x-k8s.io {}", state.inactive, spec={"active": True})
             return Fix.untried(f"activate Workload {state.inactive}, once its cause is mended", commands=(command,))
         return None
+
+    def _with_queue(self, state: Suspended) -> Fix:
+        instead = f" instead of {state.queue}" if state.queue else ""
+        if not state.meant:
+            return Fix.untried(f"label it {QUEUE_LABEL} with a LocalQueue of its namespace, if Kueue suspended it")
+        template = f"kubectl label {{}} {{}} -n {{}} --overwrite {QUEUE_LABEL}={{}}"
+        command = shell_command(template, state.kind.lower(), self._maker_name, self._namespace, state.meant)
+        condition = ", if Kueue suspended it" if state.may_be_of_kueue else ""
+        return Fix.untried(f"use LocalQueue {state.meant}{instead}{condition}", commands=(command,))
 
     def _gone(self, job: str) -> Change:
         target = Target(api_version="batch/v1", kind="Job", namespace=self.pod.metadata.namespace, name=job)
@@ -446,15 +465,33 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             here = own.metadata.labels.get(key, "")
             others = Counter(node.metadata.labels.get(key, here) for node in nodes)
             if wanted := next((value for value, _ in others.most_common() if value != here), ""):
-                before, after = self.manifest.get("spec"), {key: wanted}
-                if isinstance(before, Mapping):
-                    unbound = {name: value for name, value in before.items() if name != "nodeName"}
-                    selector = {**unbound.get("nodeSelector", {}), **after}
-                    stopped = replace(self, manifest={**self.manifest, "spec": unbound})
-                    title = f"require {key}={wanted}: the image is not built for {here}"
-                    yield stopped._patched(title, [set_field("/spec/nodeSelector", selector)])
+                yield self._required(key, wanted, f": the image is not built for {here}")
                 break
         yield Fix.untried(f"use an image that is built for the platform of {node}")
+
+    def _required(self, key: str, value: str, because: str = "") -> Fix | None:
+        """Return the fix that selects nodes with a label instead of a fixed node."""
+        before = self.manifest.get("spec")
+        if not isinstance(before, Mapping):
+            return None
+        unbound = {name: field for name, field in before.items() if name != "nodeName"}
+        selector = {**unbound.get("nodeSelector", {}), key: value}
+        stopped = replace(self, manifest={**self.manifest, "spec": unbound})
+        return stopped._patched(f"require {key}={value}{because}", [set_field("/spec/nodeSelector", selector)])
+
+    def _able_to_start(self, state: CannotStart) -> Iterator[Fix | None]:
+        where = listed(state.nodes, 3, conjunction="and")
+        if state.driver:
+            down = dict.fromkeys(agent for node in state.nodes for agent in agents_down(self.snapshot, node))
+            agents = f": {', '.join([*down][:3])} {'is' if len(down) == 1 else 'are'} not ready there" if down else ""
+            yield Fix.untried(f"run the node plugin of {state.driver} on {where}{agents}")
+        key, _, value = state.label.partition("=")
+        if any(node.metadata.labels.get(key) == value for node in self.snapshot.cluster.nodes if key):
+            yield self._required(key, value)
+        elif key:
+            yield Fix.untried(f"add a node with {state.label}, and select it with nodeSelector")
+        if key == ARCH_LABEL:
+            yield Fix.untried(f"use an image that is built for the platform of {where}")
 
     def _merge_command(self, named: str, *data: str, spec: Mapping[str, object]) -> str:
         template = f"kubectl patch {named} -n {{}} --type merge -p {{}}"

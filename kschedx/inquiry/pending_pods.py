@@ -186,9 +186,9 @@ class SharedFixes:
             return None
         explanation = replace(explanation, autoscalers=self._autoscalers)
         best: SharedFix | None = None
-        fixes = [fix for fix in explanation.fixes if not self._takes_back(fix)]
+        fixes = (fix for fix in explanation.each_fix() if not self._takes_back(fix))
         most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(rows), MOST_PODS_TRIED // len(rows))
-        few = fixes[: max(most, 1)]
+        few = islice(fixes, max(most, 1))
         for fix in (wider for narrow in few for wider in (narrow, *self._more_uncordoned(narrow))):
             tried = self._tried(explanation, fix, rows)
             if best is None or tried.pods > best.pods:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.security_context import KubeletFields
 from kschedx.controllers.pod_lifecycle import (
+    cannot_start,
     component_down,
     controller_manager_down,
     namespace_lifecycle,
@@ -55,6 +56,7 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod, ReplicasControllerSpec
 from kschedx.render.states import (
+    CannotStart,
     ComponentDown,
     Contradicted,
     ExitCode,
@@ -131,19 +133,19 @@ def explain(
     is_anothers = is_of_another(subject, setup)
     unknown = None if is_anothers else no_scheduler(subject.snapshot, subject.pod, setup)
     if (is_anothers or unknown is not None) and (down := _other_scheduler_down(subject.snapshot, subject.pod)):
-        return unscheduled(subject, setup, down, _remedies(subject, setup, down))
+        return unscheduled(subject, setup, down, remedies_of(subject, setup, down))
     if is_anothers:
         return _of_another(subject, setup)
     if unknown is not None:
-        return unscheduled(subject, setup, unknown, _remedies(subject, setup, unknown))
+        return unscheduled(subject, setup, unknown, remedies_of(subject, setup, unknown))
     lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
     if lifecycle is not None and not subject.pod.spec.node_name:
-        return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
+        return unscheduled(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
     try:
         explanation = _explained(subject, setup, autoscaling)
     except UndecidableError as error:
         if lifecycle is not None:
-            return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
+            return unscheduled(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
         if subject.is_new or subject.snapshot.cluster.nodes or not isinstance(error, NotReadError):
             raise
         event = recorded(subject.snapshot, subject.pod)
@@ -155,7 +157,7 @@ def explain(
         lifecycle = theirs if is_known else None
     if lifecycle is None:
         return explanation
-    return replace(explanation, lifecycle=lifecycle, remedies=_remedies(subject, setup, lifecycle))
+    return replace(explanation, lifecycle=lifecycle, remedies=remedies_of(subject, setup, lifecycle))
 
 
 def _not_read(subject: str, error: NotReadError, message: str = "") -> NotRead:
@@ -165,7 +167,7 @@ def _not_read(subject: str, error: NotReadError, message: str = "") -> NotRead:
     )
 
 
-def _remedies(subject: Subject, setup: Setup, lifecycle: Lifecycle) -> Callable[[], tuple[Fix, ...]]:
+def remedies_of(subject: Subject, setup: Setup, lifecycle: Lifecycle) -> Callable[[], tuple[Fix, ...]]:
     """Return a function that tries the fixes for a pod of the cluster."""
 
     def fixes() -> tuple[Fix, ...]:
@@ -185,7 +187,7 @@ def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanatio
     if lifecycle is None:
         return None
     subject = Subject(snapshot=snapshot, pod=Pod(metadata=ObjectMeta(name=name, namespace=name)), is_new=True)
-    return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
+    return unscheduled(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
 
 
 def unscheduled(
@@ -403,10 +405,14 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | No
 
 def contradiction(
     cycle: Cycle, subject: Subject, setup: Setup
-) -> Contradicted | NotBound | ComponentDown | RejectedByKubelet | None:
-    """Return what the cluster's own components report about a pod of a dump that fits here. It is None if they agree,
-    or if time, a chosen profile, or a change explains the difference."""
+) -> Contradicted | NotBound | CannotStart | ComponentDown | RejectedByKubelet | None:
+    """Return why a pod that fits here does not run: what its node lacks, or what the cluster's own components report
+    about a pod of a dump. It is None if they agree, or if time, a chosen profile, or a change explains the
+    difference."""
     pod, snapshot = cycle.pod, subject.snapshot
+    nodes = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice)
+    if not subject.pod.spec.node_name and (unfit := cannot_start(snapshot, pod, nodes)) is not None:
+        return unfit
     changes = (*setup.notes, *subject.notes)
     if not pod.spec.node_name and (group := lacking_group(snapshot, pod, setup)):
         return NotBound(subject=pod.key, message="", group=group)
@@ -418,7 +424,7 @@ def contradiction(
         return down
     if any(change.id in (AFTER_CHANGES, TRIED) for change in changes):
         return None
-    nodes, pods = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice), snapshot.pods
+    pods = snapshot.pods
     if (rejected := next_rejected(snapshot, pod, nodes)) is not None:
         return rejected
     if (theirs := _objection(snapshot, pod, setup)) is None:
@@ -478,6 +484,8 @@ def _is_outdated(snapshot: Snapshot, since: str) -> bool:
 def objection(snapshot: Snapshot, pod: Pod, setup: Setup, node: str) -> str:
     """Return the cluster's message that a pod which fits this node has no node, or that its kubelet rejects such pods;
     empty if there is none."""
+    if (unfit := cannot_start(snapshot, pod, (node,))) is not None:
+        return unfit.why
     if (rejected := next_rejected(snapshot, pod, (node,))) is not None:
         return rejected.message or rejected.reason
     if (unbound := _not_bound(snapshot, pod)) is not None:

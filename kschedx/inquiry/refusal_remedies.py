@@ -32,9 +32,10 @@ from kschedx.fixes.pod_security import ENFORCE, relabelled, secured
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import decode, encoded, map_at
 from kschedx.kube.documents import Target
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod
@@ -65,7 +66,9 @@ _Resources = dict[str, dict[str, dict[str, str]]]
 _RATIO = re.compile(r"(?P<resource>[^\s\[]+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
 _INVALID = re.compile(r" is invalid: \[?(?P<field>[a-z]\S*): ")
 _ABOVE_LIMIT = re.compile(r"must be less than or equal to (?P<resource>\S+) limit of (?P<limit>[^\s,\]]+)")
-_NO_SCOPED_QUOTA = re.compile(r"insufficient quota to match these scopes: \[\{PriorityClass In \[(?P<classes>[^\]]*)\]")
+_NO_SCOPED_QUOTA = re.compile(
+    r"insufficient quota to match these scopes: \[\{(?P<scope>\w+) (?P<operator>\w+) \[(?P<values>[^\]]*)\]"
+)
 _DEAD_WEBHOOK = re.compile(
     r'failed calling webhook "(?P<name>[^"]+)"(?:.*?https://(?P<service>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc)?'
 )
@@ -189,7 +192,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         elif match := _ABOVE_LIMIT.search(message):
             yield from self._at_limit(match["resource"], match["limit"])
         elif match := _NO_SCOPED_QUOTA.search(message):
-            yield from self._scoped_quota(match["classes"].split())
+            yield from self._scoped_quota(match["scope"], match["operator"], match["values"].split())
         elif "violates PodSecurity" in message:
             yield from self._secured(message)
         elif match := _SELECTOR_CONFLICT.search(message):
@@ -281,18 +284,19 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield self._patched(f"set priorityClassName to {name} instead of spec.priority", patch)
         yield self._patched(f"remove spec.{field}: admission sets it", [removal])
 
-    def _scoped_quota(self, classes: Sequence[str]) -> Iterator[Fix | None]:
-        """Yield fixes for limitedResources, with which an API server admits pods of a class only to namespaces with a
+    def _scoped_quota(self, scope: str, operator: str, values: Sequence[str]) -> Iterator[Fix | None]:
+        """Yield fixes for limitedResources, with which an API server admits pods of a scope only to namespaces with a
         quota for it."""
-        name = self.pod.spec.priority_class_name
-        if name in classes:
-            match = {"scopeName": "PriorityClass", "operator": "In", "values": [name]}
-            spec = {
-                "spec": {"hard": {"pods": str(max(self.count, 10))}, "scopeSelector": {"matchExpressions": [match]}}
-            }
-            title = f"create a ResourceQuota with scope PriorityClass {name}"
-            yield self._created(title, "v1", "ResourceQuota", f"{name}-pods", spec)
-            yield self._patched(f"remove priorityClassName {name}", [_removal("/spec/priorityClassName")])
+        own = self.pod.spec.priority_class_name if scope == "PriorityClass" else ""
+        if own in values:
+            operator, values = "In", [own]
+        match = {"scopeName": scope, "operator": operator, **({"values": list(values)} if values else {})}
+        spec = {"spec": {"hard": {"pods": str(max(self.count, 10))}, "scopeSelector": {"matchExpressions": [match]}}}
+        named = f"{scope} {', '.join(values)}".strip()
+        title, name = f"create a ResourceQuota with scope {named}", f"{own or scope.lower()}-pods"
+        yield self._created(title, "v1", "ResourceQuota", name, spec)
+        if own:
+            yield self._patched(f"remove priorityClassName {own}", [_removal("/spec/priorityClassName")])
 
     def _secured(self, message: str) -> Iterator[Fix]:
         """Yield fixes for a violation of the namespace's Pod Security Standard: the change of the pod, if that is
@@ -617,8 +621,15 @@ def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
     if match := _DEAD_WEBHOOK.search(message):
         service = f": service {match['namespace']}/{match['service']}" if match["service"] else ""
         down = _not_ready(snapshot, match["namespace"]) if match["service"] else ()
-        behind = f"; {listed(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
-        yield Fix.untried(f"repair what answers for webhook {match['name']}{service}{behind}")
+        for key in down:
+            conditions = snapshot.pods[snapshot.pods.rows[key]].status.conditions
+            if (state := condition_of(conditions, "PodScheduled", "False")) is not None:
+                title = f"find a node for {key} first, which serves webhook {match['name']}: {state.message}"
+                yield Fix.untried(title.rstrip(": ."), commands=(why_command(key),))
+                break
+        else:
+            behind = f"; {listed(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
+            yield Fix.untried(f"repair what answers for webhook {match['name']}{service}{behind}")
         yield Fix.untried(f"set failurePolicy Ignore of webhook {match['name']}, if pods may go without it")
     elif match := _DENIED.search(message):
         yield Fix.untried(f"change the pod template as webhook {match['name']} requires")

@@ -11,23 +11,33 @@ import numpy as np
 from msgspec import Struct, field
 
 from kschedx.controllers.manager import Rollout, RolloutDocument, stateful_set_spec
-from kschedx.controllers.pod_lifecycle import scheduler_down
-from kschedx.controllers.workload_lifecycle import workload_lifecycle
-from kschedx.controllers.workloads import Manifest, OfWorkload, Owners, Workload, evict, manifest_of, wanted_replicas
+from kschedx.controllers.pod_lifecycle import cannot_start, scheduler_down
+from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
+from kschedx.controllers.workloads import (
+    Manifest,
+    OfWorkload,
+    Owners,
+    Workload,
+    evict,
+    manifest_of,
+    wanted_replicas,
+)
 from kschedx.errors import NotAdmittedError, NotChangedError
+from kschedx.explain.cycle_notes import may_lack_node_support
 from kschedx.explain.missing_kinds import cycle_of
-from kschedx.explain.subject import stored
+from kschedx.explain.subject import Subject, stored, unassigned
 from kschedx.framework.cycle import Outcome, UnevaluatedDocument
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, unknown_pods, written_from
-from kschedx.inquiry.pod import WithoutDecision, explain, objection, unscheduled, workloads_without_pods
+from kschedx.inquiry.pod import WithoutDecision, explain, objection, remedies_of, unscheduled, workloads_without_pods
 from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import PODS
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.kube.workloads import MAKING_PODS
+from kschedx.render.states import CannotStart, RolloutStalled
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, Displaced
 from kschedx.simulate.changes import Change
@@ -357,7 +367,21 @@ class Simulation(Shown):
             unknown.setdefault(pod.spec.scheduler_name, pod)
         for pod in unknown.values():
             yield explain(stored(after, pod), self.setup)
+        yield from self._failing_rollouts()
         yield from self._disputed()
+
+    def _failing_rollouts(self) -> Iterator[Explanation]:
+        """Yield the state of each Deployment in question whose rollout, begun before, does not end."""
+        after, rolled_out = self.after, {rollout.workload for rollout in self.rolled_out}
+        asked = (Workload(*key) for key in after.workloads)
+        for workload in (result.workload for result in self.workloads) if self.changes else asked:
+            manifest = None if workload in rolled_out else failing_rollout(after, workload)
+            if manifest is not None:
+                written_pod = written_from(after, dict(manifest))
+                decision = WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup)
+                stopped = decision.stopped(partial(written_pod.admitted, setup=self.setup))
+                if stopped is not None and isinstance(stopped.lifecycle, RolloutStalled):
+                    yield stopped
 
     def _disputed(self) -> Iterator[Explanation]:
         """Yield the report about the first pending pod if no kube-scheduler runs that could decide about it, and about
@@ -368,17 +392,33 @@ class Simulation(Shown):
         untold = next((pod for pod in waiting if not pod.status.conditions), None)
         if untold is not None and (down := scheduler_down(before, untold)) is not None:
             yield unscheduled(stored(before, untold), self.setup, down)
-        for key in self.disputed[:1]:
+        for key in [key for key in self.disputed if key not in self.unable_to_start][:1]:
             yield explain(stored(before, before.pods[before.pods.rows[key]]), self.setup)
+        for key, state in [*self.unable_to_start.items()][:1]:
+            snapshot, pod = unassigned(self.after, self.after.pods[self.after.pods.rows[key]])
+            subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
+            yield unscheduled(subject, self.setup, state, remedies_of(subject, self.setup, state))
 
     @cached_property
     def disputed(self) -> tuple[str, ...]:
-        """Pods with a node here about which the cluster reports otherwise, without changes that explain it."""
+        """Pods with a node here on which they cannot start, or about which the cluster reports otherwise, without
+        changes that explain it."""
         if self.changes or self.evictions:
-            return ()
+            return tuple(self.unable_to_start)
         pods = self.before.pods
         known = (key for key in self.placed if key in pods.rows)
-        return tuple(key for key in known if objection(self.before, pods[pods.rows[key]], self.setup, self.placed[key]))
+        theirs = (key for key in known if objection(self.before, pods[pods.rows[key]], self.setup, self.placed[key]))
+        return tuple(dict.fromkeys((*self.unable_to_start, *theirs)))
+
+    @cached_property
+    def unable_to_start(self) -> Mapping[str, CannotStart]:
+        pods, snapshot = self.run.cluster.pods, self.after
+        rows = self.placed.pods.rows
+        rows = rows[pods.specs.where(may_lack_node_support)[rows]]
+        states = (
+            (key, cannot_start(snapshot, pods[pods.rows[key]], (self.placed[key],))) for key in map(pods.key, rows)
+        )
+        return {key: state for key, state in states if state is not None}
 
     @property
     def overall(self) -> Outcome:

@@ -105,6 +105,7 @@ class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
     resources: Resources = Resources()
     feature_gates: dict[str, bool] = {}
     wait_for_pods_ready: WaitForPodsReady | None = None
+    manage_jobs_without_queue_name: bool = False
 
     @property
     def is_old(self) -> bool:

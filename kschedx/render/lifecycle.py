@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from kschedx.explain.cycle_notes import CANNOT_START
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
@@ -16,6 +17,7 @@ from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
 from kschedx.render.states import (
     BeingDeleted,
+    CannotStart,
     ComponentDown,
     Contradicted,
     ExitCode,
@@ -70,7 +72,7 @@ _HELD = {
     "partition": "a pod gets the new template only if its ordinal is the partition or higher",
 }
 DEPENDENTS_FIRST = "foregroundDeletion"
-UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
+UNTOLD = frozenset({CANNOT_START, "runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Ids of notes about the node that the pod would be assigned to."""
 _TONES = {
     ExitCode.SCHEDULABLE: Tone.GOOD,
@@ -150,15 +152,14 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             | ResizeHeld(message=message)
         ):
             yield from filter(None, (message,))
+        case CannotStart(driver=driver):
+            yield from filter(
+                None, (driver and f"without {driver} there, its volumes are not provisioned or attached",)
+            )
         case ScaledToZero() | NoScheduler(others=0, profiles=()):
             return
-        case Suspended(kind=kind, queue=queue, message=message):
-            yield from filter(None, (message,))
-            yield _BY_KUEUE if queue else f"a suspended {kind} creates no {'Jobs' if kind == 'CronJob' else 'pods'}"
-        case Paused(updated=0):
-            yield "a paused Deployment creates no ReplicaSet for its pod template"
-        case Paused():
-            yield "a paused Deployment replaces no pods of the previous template"
+        case Suspended() | Paused():
+            yield from _suspension(lifecycle)
         case Refused(message=message, source=source, hint=hint):
             yield message
             if source or hint:
@@ -184,6 +185,19 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield _difference(finished)
         case _:
             assert_never(lifecycle)
+
+
+def _suspension(state: Suspended | Paused) -> Iterator[str]:
+    """Yield what a suspended or paused workload does not do, and who suspended it."""
+    if isinstance(state, Paused):
+        replaces = "replaces no pods of the previous template"
+        yield f"a paused {state.kind} {replaces if state.updated else 'creates no ReplicaSet for its pod template'}"
+        return
+    yield from filter(None, (state.message,))
+    of_user = f"a suspended {state.kind} creates no {'Jobs' if state.kind == 'CronJob' else 'pods'}"
+    yield _BY_KUEUE if state.queue or state.waits else of_user
+    if state.may_be_of_kueue:
+        yield "it has no queue: its user suspended it, or Kueue did with manageJobsWithoutQueueName"
 
 
 def _next(lifecycle: OfEndedJob | RejectedByKubelet) -> str:
@@ -252,6 +266,8 @@ def _open_pods(lifecycle: UnknownPods | PodsLeftOut | NotObserved | NotRead) -> 
         yield from filter(None, (lifecycle.because, lifecycle.command))
     elif isinstance(lifecycle, PodsLeftOut):
         yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
+    elif lifecycle.template:
+        yield f"its pod template is that of {lifecycle.template} (spec.workloadRef): ask about that workload"
     else:
         yield f"only the controller of {lifecycle.kind} knows its pods; ask about the pods that it created"
 

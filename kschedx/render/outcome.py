@@ -71,8 +71,10 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     which = f"{wanted:,} missing {noun}" if replicas.running else f"{wanted:,} {noun}"
     if replicas.fits:
         every = {1: "its only pod", 2: "both"}.get(wanted, f"all {wanted:,}")
-        phrase = f"{every}{which.partition(f'{wanted:,}')[2] if wanted > 1 else ''} can be scheduled"
-        phrase += " after preemption" if replicas.evicted else ""
+        verb = "can be scheduled after preemption" if replicas.evicted else "can be scheduled"
+        if overall is Outcome.UNSCHEDULABLE and not replicas.evicted:
+            verb = f"{'has' if wanted == 1 else 'have'} room, but {'does' if wanted == 1 else 'do'} not start"
+        phrase = f"{every}{which.partition(f'{wanted:,}')[2] if wanted > 1 else ''} {verb}"
         phrase += f"; {replicas.undecided}" if replicas.undecided else ""
     elif overall is Outcome.UNDECIDED:
         phrase = (

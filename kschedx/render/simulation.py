@@ -34,7 +34,16 @@ from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.outcome import outcome_sentence, outcome_tone
 from kschedx.render.screen import explanation_view
-from kschedx.render.states import Contradicted, Lifecycle, NoScheduler, NotBound, NotChanged, Refused, headline
+from kschedx.render.states import (
+    CannotStart,
+    Contradicted,
+    Lifecycle,
+    NoScheduler,
+    NotBound,
+    NotChanged,
+    Refused,
+    headline,
+)
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -312,6 +321,8 @@ def simulation_headline(simulation: Simulation) -> str:
     else:
         stay = "stays" if pending == 1 else "stay"
         parts.append(f"{placed:,} of {placed + pending:,} pods are scheduled, {pending:,} {stay} pending")
+    if undecided and not is_open:
+        parts[-1] += f", {undecided:,} of them undecided"
     evicted = list(simulation.evictions)
     if evicted:
         back = sum(simulation.is_recreated(key) and key in simulation.placed for key in evicted)
@@ -327,12 +338,12 @@ def simulation_headline(simulation: Simulation) -> str:
     for state in simulation.states:
         if (facts := state.lifecycle) is not None and not isinstance(facts, NoScheduler):
             counted = "with refused pods" if _is_short(facts) else state.state.counted
-            states[_noun(facts), counted] += len(disputed) if facts.subject in disputed else 1
+            unable = len(simulation.unable_to_start)
+            pods = unable if isinstance(facts, CannotStart) else len(disputed) - unable
+            states[_noun(facts), counted] += pods if facts.subject in disputed else 1
     parts += [f"{count(number, noun)} {counted}" for (noun, counted), number in states.items()]
     if refused := sum(replicas.number for replicas in simulation.refused.values()):
         parts.append(f"{count(refused, 'replica')} refused by the API server")
-    if undecided and not is_open:
-        parts.append(f"{undecided:,} undecided")
     return "; ".join(parts)
 
 

@@ -6,7 +6,6 @@ decides about a pod that has a node, and a suspended Job has no pods. The order 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, assert_never
 
@@ -45,8 +44,7 @@ class Facts(Struct, frozen=True, kw_only=True, rename="camel"):
 class NamespaceTerminating(Facts, frozen=True, kw_only=True):
     namespace: str
     since: str = ""
-    remaining: tuple[str, ...] = ()
-    """What blocks the deletion of the namespace, in the words of its conditions."""
+    remaining: tuple[str, ...] = ()  # what blocks the deletion of the namespace, in the words of its conditions
     is_pod: bool = False
 
     @property
@@ -59,19 +57,16 @@ class BeingDeleted(Facts, frozen=True, kw_only=True):
     node: str = ""
     finalizers: tuple[str, ...] = ()
     is_workload: bool = False
-    is_node_lost: bool = False
-    """Whether the node is NotReady or gone, so that no kubelet confirms the deletion."""
+    is_node_lost: bool = False  # whether the node is NotReady or gone, so that no kubelet confirms the deletion
     owner: str = ""
     """`StatefulSet db`."""
-    barrier: str = ""
-    """Why the DaemonSet creates no other pod there: `the node has the taint ...`."""
+    barrier: str = ""  # why the DaemonSet creates no other pod there: `the node has the taint ...`
     successor: str = ""
     """The Deployment with strategy Recreate that creates its new pods only once this old one is gone."""
 
 
 class Finished(Facts, frozen=True, kw_only=True):
-    phase: str
-    """The phase of a pod, or the condition of a Job."""
+    phase: str  # the phase of a pod, or the condition of a Job
     message: str = ""
 
 
@@ -80,12 +75,9 @@ class Failed(Facts, frozen=True, kw_only=True):
     """`OutOfcpu`, `Evicted`, or, for a Job, `BackoffLimitExceeded`."""
     message: str = ""
     node: str = ""
-    owner: str = ""
-    """The controller that creates another pod, such as `ReplicaSet web-1`."""
-    pods: tuple[str, ...] = ()
-    """The failed pods of a Job."""
-    container: str = ""
-    """The container of a pod that ended with an error."""
+    owner: str = ""  # the controller that creates another pod, such as `ReplicaSet web-1`
+    pods: tuple[str, ...] = ()  # the failed pods of a Job
+    container: str = ""  # the container of a pod that ended with an error
 
     @property
     def detail(self) -> str:
@@ -98,8 +90,7 @@ class RejectedByKubelet(Facts, frozen=True, kw_only=True):
     reason: str
     message: str
     nodes: tuple[str, ...]
-    pods: int
-    """Pods that failed for this reason."""
+    pods: int  # pods that failed for this reason
     owner: str = ""  # the controller of the next pod
 
     @property
@@ -162,9 +153,12 @@ class Suspended(Facts, frozen=True, kw_only=True):
     """The LocalQueue that is probably meant, if `queue` does not exist."""
     inactive: str = ""
     """Its Workload, if that is deactivated, so that Kueue ignores it."""
+    may_be_of_kueue: bool = False  # whether Kueue may have suspended it, which has no queue
 
     @property
     def by(self) -> str:
+        if self.waits and not self.queue:
+            return f"it {self.waits}"
         if not self.queue:
             return f"{self.field} is true"
         return f"it {self.waits or 'waits for quota in Kueue'} (queue {self.queue})"
@@ -223,14 +217,11 @@ class NotSynced(Refused, frozen=True, kw_only=True):
 
 
 class WaitingForOrdinal(Facts, frozen=True, kw_only=True):
-    pod: str
-    """The pod that is not created yet."""
+    pod: str  # the pod that is not created yet
     predecessor: str
-    because: str
-    """The predecessor's state: `is not ready`, `is being deleted`, `is Pending`."""
+    because: str  # the predecessor's state: `is not ready`, `is being deleted`, `is Pending`
     node: str = ""
-    is_node_lost: bool = False
-    """Whether no kubelet confirms that the predecessor is gone."""
+    is_node_lost: bool = False  # whether no kubelet confirms that the predecessor is gone
     container: str = ""
     """Why the predecessor's container does not run, if its status reports it, or the kubelet's newest warning."""
 
@@ -258,16 +249,12 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
     message: str = ""
     conditions: tuple[str, ...] = ()
     """Conditions that are False, as `kubectl describe` shows them: `Initialized=False (ContainersNotInitialized)`."""
-    event: str = ""
-    """The newest warning."""
-    last: str = ""
-    """How the container last ended: `OOMKilled, exit code 137`."""
+    event: str = ""  # the newest warning
+    last: str = ""  # how the container last ended: `OOMKilled, exit code 137`
     is_node_lost: bool = False
     is_node_gone: bool = False
-    claim: str = ""
-    """The claim that stays unbound because kube-scheduler selects no node for it, such as `shop/data`."""
-    outdated: str = ""
-    """The StatefulSet with a newer revision, which replaces the pod only once it is ready."""
+    claim: str = ""  # the claim that stays unbound because kube-scheduler selects no node for it, such as `shop/data`
+    outdated: str = ""  # the StatefulSet with a newer revision, which replaces the pod only once it is ready
 
     @property
     def detail(self) -> str:
@@ -306,13 +293,10 @@ class RolloutStalled(Facts, frozen=True, kw_only=True):
     """The message of the condition Progressing with the reason ProgressDeadlineExceeded; empty before the deadline."""
     pods: tuple[str, ...] = ()
     """The pods that are not ready, each with its kubelet's report: `web-1 on w0: Readiness probe failed`."""
-    seconds: int = 0
-    """minReadySeconds, if all new pods are ready."""
-    nodes: tuple[str, ...] = ()
-    """The lost nodes of a DaemonSet's pods."""
+    seconds: int = 0  # minReadySeconds, if all new pods are ready
+    nodes: tuple[str, ...] = ()  # the lost nodes of a DaemonSet's pods
     updated: int = 0
-    wanted: int = 0
-    """Pods of the DaemonSet."""
+    wanted: int = 0  # pods of the DaemonSet
 
     @property
     def detail(self) -> str:
@@ -391,6 +375,7 @@ class UnknownPods(Facts, frozen=True, kw_only=True):
     """A custom resource whose pods only its controller knows."""
 
     kind: str
+    template: str = ""  # `Deployment web`, which has its pod template
 
 
 class PodsLeftOut(Facts, frozen=True, kw_only=True):
@@ -479,6 +464,19 @@ class NotBound(Facts, frozen=True, kw_only=True):
         return waits if self.claim else "kube-scheduler selects a node and fails there"
 
 
+class CannotStart(Facts, frozen=True, kw_only=True):
+    """A pod that kube-scheduler assigns to a node on which it cannot start."""
+
+    nodes: tuple[str, ...]
+    why: str
+    label: str = ""  # of the nodes that the pod needs, such as `kubernetes.io/os=windows`
+    driver: str = ""  # the CSI driver that the nodes lack
+
+    @property
+    def where(self) -> str:
+        return listed(self.nodes, 3, conjunction="and")
+
+
 class ComponentDown(Facts, frozen=True, kw_only=True):
     """A control plane component that acts next and of which no instance runs."""
 
@@ -555,6 +553,7 @@ Lifecycle: TypeAlias = (
     | NoScheduler
     | Contradicted
     | NotBound
+    | CannotStart
     | ComponentDown
     | StillActive
     | ManagedElsewhere
@@ -711,6 +710,10 @@ STATES: tuple[StateRow, ...] = (
         _NOT, "not bound", "{s.subject} is not bound: {s.why}",
         NotBound(subject=_POD, message="", claim="shop/data", provisioner="ebs.csi.aws.com"),
     ),
+    _row(
+        _NOT, "cannot start", "{s.subject} fits {s.where}, but cannot start there: {s.why}",
+        CannotStart(subject=_POD, nodes=("w0",), why="CSINode w0 does not list driver ebs.csi.aws.com"),
+    ),
     _decision(
         "OtherScheduler", _OPEN, "undecided",
         "is scheduled by Volcano (schedulerName volcano), not by kube-scheduler",
@@ -790,11 +793,3 @@ def state_document(facts: Lifecycle) -> StateDocument:
     """Return the document of a state, without empty fields."""
     known = {key: value for key, value in to_builtins(facts).items() if value}
     return {"name": row_of(facts).name, "headline": headline(facts), **known}
-
-
-def state_table() -> Iterator[str]:
-    """Yield the lines of the documentation's table, in Markdown."""
-    yield "| State | Headline | Exit code |"
-    yield "| --- | --- | --- |"
-    for row in STATES:
-        yield f"| `{row.name}` | {row.headline(row.example)} | {row.exit_code.value} |"

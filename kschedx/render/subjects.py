@@ -14,7 +14,7 @@ from kschedx.findings import Finding, Maintenance
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
-from kschedx.render.fixes import fix_lines, group_fix
+from kschedx.render.fixes import group_fix
 from kschedx.render.layout import head_lines, headline_lines, item_lines
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.page.explanation import explanation_sections
@@ -33,7 +33,6 @@ from kschedx.render.terminal import (
     more,
     paragraph,
     shortens,
-    title_lines,
 )
 from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact, amount, amounts, count, visible
@@ -187,13 +186,19 @@ def daemon_set_node_view(answer: DaemonSetAnswer, node: str) -> View:
         outcome = f"its controller creates no pod for {node}: {text}"
     view = explanation_view(explanation)
     tone = Tone.GOOD if explanation.outcome is Outcome.SCHEDULED else Tone.BAD
-    return replace(view, subject=f"ds/{answer.name}", headline=f"DaemonSet {answer.name}: {outcome}", tone=tone)
+    return replace(
+        view,
+        subject=f"ds/{answer.name}",
+        headline=f"DaemonSet {answer.name}: {outcome}",
+        tone=tone,
+        details=(),
+        event="" if group in answer.left_out else view.event,
+    )
 
 
 def daemon_set_node_lines(answer: DaemonSetAnswer, node: str, *, width: int, wide: bool = False) -> list[Text]:
     view = daemon_set_node_view(answer, node)
-    lines = title_lines(view.headline, view.tone, width)
-    lines += fix_lines(view.fixes, view.no_fix, width, _FIX_LINES)
+    lines = head_lines(view, width, _FIX_LINES)
     return [*lines, BLANK, *why_lines(answer.explanation, width=width, nodes=(node,), wide=wide)]
 
 

@@ -504,6 +504,10 @@ class ClusterChanges:
     def _apply_objects(self, objects: Sequence[tuple[Manifest, Place]]) -> None:
         """Apply the objects that pods depend on first, whatever the order of the documents."""
         placed = [(self._in_namespace(manifest), place) for manifest, place in objects]
+        if placed and all(map(_is_unknown, (manifest for manifest, _ in placed))):
+            kind, group = kind_and_group(placed[0][0])
+            hint = f"only the controller of {kind} knows its pods; ask about the pods that it created"
+            raise InputError(f"no pods or workloads in this file: {kind} ({group})", place=placed[0][1], hint=hint)
         makers = [item for item in placed if _makes_pods(item[0])]
         others = (item for item in placed if not _makes_pods(item[0]))
         self._merge([manifest for manifest, place in others if self._is_updatable(manifest, place)])
@@ -610,6 +614,11 @@ class ClusterChanges:
         changed = with_value(manifest, path, value)
         require_workload(manifest, changed)
         self._apply_maker(changed)
+
+
+def _is_unknown(manifest: Manifest) -> bool:
+    """Return whether only its own controller knows what a custom resource creates."""
+    return is_foreign(manifest) and custom_kind(*kind_and_group(manifest)) is None and not foreign_pods(manifest)
 
 
 def _makes_pods(manifest: Manifest) -> bool:

@@ -1,12 +1,15 @@
-"""A chosen node that is not ready, where nobody has tainted it."""
+"""A chosen node on which the pod cannot start, or that is not ready and that nobody has tainted."""
 
 from __future__ import annotations
 
 import pytest
 
 import kschedx
+from kschedx.render.states import CannotStart
 from tests.builders import Manifest, node, pod
+from tests.storage_builders import claim, csi_node, storage_class
 
+USING: Manifest = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "d"}}]}
 NOT_READY = "node.kubernetes.io/not-ready"
 
 
@@ -32,20 +35,54 @@ def test_who_tolerates_the_taint_knows() -> None:
     assert "not-ready-node" not in {note.id for note in notes}
 
 
+IMAGE = {"name": "c", "image": "registry/arm64v8/nginx:1.25"}
+LINUX = [("linux", "amd64"), ("linux", "amd64")]
+
+
 @pytest.mark.parametrize(
-    ("architectures", "spec", "expected"),
+    ("platforms", "spec", "expected"),
     [
-        (("amd64", "amd64"), {}, []),
-        (("amd64", "arm64"), {}, ["mixed-architectures"]),
-        (("amd64", "arm64"), {"nodeSelector": {"kubernetes.io/arch": "arm64"}}, []),
-        (("amd64", "amd64"), {"os": {"name": "windows"}}, ["other-operating-system"]),
-        (("amd64", "amd64"), {"os": {"name": "linux"}}, []),
+        (LINUX, {}, ""),
+        ([("linux", "amd64"), ("linux", "arm64")], {}, "mixed-architectures"),
+        ([("linux", "amd64"), ("linux", "arm64")], {"nodeSelector": {"kubernetes.io/arch": "arm64"}}, ""),
+        (LINUX, {"os": {"name": "linux"}}, ""),
+        (LINUX, {"os": {"name": "windows"}}, "n0 n1 kubernetes.io/os=windows"),
+        ([("linux", "amd64"), ("windows", "amd64")], {"os": {"name": "windows"}}, "n0 kubernetes.io/os=windows"),
+        (LINUX, {"containers": [IMAGE]}, "n0 n1 kubernetes.io/arch=arm64"),
+        (LINUX, {"containers": [{**IMAGE, "image": "app:1.2-arm64"}]}, "n0 n1 kubernetes.io/arch=arm64"),
+        (LINUX, {"containers": [{**IMAGE, "image": "app-amd64:1.2"}]}, ""),
     ],
 )
-def test_what_only_the_kubelet_checks(architectures: tuple[str, ...], spec: Manifest, expected: list[str]) -> None:
+def test_what_only_the_kubelet_checks(platforms: list[tuple[str, str]], spec: Manifest, expected: str) -> None:
     nodes = [
-        node(f"n{number}", labels={"kubernetes.io/os": "linux", "kubernetes.io/arch": architecture})
-        for number, architecture in enumerate(architectures)
+        node(f"n{number}", labels={"kubernetes.io/os": os, "kubernetes.io/arch": architecture})
+        for number, (os, architecture) in enumerate(platforms)
     ]
-    notes = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, pod("p", spec=spec)]), "default/p").notes
-    assert [note.id for note in notes if note.id in ("mixed-architectures", "other-operating-system")] == expected
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, pod("p", spec=spec)]), "default/p")
+    state = explanation.lifecycle
+    notes = [note.id for note in explanation.notes if note.id == "mixed-architectures"]
+    if isinstance(state, CannotStart):
+        assert (" ".join((*state.nodes, state.label)), notes) == (expected, notes)
+    else:
+        assert notes == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("installed", "provisioner", "expected"),
+    [
+        (["a", "b"], "disk.csi.example.com", None),
+        ([], "disk.csi.example.com", "no CSINode lists driver disk.csi.example.com"),
+        (["a"], "disk.csi.example.com", "on b, it cannot start: CSINode b does not list driver disk.csi.example.com"),
+        ([], "example.com/local-path", None),
+    ],
+    ids=["everywhere", "nowhere", "on-one", "not-a-csi-driver"],
+)
+def test_a_driver_that_nodes_lack(installed: list[str], provisioner: str, expected: str | None) -> None:
+    drivers = [csi_node(name, driver=provisioner if name in installed else "other.example.com") for name in "ab"]
+    claims = [claim("d", storage_class="fast"), storage_class("fast", provisioner=provisioner)]
+    objects = [node("a"), node("b"), *drivers, *claims, pod("p", spec=USING)]
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/p")
+    state = explanation.lifecycle
+    said = [state.why] if isinstance(state, CannotStart) else []
+    said += [note.text for note in explanation.notes if note.id == "cannot-start" and state is None]
+    assert said == ([expected] if expected else [])

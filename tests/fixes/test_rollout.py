@@ -104,3 +104,40 @@ def test_a_daemon_set_replaces_the_pod_that_has_the_port(surge: int, is_first: b
     titles = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
     assert titles[0].startswith("set maxSurge: 0 on DaemonSet web") == is_first
     assert not any("priorityClassName" in title for title in titles)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "is_offered"),
+    [({"type": "Recreate"}, True), ({"type": "RollingUpdate"}, False)],
+    ids=["all replicas have the new rule", "the old replicas stay and exclude the new ones"],
+)
+def test_a_rule_of_the_template_is_changed_for_all_replicas(strategy: Manifest, is_offered: bool) -> None:
+    labels = {"app": "web"}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
+    affinity: Manifest = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    template: Manifest = {
+        "metadata": {"labels": labels},
+        "spec": {"affinity": affinity, "containers": [{"name": "main", "image": "web"}]},
+    }
+    spec = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template}
+    replica_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web-1", "namespace": "default", "ownerReferences": owned("Deployment", "web")},
+        "spec": spec,
+    }
+    deployment: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {**spec, "strategy": strategy},
+    }
+    replicas = [
+        pod(name, on=on, metadata={"ownerReferences": owned("ReplicaSet", "web-1")}, labels=labels, affinity=affinity)
+        for name, on in (("one", "a"), ("two", "b"), ("me", None))
+    ]
+    nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
+    snapshot = kschedx.Snapshot.from_objects([*nodes, deployment, replica_set, *replicas])
+    titles = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
+    assert titles[0] == "add a node like a"
+    assert ("make podAntiAffinity term 1 (app=web) preferred instead of required" in titles) == is_offered

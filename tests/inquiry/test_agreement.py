@@ -94,6 +94,14 @@ DECIDED: list[tuple[str, str, list[Manifest]]] = [
         ],
     ),
     (
+        "CannotStart",
+        "pod/x",
+        [
+            *(claim("d", storage_class="fast"), storage_class("fast", provisioner="disk.csi.example.com")),
+            *(csi_node("n"), pod("x", spec=USING)),
+        ],
+    ),
+    (
         "RolloutStalled",
         "deploy/web",
         [
@@ -104,13 +112,14 @@ DECIDED: list[tuple[str, str, list[Manifest]]] = [
 ]  # fmt: skip
 KNOWN = [*DECIDED, *(("", target, objects) for target, objects, _, _ in (*CASES, *OF_KUEUE))]
 PENDING = frozenset({
-    "BeingDeleted", "ComponentDown", "Contradicted", "Gated", "NamespaceTerminating", "NoScheduler", "Nominated",
-    "NotBound", "NotObserved", "OfEndedJob", "OtherScheduler", "Refused", "RejectedByKubelet", "Schedulable",
-    "Unschedulable", "WaitingForGang", "WaitingForKubelet", "WaitingForOrdinal",
+    "BeingDeleted", "CannotStart", "ComponentDown", "Contradicted", "Gated", "NamespaceTerminating", "NoScheduler",
+    "Nominated", "NotBound", "NotObserved", "OfEndedJob", "OtherScheduler", "Refused", "RejectedByKubelet",
+    "Schedulable", "Unschedulable", "WaitingForGang", "WaitingForKubelet", "WaitingForOrdinal",
 })  # fmt: skip
 """States of what `kubectl get pods` shows as Pending, or that lacks pods."""
 NO_PODS = ("NotObserved", "Refused", "RejectedByKubelet", "WaitingForOrdinal")
 SKIPPED = PENDING - {
+    "CannotStart",
     "ComponentDown",
     "Contradicted",
     "NotBound",
@@ -121,8 +130,8 @@ SKIPPED = PENDING - {
 }
 """States in which no simulation gives the pod a node, except by preemption."""
 AGREED = frozenset({
-    "ComponentDown", "Contradicted", "Gated", "NoScheduler", "NotBound", "OtherScheduler", "RejectedByKubelet",
-    "Unschedulable", "WaitingForGang",
+    "CannotStart", "ComponentDown", "Contradicted", "Gated", "NoScheduler", "NotBound", "OtherScheduler",
+    "RejectedByKubelet", "Unschedulable", "WaitingForGang",
 })  # fmt: skip
 """States that a simulation of the cluster as it is ends in."""
 OF_ONE_POD = frozenset({

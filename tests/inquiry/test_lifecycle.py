@@ -429,6 +429,19 @@ def kueue(kind: str, **fields: object) -> Manifest:
     return {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": metadata, **fields}
 
 
+def manages(*, without_queue: bool) -> Manifest:
+    written = {"apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration"}
+    data = {"config.yaml": json.dumps({**written, "manageJobsWithoutQueueName": without_queue})}
+    metadata = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+PAUSED_ROLLOUT: Manifest = {
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Rollout",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {"paused": True, "workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+}
 TEAM = kueue("LocalQueue", spec={"clusterQueue": "all"}, metadata={"name": "team", "namespace": "default"})
 INACTIVE = kueue("Workload", metadata=OWNED_BY_JOB, spec={"queueName": "team", "active": False, "podSets": []})
 IN_QUEUE = workload("Job", metadata={"labels": QUEUED}, suspend=True)
@@ -441,6 +454,16 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     ("job/web", [IN_QUEUE, TEAM, INACTIVE], "default/job/web is suspended: it is deactivated in Kueue", 1),
+    *(
+        ("job/web", [workload("Job", suspend=True), TEAM, *more], f"default/job/web is suspended: {why}", 1)
+        for more, why in (
+            ([], "spec.suspend is true"),
+            ([manages(without_queue=False)], "spec.suspend is true"),
+            ([manages(without_queue=True)], "it is without a LocalQueue, and Kueue manages it"),
+            ([INACTIVE], "it is without a LocalQueue, and Kueue manages it"),
+        )
+    ),
+    ("rollout/web", [PAUSED_ROLLOUT], "default/rollout/web is paused: it has no ReplicaSet yet", 1),
     (
         "deploy/web",
         [DUMPED, {**workload("Deployment", replicas=3), "status": {"replicas": 3}}],
@@ -761,6 +784,11 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         "create a ResourceQuota with scope PriorityClass system-node-critical",
     ),
     (
+        "insufficient quota to match these scopes: [{BestEffort Exists []}]",
+        {},
+        "create a ResourceQuota with scope BestEffort",
+    ),
+    (
         'failed calling webhook "v.example.com": failed to call webhook: Post "https://svc.policy.svc:443/v": refused',
         {},
         "repair what answers for webhook v.example.com: service policy/svc · not tried",
@@ -1043,13 +1071,23 @@ def test_an_attachment_to_a_node_that_is_gone_is_named(tmp_path: Path, metadata:
     assert document["fixes"][0]["title"].startswith(fix)
 
 
-def test_the_pods_behind_a_webhook_are_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("conditions", "says"),
+    [
+        ([], "repair what answers for webhook v.x: service policy/svc; policy/v-0 is not ready"),
+        (
+            [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 x."}],
+            "find a node for policy/v-0 first, which serves webhook v.x: 0/1 nodes are available: 1 x",
+        ),
+    ],
+)
+def test_the_pods_behind_a_webhook_are_named(tmp_path: Path, conditions: list[Manifest], says: str) -> None:
     told = 'failed calling webhook "v.x": failed to call webhook: Post "https://svc.policy.svc:443/v": no endpoints'
     condition = {**FAILURE, "message": told}
     stuck = {**REPLICA_SET, "status": {"conditions": [condition]}}
-    backend = pod("v-0", metadata={"namespace": "policy"})
+    backend = pod("v-0", metadata={"namespace": "policy"}, status={"phase": "Pending", "conditions": conditions})
     ran = why(tmp_path, "deploy/web", workload("Deployment", replicas=2), stuck, backend)
-    assert "webhook v.x: service policy/svc; policy/v-0 is not ready" in ran.out
+    assert says in ran.out
 
 
 def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> None:
@@ -1626,3 +1664,32 @@ def test_a_replica_set_has_replaced_a_pod_that_is_being_deleted(tmp_path: Path) 
     assert "ReplicaSet web does not count it, and replaces it at once" in ran.out
     ran = why(tmp_path, "rs/web", lost, *objects, pod("web-b", on="lost", metadata=metadata))
     assert (ran.code, "being deleted" in ran.out) == (0, False)
+
+
+FAILS = replica("web-2-z", "ReplicaSet", "web-2", ready=False, containerStatuses=waiting("CrashLoopBackOff"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "newest", "is_stalled"),
+    [
+        ((), FAILS, True),
+        (("--delete", "pod/web-1-x"), FAILS, True),
+        (("--cordon", "n"), FAILS, False),
+        ((), replica("web-2-z", "ReplicaSet", "web-2", ready=False), False),
+    ],
+    ids=["as it is", "of its pods", "of others", "starts"],
+)
+def test_a_simulation_says_that_a_failing_rollout_does_not_end(
+    tmp_path: Path, changes: tuple[str, ...], newest: Manifest, is_stalled: bool
+) -> None:
+    status = {"replicas": 2, "updatedReplicas": 1}
+    template = {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}
+    new = workload("ReplicaSet", "web-2", replicas=1, template=template, metadata=owned("Deployment", "web"))
+    current = {**workload("Deployment", replicas=1, template=template), "status": status}
+    objects = [node("n"), current, ROLLED_OUT, new, replica("web-1-x", "ReplicaSet", "web-1"), newest]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    ran = kschedx("simulate", *changes, "-s", "cluster.json", "-o", "json", cwd=tmp_path)
+    states = [state["name"] for state in json.loads(ran.out)["states"]]
+    assert (states, ran.code) == (["RolloutStalled"] if is_stalled else [], 0)
+    fixes = kschedx("why", "pod/web-2-z", "-s", "cluster.json", cwd=tmp_path, columns=400).out
+    assert ("kubectl rollout undo deployment/web" in fixes) == (newest is FAILS)

@@ -24,7 +24,6 @@ from kschedx.render.states import (
     Waits,
     headline,
     row_of,
-    state_table,
 )
 
 WEB = "shop/deploy/web"
@@ -83,9 +82,3 @@ def test_every_state_has_one_row() -> None:
     assert len(rows) == len(set(rows))
     assert named == {type(row.example).__name__ for row in STATES} - {"Decision"}
     assert all(isinstance(row.example, Facts) for row in STATES)
-
-
-def test_the_documentation_has_a_line_for_each() -> None:
-    lines = list(state_table())
-    assert len(lines) == len(STATES) + 2
-    assert "| `Unschedulable` | shop/web-0 is unschedulable: 0 of 5 nodes fit | 1 |" in lines

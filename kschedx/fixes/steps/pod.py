@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
+import numpy as np
 from msgspec.structs import fields, replace
 
 from kschedx.apiserver.pod_classes import PREEMPT_LOWER_PRIORITY
 from kschedx.findings import RequirementMatch
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import requirement_text
-from kschedx.fixes.proposal import Cost, PodStep, ResourceAmount
+from kschedx.fixes.proposal import Cost, PodStep, Proposal, ResourceAmount
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.selectors import NodeSelectorRequirement
@@ -18,6 +20,7 @@ from kschedx.kube.tolerations import toleration_text
 from kschedx.kube.types import Pod, PodAffinityTerm, Taint, Toleration, TopologySpreadConstraint
 from kschedx.kube.typos import UnlikelyQuantity
 from kschedx.kube.workloads import without_node_names
+from kschedx.snapshot.snapshot import Snapshot
 
 # --- gates
 
@@ -283,6 +286,23 @@ class PreferTerm(PodStep, frozen=True, kw_only=True):
 
     def edit(self, pod: Pod) -> Pod:
         return edit.preferring(pod, self.rule, anti=self.anti)
+
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
+        """Apply it to the pods of the same template too: their anti-affinity may exclude the pod."""
+        twins = {pod.key: self.edit(pod) for pod in _twins(proposal.pod, snapshot)} if self.anti else {}
+        return replace(super().apply(proposal, snapshot), twins={**proposal.twins, **twins})
+
+
+def _twins(pod: Pod, snapshot: Snapshot) -> Iterator[Pod]:
+    """Yield the other pods of the same controller that are on nodes."""
+    pods, controller = snapshot.pods, pod.metadata.controller
+    if controller is None:
+        return
+    of_controller = pods.owners.where(lambda owners: controller in owners)
+    in_namespace = pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
+    for row in np.flatnonzero(of_controller & in_namespace & (pods.node >= 0)).tolist():
+        if pods.key(row) != pod.key:
+            yield pods[row]
 
 
 class RaisePriority(PodStep, frozen=True, kw_only=True):
