@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -286,11 +287,14 @@ def _are_one_file(path: Path, other: Path) -> bool:
 def _tell(output: str, counts: str, source: Source) -> None:
     """Print what the file contains, and what it lacks."""
     from kschedx.kube.kinds import KINDS
+    from kschedx.render import terminal
+    from kschedx.render.view import Tone
     from kschedx.snapshot.snapshot import Missing
 
     size = Path(output).stat().st_size
     amount = f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"
-    typer.echo(visible(f"{output}: {counts}, {amount}"), err=True)
-    for kind, cause in source.missing.items():
-        if cause is Missing.FORBIDDEN:  # a kind that is not served has no objects
-            typer.echo(f"not included: {KINDS[kind].resource} ({cause.value})", err=True)
+    forbidden = [kind for kind, cause in source.missing.items() if cause is Missing.FORBIDDEN]
+    tone, whole = Tone.OPEN if forbidden else Tone.GOOD, sys.maxsize  # a path is not broken
+    terminal.write(terminal.title_lines(f"{output}: {counts}, {amount}", tone, whole), terminal.console(sys.stderr))
+    for kind in forbidden:  # a kind that is not served has no objects
+        typer.echo(f"not included: {KINDS[kind].resource} ({Missing.FORBIDDEN.value})", err=True)

@@ -11,8 +11,7 @@ from itertools import accumulate, islice
 
 from msgspec.structs import replace
 
-from kschedx.explain.hardware import hardware_label
-from kschedx.explain.root_causes import device_claim_refusal, driver_of, unpublished
+from kschedx.explain.hardware import device_claim_refusal, driver_of, hardware_label, unpublished
 from kschedx.findings import (
     DeviceClaimBeingDeleted,
     DeviceClaimNotCreated,

@@ -209,7 +209,7 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
     nearest = tuple(islice(places, MOST_NODES))
     if not nearest:
         return
-    run = Run(situation.scheduler)
+    run = Run(situation.scheduler, preempts=False)
     names = run.cluster.node_names
     for found_moves in MoveSearch(run, situation.snapshot, situation.pod.priority, trials=MOST_TRIALS).find(nearest):
         victims = iter(_victims_of(found_moves.rows, situation.snapshot))

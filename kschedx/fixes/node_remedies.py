@@ -20,6 +20,7 @@ from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import delete_named
 from kschedx.fixes.node_requirements import (
+    ABOUT_TO_GO,
     KEPT,
     NEW_NAMES,
     OF_CONTROL_PLANE,
@@ -49,8 +50,9 @@ from kschedx.kube.names import (
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
-from kschedx.kube.types import OUT_OF_SERVICE, PodSpec, Taint, Toleration
+from kschedx.kube.types import OUT_OF_SERVICE, Node, PodSpec, Taint, Toleration
 from kschedx.kube.typos import meant_by, product_meant
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -371,14 +373,27 @@ MOST_TAINTS = 50
 def uncordon(place: Candidate) -> s.Step:
     """Return the step that uncordons the node by hand; if a maintenance cordoned it, the step that waits for it or
     repairs it. The maintenance would cordon the node again, or is not finished there."""
-    metadata = place.node.metadata
-    finding = Maintenance.of(metadata.labels, metadata.annotations)
+    return _uncordoned(place.node_row, place.node)
+
+
+def _uncordoned(row: ClusterRow, node: Node) -> s.Step:
+    finding = Maintenance.of(node.metadata.labels, node.metadata.annotations)
     if finding is None:
-        return s.Uncordon(row=place.node_row, node=place.node.name)
+        return s.Uncordon(row=row, node=node.name)
     taint = Taint(key=CORDON_TAINT, effect=NO_SCHEDULE)
-    taint = next((taint for taint in place.node.spec.taints if taint.key == CORDON_TAINT), taint)
+    taint = next((taint for taint in node.spec.taints if taint.key == CORDON_TAINT), taint)
     fault = NodeFault(taint=taint, by=finding.title, is_failed=finding.is_failed)
-    return s.RepairNode(row=place.node_row, node=place.node.name, faults=(fault,))
+    return s.RepairNode(row=row, node=node.name, faults=(fault,))
+
+
+def node_repairs(row: ClusterRow, node: Node, snapshot: Snapshot) -> Iterator[s.Step]:
+    """Yield the steps after which a node has no fault and is not cordoned, unless it is about to be removed."""
+    if node.metadata.deletion_timestamp or any(taint.key.startswith(ABOUT_TO_GO) for taint in node.spec.taints):
+        return
+    if missing := [taint for taint in node.spec.taints if is_removed_by_itself(taint, node, snapshot)]:
+        yield s.RepairNode(row=row, node=node.name, faults=faults_of(node, missing, snapshot))
+    if node.spec.unschedulable:
+        yield _uncordoned(row, node)
 
 
 def taint_remedies(place: Candidate) -> Iterator[s.Step]:

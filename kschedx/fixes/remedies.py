@@ -26,6 +26,7 @@ from kschedx.fixes.owners import template_owner
 from kschedx.fixes.resource_remedies import larger_node, resource_remedies
 from kschedx.fixes.storage_remedies import claim_remedies, give_up_volume, volume_remedies
 from kschedx.fixes.trial import Candidate
+from kschedx.kube.decoding import map_at
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import PodAffinityTerm
@@ -132,18 +133,18 @@ def _as_meant(
     if isinstance(finding, PodAntiAffinityConflict):
         own = _own_labels(rule.label_selector, place) if misses_pod(place.pod, finding.term) else None
         if own is not None:
-            yield replace(rule, label_selector=own), s.Cost.POD
+            owner = template_owner(place.snapshot, place.pod)
+            has_others = owner is not None and map_at(owner.manifest, "spec").get("replicas") not in (0, 1, None)
+            yield replace(rule, label_selector=own), s.Cost.POD if has_others else s.Cost.CONSTRAINT
         return
-    pods, own_namespace = place.snapshot.pods, place.pod.metadata.namespace
+    pods = place.snapshot.pods
     running = pods.node >= 0
     selected = running & pods.labels.where(compile_selector(rule.label_selector).matches)
     if selected.any():
         there = {pods.namespaces[int(row)] for row in np.flatnonzero(selected)}
         if len(there) == 1 and not finding.every_namespace and not there & {*finding.namespaces}:
-            if rule.namespace_selector is not None:
-                yield replace(rule, namespaces=(*rule.namespaces, *there)), s.Cost.POD
-            elif finding.namespaces == (own_namespace,) and not rule.namespaces:
-                yield replace(rule, namespaces=tuple(there)), s.Cost.POD
+            kept = rule.namespaces if rule.namespace_selector is not None else ()
+            yield replace(rule, namespaces=(*kept, *there)), s.Cost.POD
         return
     looked_at = running & pods.namespaces.where(lambda name: finding.every_namespace or name in finding.namespaces)
     labels = [

@@ -8,7 +8,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from kschedx.explain.hardware import device_plugin_down, hardware_hint, partitioned, unhealthy_devices
+from kschedx.explain.hardware import (
+    device_plugin_down,
+    hardware_hint,
+    nodes_with_unhealthy,
+    partitioned,
+    unhealthy_devices,
+)
 from kschedx.explain.root_causes import allocated_amount, pending_resizes
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
@@ -37,9 +43,7 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
     names = dict.fromkeys(name for hint in hints for name, _ in hint.nodes)
     yield from [cluster.index[name] for name in names][:MOST_NODES]
     lacking = dict.fromkeys(finding.resource for finding in findings if isinstance(finding, InsufficientResource))
-    ill = dict.fromkeys(
-        cluster.index[node.name] for resource in lacking for node in cluster.nodes if unhealthy_devices(node, resource)
-    )
+    ill = dict.fromkeys(cluster.index[name] for resource in lacking for name in nodes_with_unhealthy(cluster, resource))
     yield from [*ill][:MOST_NODES]
     short = {finding.resource for finding in findings if isinstance(finding, InsufficientResource)}
     resized = {pending.pod for resource in sorted(short) for pending in pending_resizes(situation.snapshot, resource)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice, product
 from operator import length_hint
 
@@ -63,12 +63,17 @@ MOST_COMBINED = 24
 """Combinations of remedies that are tried on a node."""
 
 
-def find_fixes(scheduler: Scheduler, cycle: Cycle, test: ClusterTest = lambda fix: TrialOutcome()) -> tuple[Fix, ...]:
-    """Return the fixes, cheapest first: changes of the pod, then of its surroundings, then of nodes. Every fix was
-    tried. `test` tries a fix on the whole cluster, with every controller."""
-    if cycle.outcome in NOTHING_TO_FIX or conditions_of(cycle.pod.spec) > MOST_RULES:
-        return ()
-    return tuple(_Search(scheduler, cycle, test).fixes())
+def find_fixes(
+    scheduler: Scheduler,
+    cycle: Cycle,
+    test: ClusterTest = lambda fix: TrialOutcome(),
+    drained: Collection[str] = (),
+) -> Iterator[Fix]:
+    """Yield the fixes, cheapest first: changes of the pod, then of its surroundings, then of nodes. Every fix was
+    tried. `test` tries a fix on the whole cluster, with every controller, once the fix is needed. No fix uncordons a
+    drained node."""
+    if cycle.outcome not in NOTHING_TO_FIX and conditions_of(cycle.pod.spec) <= MOST_RULES:
+        yield from _Search(scheduler, cycle, test, drained).fixes()
 
 
 def find_fix_by_autoscaler(
@@ -94,8 +99,9 @@ def find_fix_by_autoscaler(
 class _Search:
     """The trials of one pod: each proposal is tried once, and their number is limited."""
 
-    def __init__(self, scheduler: Scheduler, cycle: Cycle, test: ClusterTest) -> None:
+    def __init__(self, scheduler: Scheduler, cycle: Cycle, test: ClusterTest, drained: Collection[str]) -> None:
         self._test = test
+        self._drained = drained
         self._scheduler = scheduler
         self._cycle = cycle
         self._most = MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
@@ -131,6 +137,8 @@ class _Search:
         if not verified or all(map(_is_a_node_that_is_gone, verified)):
             verified += self._last_resorts(situations)
         verified = [situation for situation in verified if self._is_let_in(situation)]
+        if self._drained:  # the node with the data comes back
+            verified = [situation for situation in verified if situation.proposal.cost is not s.Cost.DATA]
         if verified:
             is_full = any(map(_lacks_room_alone, starts)) and any(map(self._makes_room, verified))
             yield from verified_fixes(verified, self._cycle, self._test, is_full=is_full)
@@ -150,9 +158,11 @@ class _Search:
         return situation.scheduler.schedule(situation.pod, self._cycle.profile).outcome is not Outcome.GATED
 
     def _try(self, proposal: Proposal) -> Situation | None:
-        """Return the situation after the proposal. None if it was tried already, is undecidable, or changes a node that
-        does not exist yet."""
+        """Return the situation after the proposal. None if it was tried already, is undecidable, takes back a drain, or
+        changes a node that does not exist yet."""
         if any(row >= len(self._scheduler.nodes) for row in proposal.nodes):
+            return None
+        if any(isinstance(step, s.Uncordon) and step.node in self._drained for step in proposal.steps):
             return None
         key = repr(sorted(map(repr, proposal.steps)))
         if key in self._seen:

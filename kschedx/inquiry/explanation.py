@@ -19,7 +19,7 @@ from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.autoscalers import autoscaler_document, scalings_of
 from kschedx.inquiry.document import Covered
-from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER, NODE_POOL
+from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import (
@@ -139,6 +139,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     """With a setup, fixes may create pods, and are tried on the whole cluster."""
     before: Snapshot | None = None
     """The cluster without the manifests in question; None if there are none."""
+    drained: frozenset[str] = frozenset()
+    """Nodes that the question drains, which no fix uncordons."""
 
     @property
     def is_run(self) -> bool:
@@ -250,57 +252,96 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """kube-scheduler's FailedScheduling text; empty if the pod can be scheduled."""
         return self.cycle.message
 
-    @cached_property
+    @property
     def fixes(self) -> tuple[Fix, ...]:
         """Changes that were tried on an overlay of the snapshot, cheapest first; first those after which Kueue admits
         the pod's Workload."""
+        return tuple(self.each_fix())
+
+    def each_fix(self) -> Iterator[Fix]:
+        """Yield the fixes. Most are tried on the whole cluster only when they are needed."""
+        known, rest = self._fixes
+        for number in itertools.count():
+            if number == len(known):
+                known += itertools.islice(rest, 1)
+            if number == len(known):
+                return
+            yield known[number]
+
+    @cached_property
+    def _fixes(self) -> tuple[list[Fix], Iterator[Fix]]:
+        """The fixes that are known so far, and the others."""
         kueue = self.holding.kueue
         if kueue is None or kueue.verdict is None:
-            return self._own_fixes()
+            return [], self._own_fixes()
         from kschedx.inquiry.fix import kueue_fixes
 
-        return (*kueue_fixes(kueue.verdict), *self._own_fixes())
+        return [*kueue_fixes(kueue.verdict)], self._own_fixes()
 
-    def _own_fixes(self) -> tuple[Fix, ...]:
-        if self.lifecycle is not None:
-            return () if self.remedies is None else self.remedies()
-        if self.outcome is Outcome.SCHEDULED and self.overall is Outcome.UNSCHEDULABLE and self.gang is not None:
-            return self._gang_fixes(self.gang)
-        if self.becomes is Outcome.SCHEDULED:
-            return () if self.remedies is None else self.remedies()
+    def _own_fixes(self) -> Iterator[Fix]:
+        gang = self.gang if self.lifecycle is None and self.outcome is Outcome.SCHEDULED else None
+        if gang is not None and self.overall is Outcome.UNSCHEDULABLE:
+            yield from self._gang_fixes(gang)
+            return
+        if self.lifecycle is not None or self.becomes is Outcome.SCHEDULED:
+            yield from () if self.remedies is None else self.remedies()
+            return
         from kschedx.explain.diagnosis import Diagnosis
         from kschedx.explain.root_causes import balanced_service, root_causes
-        from kschedx.fixes import FixCertainty, find_fixes
         from kschedx.fixes.owners import template_owner
-        from kschedx.inquiry.fix import Fix
         from kschedx.inquiry.lifecycle_remedies import gate_keepers, with_newer_template
 
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
-        stored_in = self._stored_in
-        if stored_in is not None and (recreated := with_newer_template(self, pod)) is not None:
-            return (recreated,)
-        tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner))
-        tried = tuple(fix for fix in tried if self.gang is None or not any(map(self._deletes_member, fix.changes)))
-        fixes = tuple(self._for_group(Fix.of(fix, owner, pod, stored_in=stored_in)) for fix in tried)
+        if self._stored_in is not None and (recreated := with_newer_template(self, pod)) is not None:
+            yield recreated
+            return
+        yield from self._missing_members()
+        yield from gate_keepers(self)
+        yield from self._of_causes()
+        if any(cause.leaves_no_node for cause in root_causes(Diagnosis(self.cycle))):
+            return
+        is_overwritten = balanced_service(pod.metadata.labels)  # its controller overwrites the pod template
+        fixes = self._tried_fixes(owner)
+        if self._may_be_scaled:
+            room, fixes = self._beside_autoscalers(owner, tuple(fixes))
+            yield from room
+        if not is_overwritten:
+            yield from fixes
+
+    def _tried_fixes(self, owner: Owner | None) -> Iterator[Fix]:
+        from kschedx.fixes import find_fixes
+        from kschedx.inquiry.fix import Fix
+
+        pod, stored_in = self.cycle.pod, self._stored_in
         before = self.before or (None if self.setup is None else self.setup.snapshot)
-        fixes = tuple(fix.with_claims_of(owner, pod, before, self.cycle.snapshot) for fix in fixes)
-        by_hand = all(fix.adds_node for fix in fixes)
+        for found_fix in find_fixes(self.scheduler, self.cycle, self._cluster_test(owner), self.drained):
+            if self.gang is None or not any(map(self._deletes_member, found_fix.changes)):
+                fix = self._for_group(Fix.of(found_fix, owner, pod, stored_in=stored_in))
+                yield fix.with_claims_of(owner, pod, before, self.cycle.snapshot)
+
+    @property
+    def _may_be_scaled(self) -> bool:
+        """Whether an autoscaler decides about the pod, or an event reports that."""
+        snapshot, key = self.cycle.snapshot, self.cycle.pod.key
+        return bool(self.scalings) or key in snapshot.autoscaler_events or key in snapshot.karpenter_events
+
+    def _beside_autoscalers(self, owner: Owner | None, fixes: tuple[Fix, ...]) -> tuple[tuple[Fix, ...], Iterator[Fix]]:
+        """Return the fixes that make room, and the others: if an autoscaler adds nodes, none is added by hand."""
+        from kschedx.fixes import FixCertainty
+
         room = self._room(owner)
-        if by_hand and all(fix.certainty is FixCertainty.UNTRIED for fix in room):
+        if all(fix.adds_node for fix in fixes) and all(fix.certainty is FixCertainty.UNTRIED for fix in room):
             room = self._room(owner, with_changes_of_pod=True)
-        if room:  # the autoscaler adds nodes, so none is added by hand
-            by_hand_first = () if not all(fix.reshapes_pool for fix in room) else filter(_is_without_karpenter, fixes)
-            adds = any(scaling.adds_node for scaling in self.scalings)
-            repairs = [fix for fix in fixes if _repairs_what_exists(fix, is_of_pool=adds)]
-            room = (*repairs, *by_hand_first, *room)
-            fixes = tuple(fix for fix in fixes if not fix.adds_node and fix not in repairs)
-        if balanced_service(pod.metadata.labels):
-            fixes = ()  # its controller overwrites the pod template
-        causes = root_causes(Diagnosis(self.cycle))
-        if any(cause.leaves_no_node for cause in causes):
-            room = fixes = ()
-        return (*self._missing_members(), *gate_keepers(self), *self._of_causes(), *room, *fixes)
+        if not room:
+            return (), iter(fixes)
+        by_hand_first = (
+            () if not all(fix.reshapes_pool for fix in room) else (fix for fix in fixes if fix.is_without_karpenter)
+        )
+        adds = any(scaling.adds_node for scaling in self.scalings)
+        repairs = [fix for fix in fixes if fix.repairs_what_exists(is_of_pool=adds)]
+        others = (fix for fix in fixes if not fix.adds_node and fix not in repairs)
+        return (*repairs, *by_hand_first, *room), others
 
     def _deletes_member(self, change: Change) -> bool:
         """Return whether a change deletes a pod of this pod's own gang."""
@@ -447,10 +488,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
         from kschedx.controllers.daemon_set import agents_down
         from kschedx.explain.diagnosis import Diagnosis
-        from kschedx.explain.hardware import SharedByHami
+        from kschedx.explain.hardware import DeviceClaimRefused, SharedByHami
         from kschedx.explain.root_causes import (
             CapacityNotPublished,
-            DeviceClaimRefused,
             DriverNotRegistered,
             MatchingPodPending,
             NodeGone,
@@ -460,8 +500,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             VirtualNode,
             root_causes,
         )
-        from kschedx.fixes.owners import template_owner
-        from kschedx.inquiry.fix import Fix, admin_access, one_pod_at_a_time
+        from kschedx.inquiry.fix import Fix, admin_access, free_port, one_pod_at_a_time
         from kschedx.kube.escaping import shell_command, why_command
         from kschedx.render.wording import listed
 
@@ -481,16 +520,11 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                     title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
                     yield Fix.untried(title, commands=tuple(commands))
                 case SharedClaim(claim=claim):
-                    yield from one_pod_at_a_time(template_owner(self.cycle.snapshot, self.cycle.pod), pod, claim)
+                    yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, claim)
                 case DeviceClaimRefused(lacks_admin_label=lacks):
                     yield admin_access(pod.namespace) if lacks else Fix.untried("correct the ResourceClaimTemplate")
                 case PortOfService(ports=ports, service=service, own_service=own):
-                    named = f"port{'' if len(ports) == 1 else 's'} {listed(map(str, ports), 4)}"
-                    has = (
-                        f"change {named} of Service {own}: Service {service} has {'it' if len(ports) == 1 else 'them'}"
-                    )
-                    instead = f"remove {named} from Service {service}, or route through it instead of a host port"
-                    yield Fix.untried(has if own else instead)
+                    yield free_port(ports, service, own)
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:
                     named = f"DaemonSet {pod.controller.name} off nodes of {cause.provider}"
                     yield Fix.untried(f"keep {named}: require {key} NotIn [{value}] in its nodeAffinity")
@@ -514,8 +548,6 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         that change the pod."""
         snapshot, key = self.cycle.snapshot, self.cycle.pod.key
         event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
-        if not self.scalings and event is None and karpenter_event is None:
-            return ()
         from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_repair, reported_by_karpenter, reported_fixes
 
         if self.autoscaler_down is not None:
@@ -644,7 +676,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.fixes import FixCertainty, why_no_fix
         from kschedx.render.words import headline
 
-        if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.fixes):
+        if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.each_fix()):
             return ""
         end = why_no_fix(self.scheduler, self.cycle)
         if end is None or (end.is_untold and any(fix.feasible_nodes for fix in self.fixes)):
@@ -730,30 +762,6 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @property
     def state_document(self) -> dict[str, object]:
         return {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
-
-
-def _repairs_what_exists(fix: Fix, *, is_of_pool: bool) -> bool:
-    """Return whether no further node is needed once something broken or misspelled is corrected, or once
-    kube-scheduler or the rollout replaces pods. With `is_of_pool`, only a startup taint counts, which new nodes of the
-    pool get as well."""
-    from kschedx.fixes import FixCertainty
-    from kschedx.fixes.steps import Cost, RepairNode
-
-    costs = [step.cost for step in fix.steps]
-    if is_of_pool and not any(
-        fault.pool for step in fix.steps if isinstance(step, RepairNode) for fault in step.faults
-    ):
-        return False
-    return bool(costs) and max(costs) <= Cost.ROLLOUT and fix.certainty is FixCertainty.VERIFIED
-
-
-def _is_without_karpenter(fix: Fix) -> bool:
-    """Return whether a fix adds a node like an existing one that Karpenter has not created."""
-    from kschedx.fixes.steps import AddNode
-
-    return fix.adds_node and all(
-        isinstance(step, AddNode) and step.model and NODE_POOL not in step.node.metadata.labels for step in fix.steps
-    )
 
 
 def terminating_victims(snapshot: Snapshot, pod: Pod) -> tuple[str, ...]:

@@ -17,8 +17,12 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import stored
 from kschedx.findings import Finding
 from kschedx.findings.facts import FindingDocument
+from kschedx.fixes.node_remedies import node_repairs
+from kschedx.fixes.proposal import Group
 from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.inquiry.document import FixDocument
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod import contradiction, explain, no_scheduler
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.quantity import Unit
@@ -131,6 +135,12 @@ class NodeAnswer:
             )
         return tuple(uses)
 
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """What makes the node fit for pods again."""
+        steps = node_repairs(self.row, self.node, self._scheduler.snapshot)
+        return tuple(Fix.untried(step.title, commands=step.commands(), of_group=Group.CAPACITY) for step in steps)
+
     @cached_property
     def states(self) -> tuple[Lifecycle, ...]:
         """The states of the pods on the node that are not simply running."""
@@ -223,6 +233,7 @@ class NodeReportDocument(Document, frozen=True):
     resources: Mapping[str, ResourceDocument]
     states: tuple[StateDocument, ...]
     pending: tuple[PendingDocument, ...]
+    fixes: tuple[FixDocument, ...]
 
 
 def report_document(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> Json:
@@ -240,4 +251,5 @@ def report_document(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> Json:
             part_of(PendingDocument, verdict, findings=tuple(finding.to_dict() for finding in verdict.findings))
             for verdict in verdicts
         ),
+        fixes=tuple(fix.document() for fix in answer.fixes),
     )

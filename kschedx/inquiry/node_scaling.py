@@ -20,9 +20,8 @@ from kschedx.fixes.owners import Owner
 from kschedx.fixes.steps import Group, PodStep
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
-from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.fix import Fix, component_repair
 from kschedx.kube.autoscalers import NodePool
-from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Node, Pod
 from kschedx.render.states import ComponentDown
 from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
@@ -179,9 +178,8 @@ def reported_by_karpenter(message: str) -> Iterator[Fix]:
 
 
 def autoscaler_repair(down: ComponentDown) -> Fix:
-    namespace, _, name = down.pods[0].partition("/")
-    command = shell_command("kubectl logs {} -n {}", name, namespace)
-    return by_autoscaler(f"repair {down.component}, which does not run", command, group=None)
+    title, command = component_repair(down)
+    return by_autoscaler(title, command, group=None)
 
 
 def by_autoscaler(title: str, *commands: str, group: Group | None = Group.CAPACITY) -> Fix:

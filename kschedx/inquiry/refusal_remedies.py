@@ -603,7 +603,9 @@ def made_fix(
     *,
     commands: tuple[str, ...] = (),
     apply: tuple[Change, ...] = (),
+    lost: str = "",
 ) -> Fix:
+    """Return a fix with the pod's outcome after it, or what else it then needs without its lost node."""
     fix = Fix.untried(title, changes, commands=commands)
     if apply:
         fix = replace(fix, apply=apply)
@@ -611,7 +613,9 @@ def made_fix(
         return fix
     if then.alone is Outcome.SCHEDULED:
         return replace(fix, certainty=FixCertainty.VERIFIED, feasible_nodes=then.chosen_nodes)
-    if then.message:
+    if further := [each.title for each in then.fixes if not lost or lost not in each.title]:
+        title = f"{title}; then {further[0]}"
+    elif then.message:
         title = f"{title}; the pod is unschedulable then: {then.message}"
     return replace(fix, title=title, certainty=FixCertainty.PARTIAL)
 

@@ -252,7 +252,7 @@ def _dry_run(
     statuses |= {nodes.cluster_row(row): NO_VICTIMS for row in each_row(alone)}
     fits = rows_where(outcome.passed)
     evicted = trial.reprieve(world.take(fits), fits)
-    candidates = [trial.candidate(row, evicted, by_rank=False) for row in each_row(fits)]
+    candidates = [*trial.candidates(fits, evicted, by_rank=False)]
     return candidates, statuses | {candidate.node: SUCCESS for candidate in candidates}
 
 

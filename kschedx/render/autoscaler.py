@@ -52,8 +52,7 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
     )
     sentence = decider.sentence
     if (down := explanation.autoscaler_down) is not None:
-        pod = " ".join(filter(None, (down.pods[0], down.state or "is not ready")))
-        sentence = f"does not run: {pod}; otherwise {sentence}"
+        sentence = f"does not run: {down.shown}; otherwise {sentence}"
     fixes = tuple(Fix(title=remedy.step.title, seen=seen(remedy)) for remedy in remedies)
     return replace(decider, sentence=sentence, fixes=fixes)
 

@@ -70,6 +70,10 @@ def group_fix(fix: Fix, *, for_one: bool) -> FixView:
     return FixView(title=fix.title, seen=seen, commands=fix.commands, changes=_changes(fix))
 
 
+def node_fix(fix: Fix) -> FixView:
+    return FixView(title=fix.title, commands=fix.commands)
+
+
 def mended_fix(mended: SharedFix) -> FixView:
     """Return a fix of several pods. One that adds several nodes has no changes to copy."""
     title, _, seen = _mended_text(mended).partition(SEPARATOR)

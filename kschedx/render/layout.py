@@ -11,7 +11,7 @@ from kschedx.render.wording import listed
 
 COMMAND = "$ "
 """The start of a detail that is a command to paste."""
-SHOWN_MEMBERS = 3
+SHOWN_MEMBERS = 2
 _STYLES = {Tone.GOOD: GOOD, Tone.BAD: BAD}
 
 
@@ -47,7 +47,7 @@ def item_lines(item: Item, width: int, *, wide: bool = False) -> list[Text]:
     """Return a row with its members and fixes; `wide` with its facts, and with the commands of its fixes."""
     lines = paragraph(item.title, width, first=item.tone.mark or "· ", style=_STYLES.get(item.tone, ""))
     if item.members:
-        most = len(item.members) if wide else SHOWN_MEMBERS
+        most = len(item.members) if wide or len(item.members) <= SHOWN_MEMBERS + 1 else SHOWN_MEMBERS
         lines += paragraph(listed(item.members, most), width, first="  ", style=DIM)
     for fact in (*(item.facts if wide else ()), *item.own):
         lines += fact_lines(fact, width)

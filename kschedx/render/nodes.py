@@ -18,6 +18,7 @@ from kschedx.render import terminal
 from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, page_of
 from kschedx.render.terminal import (
     BLANK,
+    SEPARATOR,
     columns,
     labelled,
     more,
@@ -30,6 +31,8 @@ from kschedx.snapshot.snapshot import Snapshot
 
 MOST_NODES = 16
 """On the first screen."""
+MOST_BROKEN = 10
+"""On the first screen, if each has two lines."""
 _GAP = 2
 _CORE, _GIB, _MIB = 1000, 2**30, 2**20
 
@@ -38,7 +41,7 @@ class _Column(Struct, frozen=True, kw_only=True):
     label: str
     cell: Callable[[NodeRow], str]
     rank: int = 0
-    """If there is no room, columns of the highest rank are dropped first; those of rank 0 stay."""
+    """If there is no room, columns of the highest rank leave the table first; those of rank 0 stay."""
     is_number: bool = False
 
 
@@ -131,18 +134,20 @@ def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, sort
 
 
 def _table(rows: Sequence[NodeRow], width: int | None, sort: str) -> tuple[list[Text], int]:
-    """Return the table, and how many nodes it omits. If `width` is None, it has every node and column; else nodes with
-    the same cells share a row if there are too many."""
-    kept = _columns(rows, sort)
+    """Return the table, and how many nodes it omits. If `width` is None, it has every node and column; else columns
+    without room are a second line below each row, and nodes with the same cells share a row if there are too many."""
+    kept, below = _columns(rows, sort), list[_Column]()
     cells = {column.label: [terminal.shown(column.cell(row)) for row in rows] for column in kept}
     names = cells.pop("node")
+    groups = [[at] for at in range(len(rows))]
+    if width is not None and len(rows) > MOST_NODES:
+        alike: dict[tuple[str, ...], list[int]] = {}
+        for at, texts in enumerate(zip(*cells.values(), strict=True)):
+            alike.setdefault(texts, []).append(at)
+        groups = list(alike.values())
     while True:
-        groups = [[at] for at in range(len(rows))]
-        if width is not None and len(rows) > MOST_NODES:
-            alike: dict[tuple[str, ...], list[int]] = {}
-            for at, texts in enumerate(zip(*(cells[column.label] for column in kept[1:]), strict=True)):
-                alike.setdefault(texts, []).append(at)
-            groups = list(alike.values())[:MOST_NODES]
+        if width is not None:
+            groups = groups[: MOST_BROKEN if below else MOST_NODES]
         are_alike = any(len(group) > 1 for group in groups)
         shown = [
             ["node", *(names[group[0]] for group in groups)],
@@ -153,12 +158,28 @@ def _table(rows: Sequence[NodeRow], width: int | None, sort: str) -> tuple[list[
             break
         if not any(column.rank for column in kept):
             break
-        kept.remove(max(kept, key=lambda column: column.rank))
+        last = max(kept, key=lambda column: column.rank)
+        kept.remove(last)
+        if len({*cells[last.label]}) > 1:  # it distinguishes rows
+            below.append(last)
     numbers = frozenset({1} if are_alike else ()) | {
         at + are_alike for at, column in enumerate(kept) if column.is_number
     }
-    table = columns(zip(*shown, strict=True), right=numbers, indent=_GAP, header=True, width=width)
+    below.reverse()
+    second = ["", *(_second([(column, cells[column.label][group[0]]) for column in below]) for group in groups)]
+    table = columns(
+        zip(*shown, strict=True), right=numbers, indent=_GAP, header=True, width=width, below=second if below else ()
+    )
     return table, len(rows) - sum(map(len, groups))
+
+
+def _second(cells: Sequence[tuple[_Column, str]]) -> str:
+    """Return `gpu 0/4 · eu-west-1a · spot`."""
+    return SEPARATOR.join(
+        f"{column.label} {cell}" if column.is_number or column.label == "taints" else cell
+        for column, cell in cells
+        if cell
+    )
 
 
 def _nodes_view(rows: Sequence[NodeRow]) -> View:

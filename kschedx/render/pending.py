@@ -519,9 +519,9 @@ class ListAnswer(Struct, dict=True):
                 return mended_fix(shared)
         index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
         _, explanation = self.look(index)
-        fixes = explanation.fixes if explanation is not None else ()
+        fix = next(explanation.each_fix(), None) if explanation is not None else None
         for_one = len(group.answers) > 1 and not group.first.state
-        return group_fix(fixes[0], for_one=for_one) if fixes else None
+        return None if fix is None else group_fix(fix, for_one=for_one)
 
     @cached_property
     def view(self) -> PodAnswers:

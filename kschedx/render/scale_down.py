@@ -120,31 +120,36 @@ def _removal_label(removal: Removal, *, named: bool) -> str:
         case Unremovable.BLOCKED_BY_POD:
             blocking = removal.of(RemovalFate.BLOCKS)
             if not named:
-                return f"pods cannot be evicted: {'; '.join(dict.fromkeys(map(_blocker_text, blocking)))}"
+                texts = sorted({_blocker_text(fate, named=False) for fate in blocking})
+                return f"pods cannot be evicted: {'; '.join(texts)}"
             more = f" and {len(blocking) - 1:,} more" if len(blocking) > 1 else ""
             return f"kept by {blocking[0].pod}{more}: {_blocker_text(blocking[0])}"
         case reason:
             return _unremovable_text(removal, reason)
 
 
-def _blocker_text(fate: PodFate) -> str:
-    """Return why a pod cannot be evicted; empty if it can."""
+def _blocker_text(fate: PodFate, *, named: bool = True) -> str:
+    """Return why a pod cannot be evicted; empty if it can. Without names, other pods may have the same text."""
+    controller = fate.controller if named and fate.controller else "its controller"
     match fate.blocker:
         case RemovalBlocker.CONTROLLER_NOT_FOUND:
-            return f"its controller {fate.controller} does not exist"
+            return f"{'its controller ' if named else ''}{controller} does not exist"
         case RemovalBlocker.MIN_REPLICAS_REACHED:
-            return f"{fate.controller} keeps {count(fate.replicas or 0, 'replica')}, fewer than --min-replica-count"
+            replicas = f"{count(fate.replicas or 0, 'replica')}, " if named else ""
+            return f"{controller} keeps {replicas}fewer{'' if named else ' replicas'} than --min-replica-count"
         case RemovalBlocker.NOT_REPLICATED:
-            reason = f"{fate.controller} is an unknown kind" if fate.controller else "it has no controller"
+            reason = f"{controller} is an unknown kind" if fate.controller else "it has no controller"
             return f"not replicated: {reason}"
         case RemovalBlocker.LOCAL_STORAGE_REQUESTED:
-            return f"local storage in {listed(fate.volumes, NAMES)}"
+            return f"local storage in {listed(fate.volumes, NAMES)}" if named else "local storage"
         case RemovalBlocker.NOT_SAFE_TO_EVICT_ANNOTATION:
             return f"annotated {SAFE_TO_EVICT}=false"
         case RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD:
             return "a pod of kube-system without a PodDisruptionBudget"
         case RemovalBlocker.NOT_ENOUGH_PDB:
-            return f"the PodDisruptionBudget {listed(fate.budgets, NAMES)} allows no disruption"
+            return (
+                f"{f'the PodDisruptionBudget {listed(fate.budgets, NAMES)}' if named else 'a PDB'} allows no disruption"
+            )
         case None:
             return ""
         case _:

@@ -321,6 +321,8 @@ def simulation_headline(simulation: Simulation) -> str:
     else:
         stay = "stays" if pending == 1 else "stay"
         parts.append(f"{placed:,} of {placed + pending:,} pods are scheduled, {pending:,} {stay} pending")
+    if undecided and not is_open:
+        parts[-1] += f", {undecided:,} of them undecided"
     evicted = list(simulation.evictions)
     if evicted:
         back = sum(simulation.is_recreated(key) and key in simulation.placed for key in evicted)
@@ -342,8 +344,6 @@ def simulation_headline(simulation: Simulation) -> str:
     parts += [f"{count(number, noun)} {counted}" for (noun, counted), number in states.items()]
     if refused := sum(replicas.number for replicas in simulation.refused.values()):
         parts.append(f"{count(refused, 'replica')} refused by the API server")
-    if undecided and not is_open:
-        parts.append(f"{undecided:,} undecided")
     return "; ".join(parts)
 
 

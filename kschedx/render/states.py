@@ -77,6 +77,8 @@ class Failed(Facts, frozen=True, kw_only=True):
     node: str = ""
     owner: str = ""  # the controller that creates another pod, such as `ReplicaSet web-1`
     pods: tuple[str, ...] = ()  # the failed pods of a Job
+    ends: str = ""
+    """How most of them ended: `3 pods failed: container app ended with OOMKilled, exit code 137`."""
     container: str = ""  # the container of a pod that ended with an error
 
     @property
@@ -90,7 +92,7 @@ class RejectedByKubelet(Facts, frozen=True, kw_only=True):
     reason: str
     message: str
     nodes: tuple[str, ...]
-    pods: int  # pods that failed for this reason
+    pods: int  # that failed for this reason
     owner: str = ""  # the controller of the next pod
 
     @property
@@ -114,8 +116,7 @@ class KeptBySidecar(Facts, frozen=True, kw_only=True):
     """A running pod of a Job in which some containers have ended without an error and others still run."""
 
     node: str
-    running: str
-    """`proxy and agent`."""
+    running: str  # `proxy and agent`
     ended: str
 
 
@@ -124,17 +125,17 @@ class ScaledToZero(Facts, frozen=True, kw_only=True):
 
     field: str
     """`spec.replicas` or `spec.parallelism`."""
-    autoscaler: str = ""
-    """The autoscaler that scaled it to zero, such as `ScaledObject web`."""
-    why: str = ""
-    """The field of the autoscaler that causes it."""
-    disabled: str = ""
-    """The autoscaler that is disabled while there are no replicas, such as `HorizontalPodAutoscaler web`."""
+    autoscaler: str = ""  # the autoscaler that scaled it to zero, such as `ScaledObject web`
+    why: str = ""  # the field of the autoscaler that causes it
+    owner: str = ""  # the object whose controller sets the replicas, such as `Revision web-1`
+    disabled: str = ""  # the HorizontalPodAutoscaler that is disabled while there are none
 
     @property
     def detail(self) -> str:
         if self.autoscaler:
             return f" by {self.autoscaler}: {self.why}"
+        if self.owner:
+            return f" by {self.owner}, which owns it"
         return f": {self.field} is 0" + (f", which disables {self.disabled}" if self.disabled else "")
 
 
@@ -143,16 +144,11 @@ class Suspended(Facts, frozen=True, kw_only=True):
 
     kind: str
     field: str = "spec.suspend"
-    queue: str = ""
-    """The LocalQueue of Kueue, which resumes the workload when it admits it."""
-    message: str = ""
-    """Kueue's message about its quota."""
-    waits: str = ""
-    """The state in Kueue, as a predicate."""
-    meant: str = ""
-    """The LocalQueue that is probably meant, if `queue` does not exist."""
-    inactive: str = ""
-    """Its Workload, if that is deactivated, so that Kueue ignores it."""
+    queue: str = ""  # the LocalQueue of Kueue, which resumes the workload when it admits it
+    message: str = ""  # Kueue's message about its quota
+    waits: str = ""  # the state in Kueue, as a predicate
+    meant: str = ""  # the LocalQueue that is probably meant, if `queue` does not exist
+    inactive: str = ""  # its Workload, if that is deactivated, so that Kueue ignores it
     may_be_of_kueue: bool = False  # whether Kueue may have suspended it, which has no queue
 
     @property
@@ -489,6 +485,13 @@ class ComponentDown(Facts, frozen=True, kw_only=True):
     """The state of the first pod: `is scheduled to cp0 and restarts container kube-scheduler, which fails`."""
     is_pending: bool = False
     is_workload: bool = False
+    scaled: str = ""
+    """The workload without replicas that would run it: `kube-system/deploy/batch-scheduler`."""
+
+    @property
+    def shown(self) -> str:
+        pod = self.pods[0] if self.pods else ""
+        return f"{self.scaled} is scaled to zero" if self.scaled else f"{pod} {self.state or 'is not ready'}"
 
     @property
     def effect(self) -> str:

@@ -14,7 +14,7 @@ from kschedx.findings import Finding, Maintenance
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
-from kschedx.render.fixes import fix_lines, group_fix
+from kschedx.render.fixes import fix_lines, group_fix, node_fix
 from kschedx.render.layout import head_lines, headline_lines, item_lines
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.page.explanation import explanation_sections
@@ -33,7 +33,6 @@ from kschedx.render.terminal import (
     more,
     paragraph,
     shortens,
-    title_lines,
 )
 from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact, amount, amounts, count, visible
@@ -187,13 +186,19 @@ def daemon_set_node_view(answer: DaemonSetAnswer, node: str) -> View:
         outcome = f"its controller creates no pod for {node}: {text}"
     view = explanation_view(explanation)
     tone = Tone.GOOD if explanation.outcome is Outcome.SCHEDULED else Tone.BAD
-    return replace(view, subject=f"ds/{answer.name}", headline=f"DaemonSet {answer.name}: {outcome}", tone=tone)
+    return replace(
+        view,
+        subject=f"ds/{answer.name}",
+        headline=f"DaemonSet {answer.name}: {outcome}",
+        tone=tone,
+        details=(),
+        event="" if group in answer.left_out else view.event,
+    )
 
 
 def daemon_set_node_lines(answer: DaemonSetAnswer, node: str, *, width: int, wide: bool = False) -> list[Text]:
     view = daemon_set_node_view(answer, node)
-    lines = title_lines(view.headline, view.tone, width)
-    lines += fix_lines(view.fixes, view.no_fix, width, _FIX_LINES)
+    lines = head_lines(view, width, _FIX_LINES)
     return [*lines, BLANK, *why_lines(answer.explanation, width=width, nodes=(node,), wide=wide)]
 
 
@@ -229,8 +234,9 @@ def node_view(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> View:
         subject=f"node/{answer.name}",
         headline=f"node {answer.name}: {unwell}{answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}",
         tone=Tone.GOOD if (fitting or not verdicts) and not unwell else Tone.BAD,
-        details=(SEPARATOR.join(keeps),) if (keeps := _keeps_out(answer)) else (),
+        details=(SEPARATOR.join(keeps),) if (keeps := [*_keeps_out(answer)]) else (),
         facts=tuple(map(_holders, filter(_is_used, answer.offers))),
+        fixes=tuple(map(node_fix, answer.fixes)),
         items=(*states, *(_result_item(tone, text, names) for (tone, text), names in largest_first)),
         list_title="Pods",
         list_noun="result",
@@ -263,7 +269,7 @@ def _result(verdict: Verdict) -> tuple[Tone, str]:
 def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, wide: bool = False) -> list[Text]:
     """Return the node's allocatable resources, the pods that use them, and which pending pods would fit."""
     view = node_view(answer, verdicts)
-    lines = headline_lines(view, width)
+    lines = [*headline_lines(view, width), *fix_lines(view.fixes, "", width)]
     lines += [BLANK, *columns(_offers(answer.offers), right=frozenset({1, 2, 3}), indent=2, header=True)]
     for fact in view.facts:
         label, most = f"  {fact.label}  ", len(fact.items) if wide else SHOWN_HOLDERS
@@ -293,12 +299,16 @@ def _state(state: Lifecycle) -> tuple[Tone, str]:
     return state_tone(state), SEPARATOR.join((state_headline(state), *islice(causes(state), 1)))
 
 
-def _keeps_out(answer: NodeAnswer) -> list[str]:
-    """Return what rejects pods regardless of their requests."""
+def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
+    """Yield what rejects pods regardless of their requests."""
     metadata, spec = answer.node.metadata, answer.node.spec
-    taints = [f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints]
-    by = maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))
-    return [*([f"cordoned{by}"] if spec.unschedulable else []), *([f"taints {', '.join(taints)}"] if taints else [])]
+    if metadata.deletion_timestamp:
+        yield f"being deleted since {metadata.deletion_timestamp}; what keeps it: kschedx drain {answer.name}"
+    if spec.unschedulable:
+        yield f"cordoned{maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))}"
+    if spec.taints:
+        taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)
+        yield f"taints {', '.join(taints)}"
 
 
 def _offers(offers: Sequence[ResourceUse]) -> list[tuple[str, ...]]:

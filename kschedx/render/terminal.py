@@ -253,8 +253,10 @@ def columns(
     header: bool = False,
     width: int | None = None,
     name: int = 0,
+    below: Sequence[str] = (),
 ) -> list[Text]:
-    """Return rows as aligned columns, two spaces apart. `right` are the right-aligned columns.
+    """Return rows as aligned columns, two spaces apart. `right` are the right-aligned columns, `below` has a paragraph
+    for each row.
 
     If the columns are wider than `width`, a long cell of the column `name` is not cut: it has its own line above its
     row.
@@ -272,6 +274,8 @@ def columns(
             lines += paragraph(row[name], width or len(row[name]), first=lead, style=style)
             row = [*[""] * (name + 1), *row[name + 1 :]]
         lines.append(text((" " * indent + "  ".join(_padded(row, sizes, right))).rstrip(), style))
+        if below and below[number]:
+            lines += paragraph(below[number], width or len(below[number]), first=" " * (indent + INDENT), style=DIM)
     return lines
 
 

@@ -33,9 +33,9 @@ def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[Text
         *((str(at), trial) for at, trial in enumerate(shown, 1)),
     )
     rows = [(name, *_values(trial)[: len(heads)]) for name, trial in named]
-    lines += columns([("", *heads), *rows], indent=2, header=True, right=frozenset(range(1, len(heads) + 1)))
-    for at, trial in enumerate(shown, 1):
-        lines += paragraph(trial.candidate.title, width, first=f"  {at}  ", indent=5)
+    titles = ("", "", "", *(trial.candidate.title for trial in shown))
+    right = frozenset(range(1, len(heads) + 1))
+    lines += columns([("", *heads), *rows], indent=2, header=True, right=right, width=width, below=titles)
     lines += more(len(others) - len(shown))
     if not tuning.is_better:
         return lines

@@ -235,17 +235,16 @@ class MoveSearch:
                 owner = next((owner.uid or owner.name for owner in pods.owners[rows[index]] if owner.controller), "")
                 alike.setdefault((owner, freed[index].tobytes()), []).append(index)
         kinds = list(alike.values())
-        choices: list[list[int]] = []
-        for some in islice(combinations_with_replacement(range(len(kinds)), number), MOST_COMBINATIONS):
-            counts = Counter(some)
-            if any(count > len(kinds[kind]) for kind, count in counts.items()):
-                continue
-            its = [index for kind, count in counts.items() for index in kinds[kind][:count]]
-            if (freed[its].sum(axis=0) >= missing).all():
-                choices.append(its)
-        choices.sort(key=lambda its: float(share[its].sum()))
-        sets = (tuple(rows[index] for index in its) for its in choices)
-        yield from (some for some in sets if self._is_allowed(some))
+        some = islice(combinations_with_replacement(range(len(kinds)), number), MOST_COMBINATIONS)
+        sets = np.array([*some], dtype=np.int64).reshape(-1, number)
+        first = np.array([its[0] for its in kinds], dtype=np.int64)[sets]
+        first, sets = (its[(freed[first].sum(axis=1) >= missing).all(axis=1)] for its in (first, sets))
+        for chosen in sets[np.argsort(share[first].sum(axis=1), kind="stable")].tolist():
+            counts = Counter[int](chosen)
+            if all(count <= len(kinds[kind]) for kind, count in counts.items()):
+                its = tuple(rows[index] for kind, count in counts.items() for index in kinds[kind][:count])
+                if self._is_allowed(its):
+                    yield its
 
     def _is_movable(self, row: int) -> bool:
         """Whether an eviction loses nothing: a controller recreates the pod, and its priority is not higher."""

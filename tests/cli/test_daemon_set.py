@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -172,7 +173,7 @@ def test_every_format_has_the_same_outcome(options: tuple[str, ...], code: int, 
     for form in ("wide", "json", "markdown", "html", "svg", "junit", "sarif", "name"):
         ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, *options, "-o", form, columns=200)
         assert ran.code == code, form
-        heads[form] = ran.out
+        heads[form] = unescape(ran.out)
     headline = heads["wide"].splitlines()[0].removeprefix("✗ ").removeprefix("✓ ")
     assert all(headline in heads[form] for form in ("markdown", "html", "svg"))
     assert all((headline in heads[form]) == bool(code) for form in ("junit", "sarif"))

@@ -331,14 +331,14 @@ def marked(mark: str) -> list[int]:
 
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
-KILLS = int(os.environ.get("KILLS", "1"))
+KILLS = int(os.environ.get("KILLS", "0"))
 """Random moments for each of them, from the start of its interpreter to the end of its work."""
 
 
 def kills(name: str) -> Iterator[Any]:
-    """Each signal soon after the others have begun, and some of the signals at any moment."""
+    """Signals soon after the others have begun, all of them with `KILLS`, and some at any moment."""
     chance = random.Random(name)
-    for number in SIGNALS:
+    for number in SIGNALS if KILLS else (signal.SIGKILL, chance.choice(SIGNALS[1:])):
         yield pytest.param(name, number, None, id=f"{name}-{number.name}")
     for _ in range(KILLS):
         number, moment = chance.choice(SIGNALS), round(chance.uniform(0, 2), 2)

@@ -119,7 +119,7 @@ def test_an_anonymized_cluster_gives_the_same_answer_under_other_names(tmp_path:
     cluster = write(tmp_path, *CLUSTER, name="acme-prod.json")
     hidden, names = tmp_path / "a.json", tmp_path / "names.json"
     told = taken(kschedx("snapshot", "-s", cluster, "--anonymize", "--anonymize-map", names, "-o", hidden))
-    assert told.startswith(f"{hidden}: 1 node, 3 pods, 1 other object")
+    assert told.startswith(f"✓ {hidden}: 1 node, 3 pods, 1 other object")
     mapping = json.loads(names.read_text())
     assert names.stat().st_mode & 0o777 == 0o600
     assert not set(mapping) & set(re.findall(r"[\w-]+", hidden.read_text()))

@@ -62,7 +62,6 @@ ASKED = [
     "doctor fixtures/zone-full/cluster",
     "why node/lab-worker-01 -s fixtures/tie/cluster.yaml",
     "why tests/manifests/workload/daemon-set-some-full.yaml -s tests/manifests/cluster.yaml",
-    "why tests/manifests/workload/daemon-set-some-full.yaml --node worker-b -s tests/manifests/cluster.yaml",
 ]
 CAUSES = ("because", "effect", "also", "kept by", "blocked", "refused", "pending", "forced", "again", "down", "short")
 """Facts of a row that say why; the others are its numbers."""

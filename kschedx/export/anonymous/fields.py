@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import cast
 
 from msgspec import Struct, inspect
@@ -193,7 +194,8 @@ WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacement
 """Records in which one field decides how another is read."""
 
 
-def _of_record(kind: type[Struct]) -> dict[str, Replacement]:
+@cache
+def _of_record(kind: type[Struct]) -> Mapping[str, Replacement]:
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
     replacements: dict[str, Replacement] = {}

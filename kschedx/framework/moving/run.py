@@ -174,6 +174,8 @@ class Run:
         concerned = [plugin for plugin, apart in zip(plugins, kind.apart, strict=True) if apart is not None]
         try:
             standing.catch_up(steps)
+            if standing.is_without_room:
+                return None  # it is read anew once a pod fits
             self._standings[kind.fit] = standing
             replicas = Replicas(standing, self.cluster.pods[row], row, concerned)
         except NotFollowedError:
