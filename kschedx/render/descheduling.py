@@ -476,7 +476,7 @@ def _sections(descheduling: Descheduling) -> Iterator[Section]:
             heads = ("node", "category", *_resources(classification))
             yield Table(
                 title=f"{classification.plugin} ({classification.profile}): {_sizes(classification)}",
-                columns=tuple(Column(label=label) for label in heads),
+                columns=tuple(Column(label=label, is_number=at > 1) for at, label in enumerate(heads)),
                 rows=tuple(map(tuple, _classified(classification, descheduling))),
             )
     refused = _refused(descheduling.loop)
