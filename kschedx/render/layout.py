@@ -5,7 +5,19 @@ from __future__ import annotations
 from rich.text import Text
 
 from kschedx.render.fixes import fix_lines
-from kschedx.render.terminal import BAD, DIM, GOOD, fact_lines, labelled, labelled_all, paragraph, text, title_lines
+from kschedx.render.terminal import (
+    BAD,
+    DIM,
+    GOOD,
+    columns,
+    fact_lines,
+    labelled,
+    labelled_all,
+    more,
+    paragraph,
+    text,
+    title_lines,
+)
 from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import listed
 
@@ -41,6 +53,20 @@ def headline_lines(view: View, width: int) -> list[Text]:
         else:
             lines += paragraph(detail, width, first="  ")
     return lines
+
+
+def table_lines(view: View, width: int, most: int | None = None) -> list[Text]:
+    """Return the first `most` rows as a table, and the number of the others."""
+    items = view.items[:most]
+    rows = [[item.title, *map(_cell, item.values)] for item in items]
+    heads = [view.list_noun, *(label for label, _ in view.list_columns)]
+    right = frozenset(at for at, (_, is_number) in enumerate(view.list_columns, start=1) if is_number)
+    table = columns([heads, *rows], right=right, indent=2, header=True, width=width)
+    return table + more(len(view.items) - len(items), view.list_noun)
+
+
+def _cell(value: str | int) -> str:
+    return f"{value:,}" if isinstance(value, int) else value
 
 
 def item_lines(item: Item, width: int, *, wide: bool = False) -> list[Text]:
