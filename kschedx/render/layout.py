@@ -6,7 +6,7 @@ from rich.text import Text
 
 from kschedx.render.fixes import fix_lines
 from kschedx.render.terminal import BAD, DIM, GOOD, fact_lines, labelled, labelled_all, paragraph, text, title_lines
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import listed
 
 COMMAND = "$ "
@@ -43,7 +43,7 @@ def headline_lines(view: View, width: int) -> list[Text]:
     return lines
 
 
-def item_lines(item: Item, width: int, *, wide: bool = False) -> list[Text]:
+def item_lines(item: ViewItem, width: int, *, wide: bool = False) -> list[Text]:
     """Return a row with its members and fixes; `wide` with its facts, and with the commands of its fixes."""
     lines = paragraph(item.title, width, first=item.tone.mark or "· ", style=_STYLES.get(item.tone, ""))
     if item.members:
