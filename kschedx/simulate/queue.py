@@ -46,7 +46,7 @@ GANG_SCHEDULING = "GangScheduling"
 COSCHEDULING = "Coscheduling"
 
 
-class _QueuedGang(Struct, frozen=True):
+class QueuedGang(Struct, frozen=True):
     """A gang by namespace and name; equal for all members."""
 
     namespace: str
@@ -89,7 +89,7 @@ class _QueuedGang(Struct, frozen=True):
         return text.format(minimum=self.min_count, scheduled=scheduled, remaining=remaining)
 
 
-def _gang_of(run: Run, row: int) -> _QueuedGang | None:
+def _gang_of(run: Run, row: int) -> QueuedGang | None:
     """Return the gang with which a pod is scheduled; None if it has none, or if its pods are scheduled one by one."""
     pods, namespace = run.cluster.pods, run.cluster.pods.namespaces[row]
     if run.snapshot.pod_groups:
@@ -99,14 +99,14 @@ def _gang_of(run: Run, row: int) -> _QueuedGang | None:
         if name is not None and group is not None:
             gang = group.spec.scheduling_policy.gang
             if gang is not None and run.asks_to_permit(row, GANG_SCHEDULING):
-                return _QueuedGang(namespace, name, gang.min_count)
+                return QueuedGang(namespace, name, gang.min_count)
             if gang is None and release.enabled("GenericWorkload") and not release.behaviour.gangs_are_of_workloads:
-                return _QueuedGang(namespace, name, 0)
+                return QueuedGang(namespace, name, 0)
     label = pods.labels[row].get(scheduler_plugins.POD_GROUP_LABEL)
     if label and run.asks_to_permit(row, COSCHEDULING):
         for own_gang in run.snapshot.of(scheduler_plugins.Gang):
             if (own_gang.metadata.namespace, own_gang.metadata.name) == (namespace, label):
-                return _QueuedGang(namespace, label, own_gang.spec.min_member, is_of_label=True)
+                return QueuedGang(namespace, label, own_gang.spec.min_member, is_of_label=True)
     return None
 
 
@@ -325,7 +325,7 @@ class Queue:
         """The placement of the group that is being decided."""
         self._latest = (Decision(outcome=Outcome.UNDECIDED),) * 2
         """The last shortened decision, before and after."""
-        self._given_up: set[_QueuedGang] = set()
+        self._given_up: set[QueuedGang] = set()
         """Gangs that preempted pods and still stayed pending; they would repeat it forever."""
         self.queued: dict[int, None] = {}
         """Every pod that was ever in the queue, in the order of arrival."""
@@ -569,9 +569,7 @@ class Queue:
             size = 2 * size if len(more) == size else 0
         return rows, nodes
 
-    def _decide_together(
-        self, gang: _QueuedGang, places: list[QueuePlace]
-    ) -> tuple[list[QueuePlace], list[int] | None]:
+    def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
         """Return the members that stay pending (all if too few fit a node), and the recreated pods as `_decide`
         does."""
         if gang in self._given_up:
@@ -620,7 +618,7 @@ class Queue:
             self._given_up.add(gang)
         return places, again
 
-    def _placement_of(self, gang: _QueuedGang, members: Sequence[int]) -> GroupTrial | Decision | None:
+    def _placement_of(self, gang: QueuedGang, members: Sequence[int]) -> GroupTrial | Decision | None:
         """Return the placement of the group: None if nothing limits it, and a decision if there is none. Raises
         `UndecidableError`."""
         group = gang.group(self._run)
@@ -641,7 +639,7 @@ class Queue:
         }
         return by_node[self._pick(cluster_rows(sorted(by_node)))]
 
-    def _preempt_together(self, gang: _QueuedGang, members: list[int], steps: list[QueueStep]) -> list[int] | None:
+    def _preempt_together(self, gang: QueuedGang, members: list[int], steps: list[QueueStep]) -> list[int] | None:
         """Preempt pods for the group as a whole. Returns the recreated victims; None if preemption does not help."""
         group = gang.group(self._run)
         if group is None:
