@@ -19,7 +19,7 @@ from typing import NamedTuple
 import anyio
 from mcp import Client
 
-from kschedx.cli.mcp.server import Answers, Clusters, server
+from kschedx.cli.mcp.server import Answers, KnownClusters, server
 
 POD = """
 apiVersion: v1
@@ -72,46 +72,39 @@ MANIFESTS = [
     {"apiVersion": "v1", "kind": "Pod", **TEMPLATE, "metadata": {"name": f"pod-{number}"}} for number in range(1_000)
 ]
 QUEUES = 10
-KUEUE: list[dict[str, object]] = [
-    {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "default"}, "spec": {}},
-    *(
+
+
+def _of_kueue(kind: str, name: str, spec: dict[str, object], **metadata: str) -> dict[str, object]:
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+QUOTA: dict[str, object] = {
+    "namespaceSelector": {},
+    "cohortName": "all",
+    "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+    "resourceGroups": [
         {
-            "apiVersion": "kueue.x-k8s.io/v1beta2",
-            "kind": kind,
-            "metadata": {"name": f"queue-{number}", **metadata},
-            "spec": spec,
+            "coveredResources": ["cpu"],
+            "flavors": [{"name": "default", "resources": [{"name": "cpu", "nominalQuota": "100"}]}],
         }
+    ],
+}
+POD_SETS = [{"name": "main", "count": 1, "template": TEMPLATE}]
+KUEUE = [
+    _of_kueue("ResourceFlavor", "default", {}),
+    *(_of_kueue("ClusterQueue", f"queue-{number}", QUOTA) for number in range(QUEUES)),
+    *(
+        _of_kueue("LocalQueue", f"queue-{number}", {"clusterQueue": f"queue-{number}"}, namespace="ml")
         for number in range(QUEUES)
-        for kind, metadata, spec in (
-            (
-                "ClusterQueue",
-                {},
-                {
-                    "namespaceSelector": {},
-                    "cohortName": "all",
-                    "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
-                    "resourceGroups": [
-                        {
-                            "coveredResources": ["cpu"],
-                            "flavors": [{"name": "default", "resources": [{"name": "cpu", "nominalQuota": "100"}]}],
-                        }
-                    ],
-                },
-            ),
-            ("LocalQueue", {"namespace": "ml"}, {"clusterQueue": f"queue-{number}"}),
-        )
     ),
     *(
-        {
-            "apiVersion": "kueue.x-k8s.io/v1beta2",
-            "kind": "Workload",
-            "metadata": {"name": f"job-{number}", "namespace": "ml", "creationTimestamp": "2026-06-01T00:00:00Z"},
-            "spec": {
-                "queueName": f"queue-{number % QUEUES}",
-                "priority": number % 3,
-                "podSets": [{"name": "main", "count": 1, "template": TEMPLATE}],
-            },
-        }
+        _of_kueue(
+            "Workload",
+            f"job-{number}",
+            {"queueName": f"queue-{number % QUEUES}", "priority": number % 3, "podSets": POD_SETS},
+            namespace="ml",
+            creationTimestamp="2026-06-01T00:00:00Z",
+        )
         for number in range(2_000)
     ),
 ]
@@ -258,7 +251,7 @@ def main(cluster: str, node: str, folder: Path, only: tuple[str, ...]) -> int:
 
 async def _measure_tool(cluster: str, tool: str, arguments: dict[str, object]) -> bool:
     """Whether it exceeds its bound. The characters of an answer are those of its text and its document as JSON."""
-    answers = Answers(Clusters(snapshots=(cluster,)), limit=LIMIT)
+    answers = Answers(KnownClusters(snapshots=(cluster,)), limit=LIMIT)
     try:
         async with Client(server(answers)) as client:
             sizes, seconds, failed, status = [], [0.0], False, ""
@@ -287,4 +280,5 @@ if __name__ == "__main__":
     import tempfile
 
     with tempfile.TemporaryDirectory() as made:
-        sys.exit(main(*sys.argv[1:3], Path(made), tuple(sys.argv[3:])))
+        cluster, node, *only = sys.argv[1:]
+        sys.exit(main(cluster, node, Path(made), tuple(only)))

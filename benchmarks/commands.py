@@ -32,7 +32,7 @@ def faulty(kind: int) -> tuple[dict[str, object], dict[str, str]]:
     spread = {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": own}
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": f"missing-{kind}"}}
     small = {"cpu": "500m", "memory": "1Gi"}
-    return (
+    faults: tuple[tuple[dict[str, object], dict[str, str]], ...] = (
         ({}, {"cpu": f"{200 + kind}"}),
         ({"nodeSelector": {"disk": f"ssd-{kind}"}}, small),
         ({"nodeSelector": {"pool": "gpu"}}, small),
@@ -41,7 +41,8 @@ def faulty(kind: int) -> tuple[dict[str, object], dict[str, str]]:
         ({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": near}}}, small),
         ({"volumes": [claim]}, small),
         ({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": apart}}}, small),
-    )[kind % 8]
+    )
+    return faults[kind % len(faults)]
 
 
 def waiting() -> Iterator[Manifest]:
@@ -77,8 +78,8 @@ def written(folder: Path, name: str, items: Iterator[Manifest]) -> str:
 
 def measure(*arguments: str) -> tuple[float, float]:
     """The processor's seconds, and MB."""
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    child = subprocess.Popen([sys.executable, "-m", "kschedx", *arguments], **quiet)
+    command = [sys.executable, "-m", "kschedx", *arguments]
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, _, used = os.wait4(child.pid, 0)
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 

@@ -15,10 +15,10 @@ import sys
 import time
 from pathlib import Path
 
-import moving
 import numpy as np
 
 import kschedx
+from benchmarks import moving
 from kschedx.explain.setup import Setup
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.edits import with_pods

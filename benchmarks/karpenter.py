@@ -30,7 +30,7 @@ def main(size: int) -> None:
 
 
 def types() -> Manifest:
-    made = []
+    made: list[dict[str, object]] = []
     for number in range(TYPES):
         cores = 2 * CORES[number // 8 % len(CORES)]
         offerings = [{"zone": zone, "capacityType": kind} for zone in ZONES for kind in ("spot", "on-demand")]

@@ -19,8 +19,9 @@ from msgspec.structs import replace
 import kschedx
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.what_if import drain_in_turn
-from kschedx.kube.types import PersistentVolumeClaimVolumeSource, Pod, PodResourceClaim, Volume
+from kschedx.kube.types import Node, PersistentVolumeClaimVolumeSource, Pod, PodResourceClaim, Volume
 from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -227,11 +228,11 @@ def main(path: str, number: int) -> None:
 def filled(snapshot: Snapshot) -> Snapshot:
     """Every node offers what its pods ask for and nothing more, so that nobody comes without somebody going."""
     nodes = Setup.for_cluster(snapshot).scheduler.nodes
-    changed = {}
+    changed: dict[ClusterRow, Node] = {}
     for row, node in enumerate(snapshot.cluster.nodes):
         full = {**node.status.allocatable, "cpu": f"{int(nodes.requested[row, 0])}m"}
         labels = {**node.metadata.labels, "full": "yes"}
-        changed[row] = replace(
+        changed[ClusterRow(row)] = replace(
             node, status=replace(node.status, allocatable=full), metadata=replace(node.metadata, labels=labels)
         )
     return snapshot.with_nodes(changed)

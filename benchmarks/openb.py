@@ -28,11 +28,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import exp
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 import kschedx
+from kschedx.kube.types import PodSpec
 from kschedx.plugin import (
     Code,
     CycleState,
@@ -46,6 +48,10 @@ from kschedx.plugin import (
     Verdicts,
     finding,
 )
+from kschedx.snapshot.pods import PodTable
+
+Numbers = NDArray[np.int64]
+Shares = NDArray[np.float64]
 
 MILLI, MOST_CPU, MOST_GPU = 1000, 128_000, 8_000
 """Of one GPU; of the largest node, in thousandths."""
@@ -65,7 +71,7 @@ TRACES = (
 class Wish(NamedTuple):
     """What a pod requests of GPUs."""
 
-    count: int
+    gpus: int
     milli: int
     """Of each."""
     models: frozenset[str]
@@ -73,11 +79,11 @@ class Wish(NamedTuple):
 
     @property
     def shares(self) -> bool:
-        return self.count == 1 and self.milli < MILLI
+        return self.gpus == 1 and self.milli < MILLI
 
     @property
     def kind(self) -> str:
-        return "share" if self.shares else f"{self.count}"
+        return "share" if self.shares else f"{self.gpus}"
 
 
 class Hardware(NamedTuple):
@@ -90,7 +96,7 @@ class Hardware(NamedTuple):
     """Of the pods that have some."""
 
     def fits(self, wish: Wish) -> bool:
-        enough = len(self.left) - bisect_right(self.left, wish.milli - 1) >= wish.count
+        enough = len(self.left) - bisect_right(self.left, wish.milli - 1) >= wish.gpus
         return enough and (not wish.models or self.model in wish.models)
 
 
@@ -130,17 +136,17 @@ class GpuShare(FilterPlugin):
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         wish = wish_in(pod.metadata.labels)
-        if not wish.count:
+        if not wish.gpus:
             return Verdicts.success(len(nodes))
         numbers = self.numbers(nodes)
         fits = self._fitting[wish]
         fits += [one.fits(wish) for one in self._hardware[len(fits) :]]
         lacking = ~np.array(fits, dtype=np.bool_)[numbers]
         text = "node(s) had no GPU with room"
-        why = finding("openb-no-room", f"no {wish.count} GPUs have {wish.milli}/{MILLI} free")
+        why = finding("openb-no-room", f"no {wish.gpus} GPUs have {wish.milli}/{MILLI} free")
         return Verdicts.first_of((lacking, Code.UNSCHEDULABLE, text), explain=lambda _: (why,))
 
-    def numbers(self, nodes: NodeTable) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def numbers(self, nodes: NodeTable) -> Numbers:
         """(node,) the state of each node's GPUs."""
         return nodes.numbers(self._rule)
 
@@ -151,26 +157,24 @@ class GpuShare(FilterPlugin):
             self._hardware.append(hardware)
         return known
 
-    def _number_of_node(self, node: Node, pods: object, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
+    def _number_of_node(self, node: Node, pods: PodTable, rows: Numbers) -> int:
         left, kinds, _ = self._devices_after(node, pods, rows)
         return self.number(Hardware(node.metadata.labels[MODEL], tuple(sorted(left)), kinds))
 
-    def _devices_after(
-        self, node: Node, pods: object, rows: np.ndarray[tuple[int], np.dtype[np.int64]]
-    ) -> tuple[tuple[int, ...], frozenset[str], int]:
+    def _devices_after(self, node: Node, pods: PodTable, rows: Numbers) -> tuple[tuple[int, ...], frozenset[str], int]:
         """What each GPU has left, the kinds of pods, and the cpu that is left, with these pods on the node."""
         key = node.metadata.name, rows.tobytes()
         if key in self._devices:
             return self._devices[key]
         if not len(rows):
             count = int(node.metadata.labels[COUNT])
-            cpu = int(node.status.allocatable["cpu"].removesuffix("m"))
+            cpu = int(str(node.status.allocatable["cpu"]).removesuffix("m"))
             found = (MILLI,) * count, frozenset[str](), cpu
         else:
             left, kinds, cpu = self._devices_after(node, pods, rows[:-1])
             row = int(rows[-1])
             wish = wish_in(pods.labels[row])
-            if wish.count:
+            if wish.gpus:
                 devices = list(left)
                 for at in self.choose(left, node.metadata.labels[MODEL], cpu, cpu_of(pods.specs[row]), wish, row):
                     devices[at] -= wish.milli
@@ -184,12 +188,12 @@ class GpuShare(FilterPlugin):
     ) -> Sequence[int]:
         """The GPUs that a pod gets: the fullest one that has room, and whole ones in order."""
         if not wish.shares:
-            return [at for at, one in enumerate(left) if one == MILLI][: wish.count]
+            return [at for at, one in enumerate(left) if one == MILLI][: wish.gpus]
         return [min((one, at) for at, one in enumerate(left) if one >= wish.milli)[1]]
 
 
-def cpu_of(spec: object) -> int:
-    return int(spec.containers[0].resources.requests["cpu"].removesuffix("m"))
+def cpu_of(spec: PodSpec) -> int:
+    return int(str(spec.containers[0].resources.requests["cpu"]).removesuffix("m"))
 
 
 class Random(GpuShare):
@@ -208,15 +212,15 @@ class Random(GpuShare):
 class FromTotals(GpuShare, ScorePlugin):
     """Scores from the cpu and the sum of GPUs that a node has left."""
 
-    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Numbers:
         wish = wish_in(pod.metadata.labels)
         numbers = self.numbers(nodes)
         totals = np.array([sum(one.left) for one in self._hardware], dtype=np.int64)
         cpu = nodes.allocatable[:, 0] - nodes.requested[:, 0]
-        wanted = cpu_of(pod.spec), wish.milli * wish.count
+        wanted = cpu_of(pod.spec), wish.milli * wish.gpus
         return self.from_left(cpu, totals[numbers], *wanted).astype(np.int64)
 
-    def from_left(self, cpu, gpu, wanted_cpu: int, wanted_gpu: int):
+    def from_left(self, cpu: Numbers, gpu: Numbers, wanted_cpu: int, wanted_gpu: int) -> Shares:
         raise NotImplementedError
 
 
@@ -225,7 +229,7 @@ class DotProd(FromTotals):
 
     name = "OpenbDotProd"
 
-    def from_left(self, cpu, gpu, wanted_cpu: int, wanted_gpu: int):
+    def from_left(self, cpu: Numbers, gpu: Numbers, wanted_cpu: int, wanted_gpu: int) -> Shares:
         product = cpu / MOST_CPU * (wanted_cpu / MOST_CPU) + gpu / MOST_GPU * (wanted_gpu / MOST_GPU)
         return 100 * (1 - product / 2)
 
@@ -236,11 +240,11 @@ class BestFit(FromTotals):
     name = "OpenbBestFit"
     normalizes_by_extremes = True
 
-    def from_left(self, cpu, gpu, wanted_cpu: int, wanted_gpu: int):
+    def from_left(self, cpu: Numbers, gpu: Numbers, wanted_cpu: int, wanted_gpu: int) -> Shares:
         rest = (cpu - wanted_cpu) / MOST_CPU * 0.5 + (gpu - wanted_gpu) / MOST_GPU * 0.5
         return (1 - rest) * 100
 
-    def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores):
+    def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: Numbers) -> Numbers:
         lowest, highest = int(scores.min()), int(scores.max())
         return (scores - lowest) * 100 // max(highest - lowest, 1)
 
@@ -252,9 +256,9 @@ class FromHardware(GpuShare, ScorePlugin):
         super().__init__(args, handle)
         self._scores: dict[Wish, list[int]] = defaultdict(list)
 
-    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Numbers:
         wish = wish_in(pod.metadata.labels)
-        if not wish.count:
+        if not wish.gpus:
             return np.zeros(len(nodes), dtype=np.int64)
         numbers = self.numbers(nodes)
         scores = self._scores[wish]
@@ -285,7 +289,7 @@ class Packing(FromHardware):
         free = hardware.left.count(MILLI)
         if free == len(hardware.left):
             return max(33 - free, free)
-        chosen = [one for one in hardware.left if one >= wish.milli][: wish.count]
+        chosen = [one for one in hardware.left if one >= wish.milli][: wish.gpus]
         whole = chosen.count(MILLI)
         return max(50 - whole, 33) if whole else max(100 - sum(one * 100 // MILLI for one in chosen) // 10, 50)
 
@@ -305,7 +309,7 @@ class FGD(GpuShare, ScorePlugin):
         self._after: dict[Wish, np.ndarray[tuple[int, int], np.dtype[np.int64]]] = {}
         wishes = [one.wish for one in self._typical]
         self._milli = np.array([wish.milli for wish in wishes], dtype=np.int64)
-        self._count = np.array([wish.count for wish in wishes], dtype=np.int64)
+        self._count = np.array([wish.gpus for wish in wishes], dtype=np.int64)
         self._share = np.array([one.share for one in self._typical])
         reached = [[one.cpu in self._cpus[:column] for one in self._typical] for column in range(len(self._cpus) + 1)]
         self._has_cpu = np.array(reached, dtype=np.bool_)
@@ -346,11 +350,11 @@ class FGD(GpuShare, ScorePlugin):
             total += np.add.accumulate(part, axis=1)[:, -1]
         return total
 
-    def fragments(self, numbers, cpu):
+    def fragments(self, numbers: Numbers, cpu: Numbers) -> Shares:
         """What is fragmented on nodes with that much cpu left."""
         return self._table[numbers, np.searchsorted(self._cpus, cpu, side="right")]
 
-    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Numbers:
         wish = wish_in(pod.metadata.labels)
         numbers = self.numbers(nodes)
         cpu = nodes.allocatable[:, 0] - nodes.requested[:, 0]
@@ -358,11 +362,12 @@ class FGD(GpuShare, ScorePlugin):
         options = self._successors(wish, numbers)  # there may be more states now
         after = self.fragments(options, (cpu - cpu_of(pod.spec))[:, None])
         grown = (before[:, None] - after) / 1000
-        return (1 / (1 + np.exp(-grown)) * 100).astype(np.int64).max(axis=1)
+        scores: Numbers = (1 / (1 + np.exp(-grown)) * 100).astype(np.int64).max(axis=1)
+        return scores
 
-    def _successors(self, wish: Wish, numbers):
+    def _successors(self, wish: Wish, numbers: Numbers) -> Numbers:
         """(node, option) the states in which the pod can leave a node's GPUs; nodes that it does not fit on stay."""
-        if not wish.count:
+        if not wish.gpus:
             return numbers[:, None]
         known = self._after.get(wish)
         if known is None or len(known) < len(self._table):
@@ -380,8 +385,8 @@ class FGD(GpuShare, ScorePlugin):
         if not hardware.fits(wish):
             return []
         if not wish.shares:
-            rest = sorted(left)[: len(left) - wish.count]
-            return [self.number(hardware._replace(left=tuple(sorted([*rest, *[0] * wish.count]))))]
+            rest = sorted(left)[: len(left) - wish.gpus]
+            return [self.number(hardware._replace(left=tuple(sorted([*rest, *[0] * wish.gpus]))))]
         found = []
         for one in dict.fromkeys(one for one in left if one >= wish.milli):
             others = list(left)
@@ -448,7 +453,7 @@ def read_pods(checkout: Path, trace: str) -> list[Arriving]:
         ]
 
 
-def read_nodes(checkout: Path) -> list[dict[str, object]]:
+def read_nodes(checkout: Path) -> list[dict[str, Any]]:
     with (checkout / "data/csv/openb_node_list_gpu_node.csv").open() as file:
         return [
             {
@@ -555,7 +560,7 @@ def own_configuration(strategy: str) -> dict[str, object]:
     }
 
 
-def devices(nodes: Sequence[dict[str, object]]) -> Iterator[dict[str, object]]:
+def devices(nodes: Sequence[dict[str, Any]]) -> Iterator[dict[str, object]]:
     """A class, and a slice for each node, whose GPUs claims share."""
     api = {"apiVersion": "resource.k8s.io/v1"}
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
@@ -574,9 +579,9 @@ def devices(nodes: Sequence[dict[str, object]]) -> Iterator[dict[str, object]]:
         yield api | {"kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
 
 
-def with_claim(manifest: dict[str, object], wish: Wish) -> Iterator[dict[str, object]]:
+def with_claim(manifest: dict[str, Any], wish: Wish) -> Iterator[dict[str, object]]:
     """A pod, and its claim where it wants GPUs."""
-    if wish.count:
+    if wish.gpus:
         name = manifest["metadata"]["name"]
         manifest["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
         models = ", ".join(f'"{model}"' for model in sorted(wish.models))
@@ -584,7 +589,7 @@ def with_claim(manifest: dict[str, object], wish: Wish) -> Iterator[dict[str, ob
         exactly = {
             "deviceClassName": "gpu",
             "allocationMode": "ExactCount",
-            "count": wish.count,
+            "count": wish.gpus,
             "capacity": {"requests": {"milli": f"{wish.milli}"}},
             "selectors": [{"cel": {"expression": expression}}] if models else [],
         }

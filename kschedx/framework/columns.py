@@ -38,6 +38,8 @@ from kschedx.snapshot.columns import (
 )
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
+_ERROR = int(Code.ERROR)  # numpy is slow with enum members
+
 
 class FilterColumn:
     """A Filter plugin's verdicts on the nodes that PreFilter returns, in a few bytes per node."""
@@ -211,7 +213,7 @@ class Filtering:
         if not self._may_fail:
             return ""
         outcome = self.outcome()
-        first = next(each_row(rows_where(outcome.codes == Code.ERROR)), None)
+        first = next(each_row(rows_where(outcome.codes == _ERROR)), None)
         if first is None:
             return ""
         status = outcome.status(first)
@@ -280,7 +282,7 @@ class Filtering:
                 if column.put_rows(places, verdicts):
                     self._outcome = None
                 self.rejections[places] += verdicts.rejected
-                self._may_fail |= bool((verdicts.codes == Code.ERROR).any())
+                self._may_fail |= bool((verdicts.codes == _ERROR).any())
         if anew or not np.array_equal(passed_before, self.rejections[places] == 0):
             self._find_feasible()
         return True
@@ -306,7 +308,7 @@ class Filtering:
             column.put_success(len(nodes))
             return
         verdicts = verdicts_of(column.plugin, state, pod, nodes)
-        self._may_fail |= bool((verdicts.codes == Code.ERROR).any())
+        self._may_fail |= bool((verdicts.codes == _ERROR).any())
         column.put(verdicts)
 
     def _find_feasible(self) -> None:

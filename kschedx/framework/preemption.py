@@ -7,7 +7,7 @@ pkg/scheduler/framework/preemption, and the parts of pkg/scheduler/framework/plu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Protocol, TypeAlias
 
@@ -28,7 +28,6 @@ from kschedx.snapshot.columns import (
     ClusterRows,
     Column,
     IntArray,
-    TableRow,
     TableRows,
     cluster_rows,
     distinct,
@@ -228,20 +227,22 @@ def _as_sorted(pods: tuple[_Importance, ...]) -> tuple[int, ...]:
 def _leave_equals_as_sorted(order: IntArray, index: IntArray, priorities: IntArray, started: IntArray) -> None:
     """Put equally important pods of a node into kube-scheduler's order, in place, if the node has so many that its sort
     is no insertion sort. `order` sorts the other three arrays; a lower number was loaded earlier."""
-    node, priority, start = index[order], priorities[order], started[order]
-    changes = (np.diff(node) != 0) | (np.diff(priority) != 0) | (np.diff(start) != 0)
+    node = index[order]
     first = np.flatnonzero(np.diff(node, prepend=-1))
     count = np.diff(first, append=len(order))
-    many = count > LONGEST_INSERTION
-    for low, length in zip(first[many].tolist(), count[many].tolist(), strict=True):
-        inside = slice(low, low + length)
-        change = changes[low : low + length - 1]
-        if change.all():
-            continue
-        loaded = np.sort(order[inside])
-        place = np.concatenate([[0], np.cumsum(change)])[np.argsort(order[inside])]
-        pods = tuple(zip(place.tolist(), (started[loaded] == LATEST).tolist(), strict=True))
-        order[inside] = loaded[list(_as_sorted(pods))]
+    if count.max(initial=0) <= LONGEST_INSERTION:
+        return
+    priority, start = priorities[order], started[order]
+    changes = (np.diff(node) != 0) | (np.diff(priority) != 0) | (np.diff(start) != 0)
+    place = np.concatenate([[0], np.cumsum(changes)])
+    group = np.repeat(np.arange(len(first)), count)
+    as_loaded = np.lexsort((order, group))
+    loaded, ranks, is_late = order[as_loaded], (place - place[first][group])[as_loaded], start[as_loaded] == LATEST
+    distinct_ranks = place[first + count - 1] - place[first] + 1
+    many = (count > LONGEST_INSERTION) & (distinct_ranks < count)
+    for low, high in zip(first[many].tolist(), (first + count)[many].tolist(), strict=True):
+        pods = tuple(zip(ranks[low:high].tolist(), is_late[low:high].tolist(), strict=True))
+        order[low:high] = loaded[low:high][list(_as_sorted(pods))]
 
 
 def exceeding(
@@ -414,7 +415,7 @@ class KeptDryRuns:
         likely: list[ClusterRow] = []
         if self._goes_on and nodes.pods.priorities[self._preemptor] >= priority:
             self._width = min(2 * self._width, MOST_AHEAD) if 2 * self._used >= self._tried else self._width // 4
-            able = nodes.rows[self._is_known[nodes.rows] & (self._codes[nodes.rows] == Code.SUCCESS)]
+            able = nodes.rows[self._is_known[nodes.rows] & (self._codes[nodes.rows] == 0)]
             order = np.lexsort(self._ranks[::-1, able])[: self._width]
             likely = [node for node in each_cluster_row(ClusterRows(able[order])) if node not in self._ahead]
             self._tried, self._used = len(likely), 0
@@ -466,7 +467,7 @@ class KeptDryRuns:
         if nodes.is_whole:
             codes, reason = self._codes.copy(), self._reason.copy()
         else:
-            codes = np.full(len(self._codes), untried.code, dtype=np.int64)
+            codes = np.full(len(self._codes), int(untried.code), dtype=np.int64)
             reason = np.full(len(self._codes), len(self._reasons), dtype=np.int64)
             codes[nodes.rows], reason[nodes.rows] = self._codes[nodes.rows], self._reason[nodes.rows]
         reasons = [*self._reasons, untried.reasons]
@@ -559,7 +560,7 @@ def dry_run(
         return potential_victims(nodes, pod.priority, violating, exempt=exempt, rankings=rankings)
 
     def run(nodes: NodeTable, potential: PotentialVictims, state: CycleState) -> _Tried:
-        trial = Trial(handle=handle, state=state, pod=pod, nodes=nodes, potential=potential, bounds=bounds)
+        trial = PreemptionTrial(handle=handle, state=state, pod=pod, nodes=nodes, potential=potential, bounds=bounds)
         return _tried(trial, nobody)
 
     if potential is None and KEPT in state and state[KEPT].holds:
@@ -601,7 +602,7 @@ class Evicted(Struct, frozen=True, kw_only=True):
         return cls(gone=gone, unfit=gone)
 
 
-class Trial(Struct, frozen=True, kw_only=True):
+class PreemptionTrial(Struct, frozen=True, kw_only=True):
     """A trial in which pods are removed from the nodes of a table, and added back as long as `pod` fits beside them."""
 
     handle: Handle
@@ -646,19 +647,26 @@ class Trial(Struct, frozen=True, kw_only=True):
             turn += 1
         return Evicted(gone=gone, unfit=unfit, failed=failed)
 
-    def candidate(self, row: TableRow, evicted: Evicted, *, by_rank: bool) -> Candidate:
-        """Return the candidate for a row of `nodes`. If `by_rank`, the most important victim comes first even if others
-        violate a disruption budget."""
-        own = slice(int(self.potential.start[row]), int(self.potential.start[row + 1]))
-        gone, violating = evicted.gone[own], self.potential.violating[own]
-        victims = [int(victim) for victim in self.potential.pods[own][gone]]
-        if by_rank and violating.any() and not violating.all():
-            victims = by_importance(self.nodes.pods, victims)
-        violations = int(np.count_nonzero(violating & evicted.unfit[own]))
-        return Candidate(node=self.nodes.cluster_row(row), victims=tuple(victims), pdb_violations=violations)
+    def candidates(self, rows: TableRows, evicted: Evicted, *, by_rank: bool) -> Iterator[Candidate]:
+        """Yield the candidate for each of these rows of `nodes`. If `by_rank`, the most important victim comes first
+        even if others violate a disruption budget."""
+        potential, nodes = self.potential, each_cluster_row(ClusterRows(self.nodes.rows[rows]))
+        ends = np.stack([potential.start[rows], potential.start[rows + 1]])
+        victims, ends_of_gone = potential.pods[evicted.gone].tolist(), _before(evicted.gone)[ends].T.tolist()
+        violations = np.diff(_before(potential.violating & evicted.unfit)[ends], axis=0)[0].tolist()
+        protected = np.diff(_before(potential.violating)[ends], axis=0)[0]
+        is_mixed = (by_rank & (protected > 0) & (protected < potential.count[rows])).tolist()
+        for node, (low, high), number, mixed in zip(nodes, ends_of_gone, violations, is_mixed, strict=True):
+            own = by_importance(self.nodes.pods, victims[low:high]) if mixed else victims[low:high]
+            yield Candidate(node=node, victims=tuple(own), pdb_violations=number)
 
 
-def _tried(trial: Trial, nobody: Callable[[str], Status]) -> _Tried:
+def _before(mask: BoolArray) -> IntArray:
+    """Return (row + 1,) the number of rows in the mask before each place."""
+    return np.concatenate([[0], np.cumsum(mask)])
+
+
+def _tried(trial: PreemptionTrial, nobody: Callable[[str], Status]) -> _Tried:
     handle, state, pod, nodes, potential = trial.handle, trial.state, trial.pod, trial.nodes, trial.potential
     names = nodes.cluster.names
     unable = nodes.take(rows_where(potential.count == 0))
@@ -692,13 +700,11 @@ def _tried(trial: Trial, nobody: Callable[[str], Status]) -> _Tried:
         evicted = trial.reprieve(left, fits)
     by_rank = handle.release.behaviour.victims_are_ordered_by_importance
     candidates: dict[ClusterRow, Candidate] = {}
-    for row in each_row(fits):
-        node = nodes.cluster_row(row)
+    for candidate in trial.candidates(fits, evicted, by_rank=by_rank):
+        node = candidate.node
         if node in evicted.failed:
             statuses[node] = evicted.failed[node]
-            continue
-        candidate = trial.candidate(row, evicted, by_rank=by_rank)
-        if candidate.victims:
+        elif candidate.victims:
             candidates[node] = candidate
             statuses[node] = SUCCESS
         else:

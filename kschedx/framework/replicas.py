@@ -177,6 +177,11 @@ class Standing:
                 raw[self._rows] = column.raw
                 self.fixed.append(_Normalized(column.plugin, column.weight, raw, raw))
 
+    @property
+    def is_without_room(self) -> bool:
+        """Whether no node passes these plugins."""
+        return bool((self.is_refused | self.is_full).all())
+
     def catch_up(self, steps: Steps) -> None:
         """Include the moves since the last update. Raises `NotFollowedError` if a plugin fails on a changed node, if
         many nodes have changed, or more than nodes and pods."""
@@ -319,7 +324,7 @@ def _in_bounds(scores: IntArray) -> IntArray:
     return scores
 
 
-class Replicas:
+class ReplicaSeries:
     """A series of identical pods."""
 
     def __init__(self, standing: Standing, pod: Pod, row: int, concerned: Collection[Plugin]) -> None:

@@ -126,7 +126,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
     @property
     def rejected(self) -> BoolArray:
         """(node,) whether the code is not Success."""
-        rejected: BoolArray = self.codes != Code.SUCCESS
+        rejected: BoolArray = self.codes != 0
         return rejected
 
     def status(self, row: TableRow, plugin: str = "") -> Status:
@@ -166,7 +166,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
         case = np.zeros(size, dtype=np.int64)
         for number, (mask, _, _) in reversed(list(enumerate(cases, start=1))):
             case[mask] = number
-        codes = np.array([Code.SUCCESS, *(code for _, code, _ in cases)], dtype=np.int64)
+        codes = np.array([0, *(int(code) for _, code, _ in cases)], dtype=np.int64)  # numpy is slow with enum members
         reasons: list[tuple[str, ...]] = [(), *((reason,) for _, _, reason in cases)]
         return cls(codes=codes[case], reasons=Column(case, reasons), explain=explain, alike=alike)
 

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.fixes.changes import Change
     from kschedx.fixes.owners import Owner
-    from kschedx.fixes.ranking import ClusterTest
-    from kschedx.fixes.ranking import Fix as FoundFix
+    from kschedx.fixes.ranking import ClusterTest, TriedFix
     from kschedx.fixes.steps import AddNode
     from kschedx.holding import Holding
     from kschedx.holding.model import GangStatus
@@ -139,6 +138,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     """With a setup, fixes may create pods, and are tried on the whole cluster."""
     before: Snapshot | None = None
     """The cluster without the manifests in question; None if there are none."""
+    drained: frozenset[str] = frozenset()
+    """Nodes that the question drains, which no fix uncordons."""
 
     @property
     def is_run(self) -> bool:
@@ -250,57 +251,94 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """kube-scheduler's FailedScheduling text; empty if the pod can be scheduled."""
         return self.cycle.message
 
-    @cached_property
+    @property
     def fixes(self) -> tuple[Fix, ...]:
         """Changes that were tried on an overlay of the snapshot, cheapest first; first those after which Kueue admits
         the pod's Workload."""
+        return tuple(self.each_fix())
+
+    def each_fix(self) -> Iterator[Fix]:
+        """Yield the fixes. Most are tried on the whole cluster only when they are needed."""
+        known, rest = self._fixes
+        for number in itertools.count():
+            if number == len(known):
+                known += itertools.islice(rest, 1)
+            if number == len(known):
+                return
+            yield known[number]
+
+    @cached_property
+    def _fixes(self) -> tuple[list[Fix], Iterator[Fix]]:
+        """The fixes that are known so far, and the others."""
         kueue = self.holding.kueue
         if kueue is None or kueue.verdict is None:
-            return self._own_fixes()
+            return [], self._own_fixes()
         from kschedx.inquiry.fix import kueue_fixes
 
-        return (*kueue_fixes(kueue.verdict), *self._own_fixes())
+        return [*kueue_fixes(kueue.verdict)], self._own_fixes()
 
-    def _own_fixes(self) -> tuple[Fix, ...]:
-        if self.lifecycle is not None:
-            return () if self.remedies is None else self.remedies()
-        if self.outcome is Outcome.SCHEDULED and self.overall is Outcome.UNSCHEDULABLE and self.gang is not None:
-            return self._gang_fixes(self.gang)
-        if self.becomes is Outcome.SCHEDULED:
-            return () if self.remedies is None else self.remedies()
+    def _own_fixes(self) -> Iterator[Fix]:
+        gang = self.gang if self.lifecycle is None and self.outcome is Outcome.SCHEDULED else None
+        if gang is not None and self.overall is Outcome.UNSCHEDULABLE:
+            yield from self._gang_fixes(gang)
+            return
+        if self.lifecycle is not None or self.becomes is Outcome.SCHEDULED:
+            yield from () if self.remedies is None else self.remedies()
+            return
         from kschedx.explain.diagnosis import Diagnosis
         from kschedx.explain.root_causes import balanced_service, root_causes
-        from kschedx.fixes import FixCertainty, find_fixes
         from kschedx.fixes.owners import template_owner
-        from kschedx.inquiry.fix import Fix
         from kschedx.inquiry.lifecycle_remedies import gate_keepers, with_newer_template
 
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
-        stored_in = self._stored_in
-        if stored_in is not None and (recreated := with_newer_template(self, pod)) is not None:
-            return (recreated,)
-        tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner))
-        tried = tuple(fix for fix in tried if self.gang is None or not any(map(self._deletes_member, fix.changes)))
-        fixes = tuple(self._for_group(Fix.of(fix, owner, pod, stored_in=stored_in)) for fix in tried)
+        if self._stored_in is not None and (recreated := with_newer_template(self, pod)) is not None:
+            yield recreated
+            return
+        yield from self._missing_members()
+        yield from gate_keepers(self)
+        yield from self._of_causes()
+        if any(cause.leaves_no_node for cause in root_causes(Diagnosis(self.cycle))):
+            return
+        is_overwritten = balanced_service(pod.metadata.labels)  # its controller overwrites the pod template
+        fixes = self._tried_fixes(owner)
+        if self._may_be_scaled:
+            room, fixes = self._beside_autoscalers(owner, tuple(fixes))
+            yield from room
+        if not is_overwritten:
+            yield from fixes
+
+    def _tried_fixes(self, owner: Owner | None) -> Iterator[Fix]:
+        from kschedx.fixes import find_fixes
+        from kschedx.inquiry.fix import Fix
+
+        pod, stored_in = self.cycle.pod, self._stored_in
         before = self.before or (None if self.setup is None else self.setup.snapshot)
-        fixes = tuple(fix.with_claims_of(owner, pod, before, self.cycle.snapshot) for fix in fixes)
-        by_hand = all(fix.adds_node for fix in fixes)
+        for found_fix in find_fixes(self.scheduler, self.cycle, self._cluster_test(owner), self.drained):
+            if self.gang is None or not any(map(self._deletes_member, found_fix.changes)):
+                fix = self._for_group(Fix.of(found_fix, owner, pod, stored_in=stored_in))
+                yield fix.with_claims_of(owner, pod, before, self.cycle.snapshot)
+
+    @property
+    def _may_be_scaled(self) -> bool:
+        """Whether an autoscaler decides about the pod, or an event reports that."""
+        snapshot, key = self.cycle.snapshot, self.cycle.pod.key
+        return bool(self.scalings) or key in snapshot.autoscaler_events or key in snapshot.karpenter_events
+
+    def _beside_autoscalers(self, owner: Owner | None, fixes: tuple[Fix, ...]) -> tuple[tuple[Fix, ...], Iterator[Fix]]:
+        """Return the fixes that make room, and the others: if an autoscaler adds nodes, none is added by hand."""
+        from kschedx.fixes import FixCertainty
+
         room = self._room(owner)
-        if by_hand and all(fix.certainty is FixCertainty.UNTRIED for fix in room):
+        if all(fix.adds_node for fix in fixes) and all(fix.certainty is FixCertainty.UNTRIED for fix in room):
             room = self._room(owner, with_changes_of_pod=True)
-        if room:  # the autoscaler adds nodes, so none is added by hand
-            by_hand_first = () if not all(fix.reshapes_pool for fix in room) else filter(_is_without_karpenter, fixes)
-            adds = any(scaling.adds_node for scaling in self.scalings)
-            repairs = [] if adds else [fix for fix in fixes if _repairs_what_exists(fix)]
-            room = (*repairs, *by_hand_first, *room)
-            fixes = tuple(fix for fix in fixes if not fix.adds_node and fix not in repairs)
-        if balanced_service(pod.metadata.labels):
-            fixes = ()  # its controller overwrites the pod template
-        causes = root_causes(Diagnosis(self.cycle))
-        if any(cause.leaves_no_node for cause in causes):
-            room = fixes = ()
-        return (*self._missing_members(), *gate_keepers(self), *self._of_causes(), *room, *fixes)
+        if not room:
+            return (), iter(fixes)
+        by_hand_first = () if not all(fix.reshapes_pool for fix in room) else filter(_is_without_karpenter, fixes)
+        adds = any(scaling.adds_node for scaling in self.scalings)
+        repairs = [] if adds else [fix for fix in fixes if _repairs_what_exists(fix)]
+        others = (fix for fix in fixes if not fix.adds_node and fix not in repairs)
+        return (*repairs, *by_hand_first, *room), others
 
     def _deletes_member(self, change: Change) -> bool:
         """Return whether a change deletes a pod of this pod's own gang."""
@@ -447,10 +485,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
         from kschedx.controllers.daemon_set import agents_down
         from kschedx.explain.diagnosis import Diagnosis
-        from kschedx.explain.hardware import SharedByHami
+        from kschedx.explain.hardware import DeviceClaimRefused, SharedByHami
         from kschedx.explain.root_causes import (
             CapacityNotPublished,
-            DeviceClaimRefused,
             DriverNotRegistered,
             MatchingPodPending,
             NodeGone,
@@ -510,8 +547,6 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         that change the pod."""
         snapshot, key = self.cycle.snapshot, self.cycle.pod.key
         event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
-        if not self.scalings and event is None and karpenter_event is None:
-            return ()
         from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_repair, reported_by_karpenter, reported_fixes
 
         if self.autoscaler_down is not None:
@@ -550,11 +585,11 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return lambda fix: TrialOutcome()
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
 
-        def test(fix: FoundFix) -> TrialOutcome:
+        def test(fix: TriedFix) -> TrialOutcome:
             outcome = tried(fix)
             return outcome if self.covering is None else replace(outcome, left=0)  # tried for all pods then
 
-        def tried(fix: FoundFix) -> TrialOutcome:
+        def tried(fix: TriedFix) -> TrialOutcome:
             alone, whole = (Fix.of(fix, owner, pod, stored_in=stored).apply for stored in (None, self._stored_in))
             if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused workload creates no pods
                 outcome = trial.outcome(fix.steps, alone)
@@ -640,7 +675,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.fixes import FixCertainty, why_no_fix
         from kschedx.render.words import headline
 
-        if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.fixes):
+        if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.each_fix()):
             return ""
         end = why_no_fix(self.scheduler, self.cycle)
         if end is None or (end.is_untold and any(fix.feasible_nodes for fix in self.fixes)):

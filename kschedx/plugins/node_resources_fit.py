@@ -55,6 +55,8 @@ from kschedx.snapshot.pods import NATIVE
 REASON_SIDECAR = "Pod has a restartable init container and the SidecarContainers feature is disabled"
 REASON_PODS = "Too many pods"
 
+_NEVER, _FULL = int(Code.UNSCHEDULABLE_AND_UNRESOLVABLE), int(Code.UNSCHEDULABLE)  # numpy is slow with enum members
+
 REQUEST: StateKey[Mapping[str, int]] = StateKey(
     "PreFilterNodeResourcesFit", 'error reading "{}" from cycleState: not found'
 )
@@ -146,7 +148,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 never |= check.never_fits
         reasons = (REASON_PODS, *(f"Insufficient {check.resource}" for check in checks))
         return Verdicts(
-            codes=np.where(never, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, np.where(some, Code.UNSCHEDULABLE, 0)),
+            codes=np.where(never, _NEVER, np.where(some, _FULL, 0)),
             reasons=_reasons(failed, reasons),
             explain=explain,
         )

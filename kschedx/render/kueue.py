@@ -11,7 +11,7 @@ from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import FlavorRow, Overview, QueueOverview, Waiting
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, columns, line, paragraph, title_lines
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 
 SHOWN = 5
@@ -30,7 +30,7 @@ def _overview_view(overview: Overview) -> View:
         headline=f"{count(len(overview.queues), 'ClusterQueue')}{cohorts}, {pending}",
         tone=Tone.HELD if overview.waiting or overview.checking else Tone.GOOD,
         items=tuple(
-            Item(
+            ViewItem(
                 title=waiting_job.workload,
                 tone=Tone.HELD,
                 values=(name, place, waiting_job.priority),

@@ -18,7 +18,7 @@ from kschedx.render.terminal import (
     text,
     title_lines,
 )
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import listed
 
 COMMAND = "$ "
@@ -69,7 +69,7 @@ def _cell(value: str | int) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
-def item_lines(item: Item, width: int, *, wide: bool = False) -> list[Text]:
+def item_lines(item: ViewItem, width: int, *, wide: bool = False) -> list[Text]:
     """Return a row with its members and fixes; `wide` with its facts, and with the commands of its fixes."""
     lines = paragraph(item.title, width, first=item.tone.mark or "· ", style=_STYLES.get(item.tone, ""))
     if item.members:

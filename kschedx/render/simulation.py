@@ -12,9 +12,9 @@ from rich.text import Text
 from kschedx.controllers.manager import Rollout
 from kschedx.controllers.update_strategy import (
     DaemonSetUpdate,
+    DeploymentStrategy,
     NoRollout,
     NoRolloutReason,
-    RollingUpdate,
     StatefulSetUpdate,
     UpdateStrategy,
 )
@@ -62,7 +62,7 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import Fix as FixView
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
 from kschedx.render.words.pod import could_reject
@@ -76,7 +76,7 @@ _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
 """Verbs of changes that themselves show which pods are deleted."""
 
 
-def change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
+def _change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
     """Return a line for each change that evicts or deletes pods or that is undone, and for each rollout."""
     lines: list[Text] = []
     phrases = [*_effects(simulation)]
@@ -114,7 +114,7 @@ def rollout_text(rollout: Rollout) -> str:
     if isinstance(rollout.strategy, NoRollout):
         return f"{name}: {_kept(rollout.strategy)}"
     if rollout.is_done:
-        return f"rollout of {name} completes: {count(rollout.old, 'pod')} replaced ({strategy_text(rollout.strategy)})"
+        return f"rollout of {name} completes: {count(rollout.old, 'pod')} replaced ({_strategy_text(rollout.strategy)})"
     waits = f"{count(rollout.waiting, 'new pod')} {'stays' if rollout.waiting == 1 else 'stay'} pending"
     if rollout.refusal:
         waits = f"the API server refuses the next pod: {rollout.refusal}"
@@ -123,14 +123,14 @@ def rollout_text(rollout: Rollout) -> str:
         if isinstance(rollout.strategy, StatefulSetUpdate):  # which replaces a pod only once it is ready
             waits = f"{waits}; delete it first"
     replaced = f"{rollout.replaced:,} of {count(rollout.old, 'pod')} replaced"
-    return f"rollout of {name} stalls: {replaced}, {waits} ({strategy_text(rollout.strategy)})"
+    return f"rollout of {name} stalls: {replaced}, {waits} ({_strategy_text(rollout.strategy)})"
 
 
-def strategy_text(strategy: UpdateStrategy) -> str:
+def _strategy_text(strategy: UpdateStrategy) -> str:
     match strategy:
-        case RollingUpdate(is_recreate=True):
+        case DeploymentStrategy(is_recreate=True):
             return "strategy Recreate"
-        case RollingUpdate(surge=surge, unavailable=unavailable):
+        case DeploymentStrategy(surge=surge, unavailable=unavailable):
             return f"maxSurge {surge:,}, maxUnavailable {unavailable:,}"
         case StatefulSetUpdate(partition=partition, unavailable=unavailable):
             kept = f", partition {partition:,}" if partition else ""
@@ -164,7 +164,7 @@ BAR = 10
 SHORT_BAR = 5
 
 
-class Shown(Struct, frozen=True):
+class ShownCounts(Struct, frozen=True):
     """How many entries are shown: workloads, the most and least used nodes, and causes."""
 
     workloads: int
@@ -172,9 +172,15 @@ class Shown(Struct, frozen=True):
     causes: int
 
 
-SHOWN_ROWS = (Shown(8, 3, 3), Shown(6, 3, 2), Shown(5, 2, 1), Shown(3, 2, 1), Shown(2, 1, 1))
+SHOWN_ROWS = (
+    ShownCounts(8, 3, 3),
+    ShownCounts(6, 3, 2),
+    ShownCounts(5, 2, 1),
+    ShownCounts(3, 2, 1),
+    ShownCounts(2, 1, 1),
+)
 """Sizes that are tried until the screen is short enough."""
-ALL = Shown(1_000_000, 1_000_000, 1_000_000)
+ALL = ShownCounts(1_000_000, 1_000_000, 1_000_000)
 
 
 def _nodes_before(simulation: Simulation) -> Sequence[str]:
@@ -227,7 +233,7 @@ def simulation_lines(
         if len(phrases) > SHOWN_CHANGES and not wide:
             phrases = [*phrases[:SHOWN_CHANGES], f"{len(phrases) - SHOWN_CHANGES:,} more"]
         first += paragraph("; ".join(phrases), width, first="  after ", style=DIM)
-        first += change_lines(simulation, width, 1_000 if wide else SHOWN_CHANGES)
+        first += _change_lines(simulation, width, 1_000 if wide else SHOWN_CHANGES)
     for move in _moves(simulation):
         first += paragraph(move, width, first="  ", indent=4)
     if ties is not None:
@@ -262,7 +268,7 @@ def _moves(simulation: Simulation) -> list[str]:
     return [f"move {move.pod} from {move.source} to {move.to}" for move in moves]
 
 
-def goal_text(goal: GoalResult) -> str:
+def _goal_text(goal: GoalResult) -> str:
     if not goal.is_reached:
         verb = "stays" if len(goal.pending) == 1 else "stay"
         return f"goal {goal.text}: no moves make room, {listed(goal.pending, 2)} {verb} pending"
@@ -295,7 +301,7 @@ def simulation_headline(simulation: Simulation) -> str:
     placed -= len(disputed)
     is_open = not placed and 0 < pending == undecided
     goal = simulation.goal
-    parts = [] if goal is None else [goal_text(goal)]
+    parts = [] if goal is None else [_goal_text(goal)]
     if goal is not None and not goal.is_reached and not placed and not pending:
         pass  # its pods never enter the queue
     elif (disputed or _tells_refusal(simulation)) and not placed and not pending:
@@ -621,7 +627,7 @@ def fit_view(fit: Fit) -> View:
         fixes=fit_fixes(fit),
         event=stopped.message if stopped is not None else fit.refusal,
         items=tuple(
-            Item(
+            ViewItem(
                 title=name,
                 tone=Tone.GOOD,
                 values=(

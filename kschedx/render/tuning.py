@@ -12,10 +12,10 @@ from kschedx.render.layout import table_lines
 from kschedx.render.manifests import to_yaml
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
 from kschedx.render.terminal import BLANK, BOLD, paragraph, text
-from kschedx.render.view import Fix, Item, Tone, View
+from kschedx.render.view import Fix, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count
 from kschedx.render.words.comparison import change_rows
-from kschedx.simulate.tuning import Goal, Trial, Tuning
+from kschedx.simulate.tuning import ProfileTrial, Tuning, TuningGoal
 
 SHOWN = 8
 """Rows: the cluster now, today's profile, and the Pareto front."""
@@ -35,7 +35,7 @@ def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[Text
     return lines + [text(f"  {splitline}") for splitline in to_yaml(tuning.configuration).splitlines()]
 
 
-def _values(trial: Trial, tuning: Tuning) -> tuple[str, ...]:
+def _values(trial: ProfileTrial, tuning: Tuning) -> tuple[str, ...]:
     """Return the cells for `HEADS`, and the cost if that of today's profile is known."""
     cost = () if tuning.today.cost is None else ("" if trial.cost is None else f"{trial.cost:.2f}",)
     numbers = (f"{trial.fragmentation:.1f}%", f"{trial.spread:.1f}", f"{trial.moves:,}", f"{trial.unplaced:,}")
@@ -75,30 +75,30 @@ def _headline(tuning: Tuning) -> str:
     )
 
 
-def _measure(goal: Goal, trial: Trial, tuning: Tuning) -> str:
-    if goal is Goal.FEWEST_NODES:
+def _measure(goal: TuningGoal, trial: ProfileTrial, tuning: Tuning) -> str:
+    if goal is TuningGoal.FEWEST_NODES:
         return f"{trial.nodes:,} of {count(tuning.all_nodes, 'node')} in use"
-    if goal is Goal.LEAST_FRAGMENTATION:
+    if goal is TuningGoal.LEAST_FRAGMENTATION:
         return f"{trial.fragmentation:.1f}% of the free capacity is fragmented"
-    if goal is Goal.SPREAD:
+    if goal is TuningGoal.SPREAD:
         return f"nodes differ by {trial.spread:.1f} points"
     return f"the nodes in use cost {_short(goal, trial)} an hour"
 
 
-def _short(goal: Goal, trial: Trial) -> str:
-    if goal is Goal.FEWEST_NODES:
+def _short(goal: TuningGoal, trial: ProfileTrial) -> str:
+    if goal is TuningGoal.FEWEST_NODES:
         return f"{trial.nodes:,}"
-    if goal is Goal.LEAST_FRAGMENTATION:
+    if goal is TuningGoal.LEAST_FRAGMENTATION:
         return f"{trial.fragmentation:.1f}%"
-    return f"{trial.spread:.1f}" if goal is Goal.SPREAD else f"{trial.cost or 0.0:.2f}"
+    return f"{trial.spread:.1f}" if goal is TuningGoal.SPREAD else f"{trial.cost or 0.0:.2f}"
 
 
-def _items(tuning: Tuning) -> Iterator[Item]:
-    yield Item(title="now", tone=Tone.PLAIN, values=_values(tuning.now, tuning))
+def _items(tuning: Tuning) -> Iterator[ViewItem]:
+    yield ViewItem(title="now", tone=Tone.PLAIN, values=_values(tuning.now, tuning))
     for shown_trial in (tuning.today, *(trial for trial in tuning.front if trial is not tuning.today)):
         tone = Tone.GOOD if shown_trial is tuning.best and tuning.is_better else Tone.PLAIN
         title = "today's profile" if shown_trial is tuning.today else shown_trial.candidate.title
-        yield Item(title=title, tone=tone, values=_values(shown_trial, tuning))
+        yield ViewItem(title=title, tone=tone, values=_values(shown_trial, tuning))
 
 
 def _changes(tuning: Tuning) -> list[tuple[str, str, str]]:

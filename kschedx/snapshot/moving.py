@@ -731,22 +731,22 @@ class MovingCluster:
             self.pods.nominations.pop(pod, None)
 
     def _moved(self, pod: int, node: ClusterRow, kind: MoveKind) -> None:
-        pods = self.pods
-        if kind > 0:
+        pods, sign = self.pods, int(kind)  # numpy is slow with members of an enum
+        if sign > 0:
             pods.node[pod] = node
             pods.on_nodes.add(pod, node)
         else:
             pods.node[pod] = -1
             pods.on_nodes.remove(pod, node)
-        self._note(pod, node, int(kind))
-        change = np.add if kind > 0 else np.subtract
+        self._note(pod, node, sign)
+        change = np.add if sign > 0 else np.subtract
         for table in self._tables():
             for sums, each in (
                 (table.requested[node], table.requests.matrix[pod]),
                 (table.nonzero_requested[node], table.requests.nonzero[pod]),
             ):
                 change(sums, each, out=sums)
-            table.pod_count[node] += kind
+            table.pod_count[node] += sign
 
     def _moved_many(self, rows: IntArray, places: IntArray, signs: IntArray | int) -> None:
         """`_moved` for many pods, in order; the last move of a pod counts."""

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.render.manifests import to_yaml
-from kschedx.render.view import Decider, Fix, Item, Tone, View, identical, shared
+from kschedx.render.view import Decider, Fix, Tone, View, ViewItem, identical, shared
 from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -414,7 +414,7 @@ def _items(view: View) -> Items:
     )
 
 
-def _detail(item: Item, facts: Sequence[Fact], members: Sequence[str]) -> Detail:
+def _detail(item: ViewItem, facts: Sequence[Fact], members: Sequence[str]) -> Detail:
     return Detail(
         facts=_facts(facts),
         commands=_commands(facts),
