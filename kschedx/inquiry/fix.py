@@ -13,7 +13,7 @@ from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change, template_owner
 from kschedx.fixes.phrases import joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
-from kschedx.fixes.steps import AddNode, Cost, CreateVolume, Group, NextAttempt, ObjectStep, RepairNode, Step
+from kschedx.fixes.steps import AddNode, Cost, CreateVolume, FixGroup, FixStep, NextAttempt, ObjectStep, RepairNode
 from kschedx.fixes.steps.storage import ClassedClaim
 from kschedx.inquiry.document import Covered, FixDocument
 from kschedx.kube.autoscalers import NODE_POOL
@@ -61,14 +61,14 @@ class Fix(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     """In the order in which they are made."""
     feasible_nodes: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[FixStep, ...]
     commands: tuple[str, ...] = ()
     """Empty if the fix takes a patch."""
 
     apply: tuple[Change, ...] = ()
     """The changes that a user would send. Changes of the pod are made to its owner's template, if that is known."""
 
-    of_group: Group | None = None
+    of_group: FixGroup | None = None
     """The group of a fix without steps."""
     costs: tuple[str, ...] = ()
     """The cost for others: where the pods recreated by a deleted pod's controller land, which budget is used."""
@@ -81,7 +81,7 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, fix: fixes.Fix, owner: Owner | None, pod: Pod, *, stored_in: Snapshot | None = None, title: str = ""
+        cls, fix: fixes.TriedFix, owner: Owner | None, pod: Pod, *, stored_in: Snapshot | None = None, title: str = ""
     ) -> Fix:
         """Return the reported form of a tried fix. `stored_in` is the cluster that has the pod, which a new template
         then has to reach. The default title describes the steps."""
@@ -143,7 +143,7 @@ class Fix(Struct, frozen=True, kw_only=True):
         changes: tuple[Change, ...] = (),
         *,
         commands: tuple[str, ...] = (),
-        of_group: Group | None = None,
+        of_group: FixGroup | None = None,
     ) -> Fix:
         """Return a fix for an operator that no trial can show."""
         return cls(
@@ -175,14 +175,14 @@ class Fix(Struct, frozen=True, kw_only=True):
         return self.adds_node and len(added) == len(self.steps) and is_own
 
     @property
-    def group(self) -> Group:
+    def group(self) -> FixGroup:
         """The group that is responsible: that of the most expensive step, or of the changed objects."""
         if self.of_group is not None:
             return self.of_group
         if self.steps:
             return max(self.steps, key=lambda step: step.cost).group
         kinds = {change.target.kind for change in self.apply}
-        return Group.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else Group.WORKLOAD
+        return FixGroup.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else FixGroup.WORKLOAD
 
     @property
     def adds_node(self) -> bool:
@@ -212,7 +212,7 @@ def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
     for remedy in verdict.remedies:
         changes = () if remedy.target is None else (Change(target=remedy.target, patch=remedy.patch),)
         costs = (f"preempts {listed(remedy.victims, MOST_PREEMPTED)}",) if remedy.victims else ()
-        group = Group.CLUSTER if remedy.kind in of_queue else Group.WORKLOAD
+        group = FixGroup.CLUSTER if remedy.kind in of_queue else FixGroup.WORKLOAD
         yield replace(Fix.untried(remedy.title, changes, of_group=group), costs=costs)
 
 
