@@ -49,7 +49,7 @@ def _overview_view(overview: Overview) -> View:
 def overview_page(overview: Overview) -> Page:
     rows = [(queue.name, *_cells(row)) for queue in overview.queues for row in queue.rows]
     rows += [(f"cohort {cohort.name}", *_cells(row)) for cohort in overview.cohorts for row in cohort.rows]
-    columns = tuple(Column(label=label) for label in ("queue", *_HEADS))
+    columns = tuple(Column(label=label, is_number=at > 2) for at, label in enumerate(("queue", *_HEADS)))
     quota = Table(title="Quota", columns=columns, rows=tuple(rows))
     return page_of(_overview_view(overview), overview_lines(overview, SCREEN_WIDTH), (quota,), overview.snapshot)
 

@@ -31,6 +31,7 @@ from kschedx.kube.names import PODS
 from kschedx.progress import Phase, counted
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
 from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_fix_lines, story_reason
+from kschedx.render.layout import headline_lines, table_lines
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.outcome import outcome_sentence, outcome_tone
 from kschedx.render.screen import explanation_view
@@ -61,7 +62,7 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import Fix as FixView
-from kschedx.render.view import Tone
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
 from kschedx.render.words.pod import could_reject
@@ -613,29 +614,60 @@ def _nodes_of(fit: Fit) -> Sequence[str]:
     return fit.snapshot.cluster.names
 
 
+def fit_view(fit: Fit) -> View:
+    """Return a view with a row for each node that fits more of the pods."""
+    stopped = fit.stopped
+    return View(
+        command="kschedx fit",
+        subject=fit.title,
+        headline=fit_headline(fit),
+        tone=fit_tone(fit),
+        because=fit_causes(fit),
+        details=tuple(fit_details(fit)),
+        fixes=fit_fixes(fit),
+        event=stopped.message if stopped is not None else fit.refusal,
+        items=tuple(
+            ViewItem(
+                title=name,
+                tone=Tone.GOOD,
+                values=(
+                    number,
+                    *(
+                        f"{fit.usage_before[name].percent(item)}→{fit.usage_after[name].percent(item)}%"
+                        for item in ("cpu", "memory", "pods")
+                    ),
+                ),
+            )
+            for name, number in fit.nodes.items()
+        ),
+        list_title="Nodes",
+        list_noun="node",
+        list_columns=(("more", True), ("cpu", True), ("memory", True), ("pods", True)),
+        identical_rows=True,
+    )
+
+
 @shortens(_nodes_of)
 def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
     """Return the number, what would be enough, what rejects the next pod, and where the pods go."""
-    lines = title_lines(fit_headline(fit), fit_tone(fit), width)
-    for phrase in fit_details(fit):
-        lines += paragraph(phrase, width, first="  ")
+    view = fit_view(fit)
+    lines = headline_lines(view, width)
     if fit.stopped is not None:
-        stopped = fit.stopped
         if fit.count:
             next_one = "the next one is undecided" if fit.could_reject else "the next one does not fit"
             lines += [BLANK, *paragraph(next_one, width, style=BOLD)]
-        reasons = fit_causes(fit)
-        lines += labelled_all("because", reasons, width)
-        if not reasons:
-            why = could_reject(fit.could_reject) or stopped.message or outcome_sentence(Diagnosis(stopped.cycle), None)
+        lines += labelled_all("because", view.because, width)
+        if not view.because:
+            cycle = fit.stopped.cycle
+            why = could_reject(fit.could_reject) or view.event or outcome_sentence(Diagnosis(cycle), None)
             lines += paragraph(why, width, first="  ")
-        lines += fix_lines(fit_fixes(fit), "", width)
-        if reasons:
-            lines += labelled("event", stopped.message, width, style=DIM, exact=True)
+        lines += fix_lines(view.fixes, "", width)
+        if view.because:
+            lines += labelled("event", view.event, width, style=DIM, exact=True)
     if fit.refusal:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
         lines += paragraph(fit.refusal, width, first="  ")
-    return [*lines, BLANK, *_places(fit, width, wide=wide)] if fit.nodes else lines
+    return [*lines, BLANK, *table_lines(view, width, None if wide else SHOWN_FITS)] if view.items else lines
 
 
 def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[str]) -> str:
@@ -717,14 +749,3 @@ def _counted(fit: Fit) -> str:
         return f"{name}: no more fit"
     at_least = "at least " if fit.is_bounded else ""
     return f"{name}: {at_least}{number:,} more {'fits' if number == 1 else 'fit'}"
-
-
-def _places(fit: Fit, width: int, *, wide: bool) -> list[Text]:
-    shown = list(fit.nodes.items()) if wide else list(fit.nodes.items())[:SHOWN_FITS]
-    rows = [["node", "more", "cpu", "memory", "pods"]]
-    for name, number in shown:
-        before, after = fit.usage_before[name], fit.usage_after[name]
-        shares = [f"{before.percent(resource)}→{after.percent(resource)}%" for resource in ("cpu", "memory", "pods")]
-        rows.append([name, f"{number:,}", *shares])
-    lines = columns(rows, right=frozenset({1, 2, 3, 4}), indent=2, header=True, width=width)
-    return lines + more(len(fit.nodes) - len(shown), "node")

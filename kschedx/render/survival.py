@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.controllers.node_lifecycle import LARGE_ZONE, ZoneEvictions, ZoneState
@@ -19,14 +20,13 @@ from kschedx.inquiry.survive import (
     WorkloadLoss,
 )
 from kschedx.render.fixes import fix_lines
+from kschedx.render.layout import table_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, HeatMap, Page, Section, Table, page_of
 from kschedx.render.terminal import (
     BLANK,
     DIM,
-    columns,
     fact_lines,
     line,
-    more,
     paragraph,
     shortens,
     title_lines,
@@ -62,27 +62,20 @@ def _node_names(survival: Survival) -> Sequence[str]:
 @shortens(_node_names)
 def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> list[Text]:
     """Return the headline, a row for each failure, and the details of the worst."""
-    lines = title_lines(headline(survival), _tone(survival), width)
-    for phrase in details(survival):
-        lines += paragraph(phrase, width, first="  ", style=DIM)
     ordered = _worst_first(survival.results)
+    bad = [result for result in ordered if wide or not result.survives or len(ordered) == 1]
+    opened = bad if wide else bad[:MOST_DETAILS]
+    view = _survival_view(survival, opened, None if wide else MOST_WORKLOADS)
+    lines = title_lines(view.headline, view.tone, width)
+    for phrase in view.details:
+        lines += paragraph(phrase, width, first="  ", style=DIM)
     if len(ordered) > 1:
-        shown = ordered if wide else ordered[:MOST_FAILURES]
-        heads = [label for label, _ in _column_heads(survival.mode)]
-        rows = [
-            heads,
-            *(
-                [failure_result.failure.name, *(f"{number:,}" for number in cells(failure_result, survival.mode))]
-                for failure_result in shown
-            ),
-        ]
-        lines += [BLANK, *columns(rows, indent=2, right=frozenset(range(1, len(heads))), header=True, width=width)]
-        lines += more(len(ordered) - len(shown), "failure")
-    detailed = [result for result in ordered if wide or not result.survives or len(ordered) == 1]
-    for failure_result in detailed if wide else detailed[:MOST_DETAILS]:
-        lines += [BLANK, *_failure_lines(survival, failure_result, width, wide=wide)]
-    if not wide and len(detailed) > MOST_DETAILS:
-        lines += [BLANK, line((f"  details of {len(detailed) - MOST_DETAILS:,} more: -o wide", DIM))]
+        lines += [BLANK, *table_lines(view, width, None if wide else MOST_FAILURES)]
+    for item in view.items:
+        if item.facts:
+            lines += [BLANK, *_failure_lines(item, width, is_only=len(ordered) == 1)]
+    if len(opened) < len(bad):
+        lines += [BLANK, line((f"  details of {len(bad) - len(opened):,} more: -o wide", DIM))]
     return lines
 
 
@@ -143,10 +136,9 @@ def effect(result: FailureResult) -> str:
 
 
 def _column_heads(mode: OutageMode) -> tuple[tuple[str, bool], ...]:
-    """Return the heads of the table, and whether each column is a number. The last three count workloads."""
+    """Return the heads of the numbers. The last three count workloads."""
     last = "restarted" if mode is OutageMode.OUTAGE else "blocked"
-    numbers = ("nodes", "lost", "rescheduled", "pending", "down", "short", last)
-    return (("failure", False), *((label, True) for label in numbers))
+    return tuple((label, True) for label in ("nodes", "lost", "rescheduled", "pending", "down", "short", last))
 
 
 def cells(result: FailureResult, mode: OutageMode) -> tuple[int, ...]:
@@ -162,17 +154,12 @@ def cells(result: FailureResult, mode: OutageMode) -> tuple[int, ...]:
     )
 
 
-def _failure_lines(survival: Survival, result: FailureResult, width: int, *, wide: bool) -> list[Text]:
-    lines: list[Text] = []
-    if len(survival.results) > 1:
-        tone = Tone.GOOD if result.survives else Tone.BAD
-        lines += title_lines(f"{result.failure.name}: {effect(result)}", tone, width)
-    for fact in _loss_facts(survival, result, None if wide else MOST_WORKLOADS):
-        lines += fact_lines(fact, width)
-    lines += fix_lines(tuple(fixes(result)), _no_fix_text(result), width)
-    for fact in _eviction_facts(result):
-        lines += fact_lines(fact, width)
-    return lines
+def _failure_lines(item: ViewItem, width: int, *, is_only: bool) -> list[Text]:
+    effect, *losses = item.facts
+    lines = [] if is_only else title_lines(f"{item.title}: {effect.items[0]}", item.tone, width)
+    lines += [row for fact in losses for row in fact_lines(fact, width)]
+    lines += fix_lines(item.fixes, item.no_fix, width)
+    return lines + [row for fact in item.own for row in fact_lines(fact, width)]
 
 
 # --- facts
@@ -306,38 +293,41 @@ def duration(seconds: int) -> str:
 # --- the page
 
 
-def _survival_view(survival: Survival) -> View:
-    """Return a view with a row for each failure, worst first."""
+def _survival_view(survival: Survival, opened: Collection[FailureResult], most: int | None) -> View:
+    """Return a view with a row for each failure, worst first. Those that are `opened` have their facts, with at most
+    `most` workloads in each state."""
+    named = {id(result) for result in opened}
     return View(
         command="kschedx survive",
         headline=headline(survival),
         tone=_tone(survival),
         details=tuple(details(survival)),
-        items=tuple(_item(survival, result) for result in _worst_first(survival.results)),
+        items=tuple(
+            _item(survival, result, most, is_open=id(result) in named) for result in _worst_first(survival.results)
+        ),
         list_title="Failures",
         list_noun="failure",
-        list_columns=_column_heads(survival.mode)[1:],
+        list_columns=_column_heads(survival.mode),
     )
 
 
-def _item(survival: Survival, failure_result: FailureResult) -> ViewItem:
-    return ViewItem(
-        title=failure_result.failure.name,
-        tone=Tone.GOOD if failure_result.survives else Tone.BAD,
-        kind="survived"
-        if failure_result.survives
-        else "down"
-        if failure_result.of(WorkloadImpact.DOWN)
-        else "short of replicas",
-        values=cells(failure_result, survival.mode),
-        facts=(
-            Fact(label="effect", items=(effect(failure_result),)),
-            *_loss_facts(survival, failure_result, MOST_LISTED),
-            *_eviction_facts(failure_result),
-        ),
-        fixes=tuple(fixes(failure_result)),
-        no_fix=_no_fix_text(failure_result),
-        members=tuple(_member(pod) for loss in failure_result.workloads for pod in loss.pods),
+def _item(survival: Survival, result: FailureResult, most: int | None, *, is_open: bool) -> ViewItem:
+    short = "down" if result.of(WorkloadImpact.DOWN) else "short of replicas"
+    item = ViewItem(
+        title=result.failure.name,
+        tone=Tone.GOOD if result.survives else Tone.BAD,
+        kind="survived" if result.survives else short,
+        values=cells(result, survival.mode),
+    )
+    if not is_open:
+        return item
+    return replace(
+        item,
+        facts=(Fact(label="effect", items=(effect(result),)), *_loss_facts(survival, result, most)),
+        own=tuple(_eviction_facts(result)),
+        fixes=tuple(fixes(result)),
+        no_fix=_no_fix_text(result),
+        members=tuple(_member(pod) for loss in result.workloads for pod in loss.pods),
     )
 
 
@@ -348,7 +338,9 @@ def _member(pod: LostPod) -> str:
 def survival_page(survival: Survival) -> Page:
     """Return a page with the failures, a heat map of workloads, and when pods are evicted."""
     lines = survival_lines(survival, width=SCREEN_WIDTH)
-    return page_of(_survival_view(survival), lines, _sections(survival), survival.simulation.before)
+    return page_of(
+        _survival_view(survival, survival.results, MOST_LISTED), lines, _sections(survival), survival.simulation.before
+    )
 
 
 def _sections(survival: Survival) -> Iterator[Section]:

@@ -27,7 +27,7 @@ MOST_CHARACTERS = 1_200_000
 """Characters of one table's rows. Later rows are counted, so that a page stays below 3 MB."""
 MOST_OF_ITEMS = 1_600_000
 """The same of rows that open, with their details: enough for 5,000 nodes."""
-OF_A_DETAIL = 100
+OF_A_DETAIL = 30
 """Characters of a row's details besides their texts."""
 SCREEN_WIDTH = 100
 """Columns of the screen that a page holds as text."""

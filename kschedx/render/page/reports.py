@@ -66,12 +66,8 @@ from kschedx.render.screen import explanation_view
 from kschedx.render.simulation import (
     decision_text,
     drains_lines,
-    fit_causes,
-    fit_details,
-    fit_fixes,
-    fit_headline,
     fit_lines,
-    fit_tone,
+    fit_view,
     pending_reason,
     shown_resources,
     shown_workloads,
@@ -392,41 +388,8 @@ def _told(before: NodeUse | None, after: NodeUse | None, resource: str) -> str:
 # --- how many fit
 
 
-def _fit_view(fit: Fit) -> View:
-    """Return a view with a row for each node that fits more of the pods."""
-    stopped = fit.stopped
-    return View(
-        command="kschedx fit",
-        subject=fit.title,
-        headline=fit_headline(fit),
-        tone=fit_tone(fit),
-        because=fit_causes(fit),
-        details=tuple(fit_details(fit)),
-        fixes=fit_fixes(fit),
-        event=stopped.message if stopped is not None else fit.refusal,
-        items=tuple(
-            ViewItem(
-                title=name,
-                tone=Tone.GOOD,
-                values=(
-                    number,
-                    *(
-                        f"{fit.usage_before[name].percent(item)} → {fit.usage_after[name].percent(item)}%"
-                        for item in ("cpu", "memory", "pods")
-                    ),
-                ),
-            )
-            for name, number in fit.nodes.items()
-        ),
-        list_title="Nodes",
-        list_noun="node",
-        list_columns=(("more", True), ("cpu", False), ("memory", False), ("pods", False)),
-        identical_rows=True,
-    )
-
-
 def fit_page(fit: Fit) -> Page:
-    return page_of(_fit_view(fit), fit_lines(fit, width=SCREEN_WIDTH), snapshot=fit.snapshot)
+    return page_of(fit_view(fit), fit_lines(fit, width=SCREEN_WIDTH), snapshot=fit.snapshot)
 
 
 # --- profiles
