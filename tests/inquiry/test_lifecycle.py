@@ -444,6 +444,15 @@ PAUSED_ROLLOUT: Manifest = {
 }
 TEAM = kueue("LocalQueue", spec={"clusterQueue": "all"}, metadata={"name": "team", "namespace": "default"})
 INACTIVE = kueue("Workload", metadata=OWNED_BY_JOB, spec={"queueName": "team", "active": False, "podSets": []})
+CHECKED = kueue(
+    "Workload",
+    metadata=OWNED_BY_JOB,
+    spec={"queueName": "team", "podSets": []},
+    status={
+        "conditions": [{"type": "QuotaReserved", "status": "True"}],
+        "admissionChecks": [{"name": "capacity", "state": "Pending", "message": "no zone has room"}],
+    },
+)
 IN_QUEUE = workload("Job", metadata={"labels": QUEUED}, suspend=True)
 CRASHES = replica("web-0", "StatefulSet", "web", ready=False, containerStatuses=waiting("CrashLoopBackOff"))
 OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
@@ -451,6 +460,12 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
         "job/web",
         [IN_QUEUE, kueue("LocalQueue", spec={"clusterQueue": "all"})],
         "default/job/web is suspended: it waits in Kueue because its LocalQueue does not exist (queue team)",
+        1,
+    ),
+    (
+        "job/web",
+        [IN_QUEUE, TEAM, CHECKED],
+        "default/job/web is suspended: it has quota in Kueue and waits for admission check capacity (queue team)",
         1,
     ),
     ("job/web", [IN_QUEUE, TEAM, INACTIVE], "default/job/web is suspended: it is deactivated in Kueue", 1),
@@ -1440,6 +1455,23 @@ PREEMPTED = pod(
             "job/web",
             [{**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")}, PREEMPTED],
             "let podFailurePolicy ignore condition DisruptionTarget",
+        ),
+        (
+            "ds/web",
+            [
+                workload("DaemonSet"),
+                pod(
+                    "web-x",
+                    on="n",
+                    metadata=owned("DaemonSet", "web"),
+                    status={
+                        "phase": "Failed",
+                        "reason": "Evicted",
+                        "message": "The node had condition: [DiskPressure]. ",
+                    },
+                ),
+            ],
+            "free disk space on n",
         ),
         ("pod/web-x", [PREEMPTED], "has failed on n: PreemptionByScheduler"),
         (
