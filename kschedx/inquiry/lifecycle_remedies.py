@@ -375,6 +375,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             last = state.pods[-1:]
             if not advice and _DISRUPTED.search(state.ends):
                 advice, last = "let podFailurePolicy ignore condition DisruptionTarget, or raise the Job's priority", ()
+            if not advice and "OOMKilled" in state.ends:
+                advice, last = "raise limits.memory in its pod template: its containers were OOMKilled", ()
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
             of_pods = tuple(map(self._logs, last))
             kind = str((self.maker or {}).get("kind") or "Job")

@@ -1255,6 +1255,15 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
     assert "node.kubernetes.io/out-of-service" in ran.out
 
 
+@pytest.mark.parametrize("verb", ["drain", "cordon"])
+def test_no_fix_takes_back_the_change_of_the_question(tmp_path: Path, verb: str) -> None:
+    only, waits = node("only", labels={"pool": "db"}), pod("x", spec={**SMALL, "nodeSelector": {"pool": "db"}})
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [only, node("n"), waits]}))
+    ran = kschedx("why", "pod/x", f"--{verb}", "only", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert "add a node like only" in ran.out
+    assert "uncordon" not in ran.out
+
+
 def test_a_lost_node_is_repaired_first_if_its_pod_fits_no_other(tmp_path: Path) -> None:
     lost = node("lost", taints=["node.kubernetes.io/unreachable:NoSchedule"])
     lost["status"] = {**at(lost, "status"), "conditions": [{"type": "Ready", "status": "Unknown"}]}
