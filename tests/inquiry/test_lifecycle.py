@@ -462,13 +462,13 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
         "default/job/web is suspended: it waits in Kueue because its LocalQueue does not exist (queue team)",
         1,
     ),
+    ("job/web", [IN_QUEUE, TEAM, INACTIVE], "default/job/web is suspended: it is deactivated in Kueue", 1),
     (
         "job/web",
         [IN_QUEUE, TEAM, CHECKED],
         "default/job/web is suspended: it has quota in Kueue and waits for admission check capacity (queue team)",
         1,
     ),
-    ("job/web", [IN_QUEUE, TEAM, INACTIVE], "default/job/web is suspended: it is deactivated in Kueue", 1),
     *(
         ("job/web", [workload("Job", suspend=True), TEAM, *more], f"default/job/web is suspended: {why}", 1)
         for more, why in (
