@@ -17,12 +17,12 @@ from kschedx.explain.setup import Setup
 from kschedx.fixes.changes import Change, PatchError, apply_patch
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.proposal import Proposal, apply_steps
-from kschedx.fixes.ranking import BudgetUse, Landing, Shortfall, TrialOutcome
-from kschedx.fixes.steps import DeletePods, MovePods, Step, TakeOldFirst
+from kschedx.fixes.ranking import BudgetUse, ReplacementNodes, Shortfall, TrialOutcome
+from kschedx.fixes.steps import DeletePods, FixStep, MovePods, TakeOldFirst
 from kschedx.kube.types import Pod
 from kschedx.simulate.apply import ClusterChanges
-from kschedx.simulate.changes import Change as ClusterChange
 from kschedx.simulate.changes import ChangeVerb
+from kschedx.simulate.changes import SimulatedChange as ClusterChange
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_only_pods
@@ -77,7 +77,7 @@ class ClusterTrial:
         manifest = workloads.manifest_of(self._snapshot, self._workload)
         return manifest is None or workloads.wanted_replicas(manifest) <= MOST_REPLICAS
 
-    def outcome(self, steps: Sequence[Step], sent: Sequence[Change]) -> TrialOutcome:
+    def outcome(self, steps: Sequence[FixStep], sent: Sequence[Change]) -> TrialOutcome:
         """Return the outcome of a fix on the whole cluster.
 
         `sent` are the changes that you make; `steps` also hold what components do by themselves. There is no shortfall
@@ -95,7 +95,7 @@ class ClusterTrial:
             self.__dict__.pop("_simulator", None)
             return TrialOutcome()
 
-    def _tried(self, steps: Sequence[Step], sent: Sequence[Change]) -> TrialOutcome:
+    def _tried(self, steps: Sequence[FixStep], sent: Sequence[Change]) -> TrialOutcome:
         is_patched = self._patches(sent)
         before, known = self._without_made if is_patched else (self._snapshot, {})
         proposal = apply_steps(steps, Proposal(pod=self._pod), before)
@@ -148,7 +148,7 @@ class ClusterTrial:
                 )
             )
 
-    def _move(self, steps: Sequence[Step], simulator: Simulator) -> None:
+    def _move(self, steps: Sequence[FixStep], simulator: Simulator) -> None:
         index, rows = simulator.run.cluster.snapshot.cluster.index, simulator.run.cluster.pods.rows
         for step in steps:
             if isinstance(step, MovePods):
@@ -219,7 +219,7 @@ class ClusterTrial:
         return [row for row in simulator.manager.members(self._workload) if row not in deleted]
 
     @staticmethod
-    def _landings(simulator: Simulator, before: Snapshot, steps: Sequence[Step]) -> Iterator[Landing]:
+    def _landings(simulator: Simulator, before: Snapshot, steps: Sequence[FixStep]) -> Iterator[ReplacementNodes]:
         """Yield the landings of pods that controllers create. The pod that replaces an evicted one keeps its row."""
         owners, pods, rows = Owners(before), simulator.pods, before.pods.rows
         by_controller: dict[str, list[int]] = {}
@@ -233,10 +233,10 @@ class ClusterTrial:
             created = [row for row in its if row not in simulator.deleted]
             nodes = tuple(pods.node_names[row] for row in created if pods.node[row] >= 0)
             if created:
-                yield Landing(controller=controller, nodes=nodes, pending=len(created) - len(nodes))
+                yield ReplacementNodes(controller=controller, nodes=nodes, pending=len(created) - len(nodes))
 
     @staticmethod
-    def _budgets(before: Snapshot, steps: Sequence[Step]) -> Iterator[BudgetUse]:
+    def _budgets(before: Snapshot, steps: Sequence[FixStep]) -> Iterator[BudgetUse]:
         """Yield the budgets of the pods that you delete: `kubectl delete` does not check budgets."""
         gone = {key for step in steps for key in _deleted_by_you(step)}
         rows = [row for key in gone if (row := before.pods.rows.get(key)) is not None]
@@ -247,7 +247,12 @@ class ClusterTrial:
                 yield BudgetUse(budget=budget.name, pods=covered, allowed=max(allowed, 0))
 
     def _shortfall(
-        self, simulator: Simulator, before: PodTable, steps: Sequence[Step], sent: Sequence[Change], proposal: Proposal
+        self,
+        simulator: Simulator,
+        before: PodTable,
+        steps: Sequence[FixStep],
+        sent: Sequence[Change],
+        proposal: Proposal,
     ) -> Shortfall | None:
         pods, workload, manager = simulator.pods, self._workload, simulator.manager
         members = self._members(simulator)
@@ -281,7 +286,7 @@ class ClusterTrial:
         return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal)
 
 
-def _deleted_by_you(step: Step) -> Iterator[str]:
+def _deleted_by_you(step: FixStep) -> Iterator[str]:
     yield from (pod for pod, by in step.deletions() if not by)
     if isinstance(step, MovePods):
         yield from (move.victim.pod for move in step.moves)

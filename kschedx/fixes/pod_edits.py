@@ -285,14 +285,14 @@ def with_constraint(
 # --- ports
 
 
-class HostPort(Struct, frozen=True, kw_only=True):
+class RequestedPort(Struct, frozen=True, kw_only=True):
     """A host port that a pod requests."""
 
     port: int
     protocol: str
 
 
-def with_host_port(pod: Pod, port: HostPort, number: int) -> Pod:
+def with_host_port(pod: Pod, port: RequestedPort, number: int) -> Pod:
     """Return the pod with another host port; 0 removes it. Under hostNetwork, the container listens on the same
     number."""
 

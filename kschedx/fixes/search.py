@@ -26,10 +26,10 @@ from kschedx.fixes.new_node import (
 from kschedx.fixes.node_remedies import without_contradiction
 from kschedx.fixes.node_requirements import are_all_of_control_plane
 from kschedx.fixes.proposal import Proposal, apply_step, apply_steps
-from kschedx.fixes.ranking import ClusterTest, Fix, TrialOutcome, fix_by, partial_fixes, verified_fixes
+from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, fix_by, partial_fixes, verified_fixes
 from kschedx.fixes.remedies import last_remedies, remedies
 from kschedx.fixes.resource_remedies import rows_of_interest
-from kschedx.fixes.trial import Candidate, Situation, after_attempt, try_proposal
+from kschedx.fixes.trial import RemedyCandidate, Situation, after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.names import HOSTNAME
@@ -69,7 +69,7 @@ def find_fixes(
     cycle: Cycle,
     test: ClusterTest = lambda fix: TrialOutcome(),
     drained: Collection[str] = (),
-) -> Iterator[Fix]:
+) -> Iterator[TriedFix]:
     """Yield the fixes, cheapest first: changes of the pod, then of its surroundings, then of nodes. Every fix was
     tried. `test` tries a fix on the whole cluster, with every controller, once the fix is needed. No fix uncordons a
     drained node."""
@@ -79,7 +79,7 @@ def find_fixes(
 
 def find_fix_by_autoscaler(
     scheduler: Scheduler, cycle: Cycle, pod: Pod, node: Node, autoscaler: str
-) -> tuple[Fix, Situation] | None:
+) -> tuple[TriedFix, Situation] | None:
     """Return the fix in which an autoscaler adds a node like `node`, and the situation afterwards; None if the pod does
     not fit it. The pod then has the spec of `pod`."""
     daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options, but=cycle.pod)
@@ -113,7 +113,7 @@ class _Search:
         self._seen: set[str] = set()
         """The steps of all tried proposals, sorted, as text: some steps hold maps, which cannot be hashed."""
 
-    def fixes(self) -> Iterator[Fix]:
+    def fixes(self) -> Iterator[TriedFix]:
         start = self._try(_ungated(self._cycle))
         if start is None:
             return
@@ -338,7 +338,7 @@ def _is_a_node_that_is_gone(situation: Situation) -> bool:
     return added is not None and added.metadata.labels.get(HOSTNAME, added.name) not in (added.name, "")
 
 
-def _nameless(pod: Pod) -> Iterator[s.Step]:
+def _nameless(pod: Pod) -> Iterator[s.FixStep]:
     """Yield steps that remove node names from the pod, which no new node has."""
     if edit.names_nodes(pod) and not is_of_a_daemon_set(pod):
         yield s.DropNodeNames()
@@ -368,36 +368,36 @@ def _is_about_its_nodes(situation: Situation) -> bool:
 # --- nodes to examine
 
 
-def _places(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ...]]]:
+def _places(situation: Situation) -> Iterator[tuple[RemedyCandidate, tuple[Finding, ...]]]:
     """Yield the nearest node of each group with all its findings, nearest group first."""
     if situation.status.is_success:
         for group in situation.groups[:MOST_PLACES]:
             row = group.exemplar.row
-            yield Candidate(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
+            yield RemedyCandidate(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
         yield from _of_interest(situation)
     elif len(situation.scheduler.nodes):
         # rejected before any node was filtered: the fix for a finding about the pod is the same on every node
-        place = Candidate(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
+        place = RemedyCandidate(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
         yield place, tuple(dict.fromkeys(situation.status.findings))
 
 
-def _of_interest(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ...]]]:
+def _of_interest(situation: Situation) -> Iterator[tuple[RemedyCandidate, tuple[Finding, ...]]]:
     """Yield nodes that differ from others of their group."""
     nodes = situation.nodes
     for of_cluster in rows_of_interest(situation):
         row = nodes.row_of(of_cluster)
         if row is not None:
             yield (
-                Candidate(situation=situation, nodes=nodes, row=row),
+                RemedyCandidate(situation=situation, nodes=nodes, row=row),
                 account_of(nodes, situation.outcome, row).findings,
             )
 
 
-def _ways(findings: Sequence[Finding], place: Candidate) -> tuple[tuple[s.Step, ...], ...]:
+def _ways(findings: Sequence[Finding], place: RemedyCandidate) -> tuple[tuple[s.FixStep, ...], ...]:
     return () if len(findings) > MOST_WRONG else remedies(findings, place)
 
 
-def _whole(groups: Sequence[Sequence[s.Step]], situation: Situation) -> Iterator[Proposal]:
+def _whole(groups: Sequence[Sequence[s.FixStep]], situation: Situation) -> Iterator[Proposal]:
     """Yield proposals that fix all problems of a node."""
     if not groups or not all(groups):
         return
@@ -447,7 +447,7 @@ def _for_added(situation: Situation) -> Iterator[Proposal]:
         return
     row = TableRow(nodes.names.index(added.name))
     findings = situation.status.findings if is_about_pod else account_of(nodes, situation.outcome, row).findings
-    place = Candidate(situation=situation, nodes=nodes, row=row)
+    place = RemedyCandidate(situation=situation, nodes=nodes, row=row)
     for steps in islice(product(*_ways(tuple(dict.fromkeys(findings)), place)), MOST_COMBINED):
         if steps and not any(isinstance(step, s.AddNode) for step in steps):
             yield apply_steps(steps, situation.proposal, situation.snapshot)

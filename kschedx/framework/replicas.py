@@ -324,7 +324,7 @@ def _in_bounds(scores: IntArray) -> IntArray:
     return scores
 
 
-class Replicas:
+class ReplicaSeries:
     """A series of identical pods."""
 
     def __init__(self, standing: Standing, pod: Pod, row: int, concerned: Collection[Plugin]) -> None:

@@ -156,7 +156,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             is_changed = has_new_spec(clusters.read, workload)
         gathering = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
         if not is_alone:
-            own = gather_queue(gathering, setup, queue, target, admit, is_tried=self.is_written)
+            own = _gather_queue(gathering, setup, queue, target, admit, is_tried=self.is_written)
             return own.explanation if isinstance(own, BoundPods) else gathering.place().explain(own, self.autoscaling)
         subject = admit(gathering.snapshot)
         own = gather(gathering, subject, target, is_tried=self.is_written)
@@ -212,7 +212,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if len(queue) == 1 and not is_stored:
             return answer
         gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
-        own = gather_queue(gathering, setup, queue, target, partial(target.admitted, setup=setup))
+        own = _gather_queue(gathering, setup, queue, target, partial(target.admitted, setup=setup))
         if isinstance(own, ReplicaGroup):
             together = gathering.place()
             answer = together.daemon_set(own) if len(queue) > 1 else answer
@@ -300,7 +300,7 @@ def gather_beside(gathering: ManifestQuestions, setup: Setup, target: Pod | Writ
         return
 
 
-def gather_queue(
+def _gather_queue(
     gathering: ManifestQuestions,
     setup: Setup,
     queue: Sequence[Pod | Written],

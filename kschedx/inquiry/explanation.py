@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.fixes.changes import Change
     from kschedx.fixes.owners import Owner
-    from kschedx.fixes.ranking import ClusterTest
-    from kschedx.fixes.ranking import Fix as FoundFix
+    from kschedx.fixes.ranking import ClusterTest, TriedFix
     from kschedx.fixes.steps import AddNode
     from kschedx.holding import Holding
     from kschedx.holding.model import GangStatus
@@ -586,11 +585,11 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return lambda fix: TrialOutcome()
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
 
-        def test(fix: FoundFix) -> TrialOutcome:
+        def test(fix: TriedFix) -> TrialOutcome:
             outcome = tried(fix)
             return outcome if self.covering is None else replace(outcome, left=0)  # tried for all pods then
 
-        def tried(fix: FoundFix) -> TrialOutcome:
+        def tried(fix: TriedFix) -> TrialOutcome:
             alone, whole = (Fix.of(fix, owner, pod, stored_in=stored).apply for stored in (None, self._stored_in))
             if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused workload creates no pods
                 outcome = trial.outcome(fix.steps, alone)

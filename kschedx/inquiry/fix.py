@@ -13,7 +13,7 @@ from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change
 from kschedx.fixes.phrases import joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
-from kschedx.fixes.steps import Cost, CreateVolume, Group, NextAttempt, ObjectStep, Step
+from kschedx.fixes.steps import Cost, CreateVolume, FixGroup, FixStep, NextAttempt, ObjectStep
 from kschedx.fixes.steps.storage import ClassedClaim
 from kschedx.inquiry.document import Covered, FixDocument
 from kschedx.kube.decoding import map_at
@@ -60,14 +60,14 @@ class Fix(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     """In the order in which they are made."""
     feasible_nodes: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[FixStep, ...]
     commands: tuple[str, ...] = ()
     """Empty if the fix takes a patch."""
 
     apply: tuple[Change, ...] = ()
     """The changes that a user would send. Changes of the pod are made to its owner's template, if that is known."""
 
-    of_group: Group | None = None
+    of_group: FixGroup | None = None
     """The group of a fix without steps."""
     costs: tuple[str, ...] = ()
     """The cost for others: where the pods recreated by a deleted pod's controller land, which budget is used."""
@@ -80,7 +80,7 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, fix: fixes.Fix, owner: Owner | None, pod: Pod, *, stored_in: Snapshot | None = None, title: str = ""
+        cls, fix: fixes.TriedFix, owner: Owner | None, pod: Pod, *, stored_in: Snapshot | None = None, title: str = ""
     ) -> Fix:
         """Return the reported form of a tried fix. `stored_in` is the cluster that has the pod, which a new template
         then has to reach. The default title describes the steps."""
@@ -142,7 +142,7 @@ class Fix(Struct, frozen=True, kw_only=True):
         changes: tuple[Change, ...] = (),
         *,
         commands: tuple[str, ...] = (),
-        of_group: Group | None = None,
+        of_group: FixGroup | None = None,
     ) -> Fix:
         """Return a fix for an operator that no trial can show."""
         return cls(
@@ -157,14 +157,14 @@ class Fix(Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def group(self) -> Group:
+    def group(self) -> FixGroup:
         """The group that is responsible: that of the most expensive step, or of the changed objects."""
         if self.of_group is not None:
             return self.of_group
         if self.steps:
             return max(self.steps, key=lambda step: step.cost).group
         kinds = {change.target.kind for change in self.apply}
-        return Group.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else Group.WORKLOAD
+        return FixGroup.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else FixGroup.WORKLOAD
 
     @property
     def adds_node(self) -> bool:
@@ -194,7 +194,7 @@ def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
     for remedy in verdict.remedies:
         changes = () if remedy.target is None else (Change(target=remedy.target, patch=remedy.patch),)
         costs = (f"preempts {listed(remedy.victims, MOST_PREEMPTED)}",) if remedy.victims else ()
-        group = Group.CLUSTER if remedy.kind in of_queue else Group.WORKLOAD
+        group = FixGroup.CLUSTER if remedy.kind in of_queue else FixGroup.WORKLOAD
         yield replace(Fix.untried(remedy.title, changes, of_group=group), costs=costs)
 
 

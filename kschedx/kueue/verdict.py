@@ -22,7 +22,7 @@ from kschedx.kueue.document import Head, Victim
 from kschedx.kueue.flavors import Shortage, untolerated_taint
 from kschedx.kueue.run import Memory, Run
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
-from kschedx.kueue.settings import Settings, settings_of
+from kschedx.kueue.settings import KueueSettings, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.render.wording import listed
@@ -192,7 +192,7 @@ def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> kue
 
 
 def judge(
-    snapshot: Snapshot, key: str, settings: Settings | None = None, *, now: int = 0, with_remedies: bool = True
+    snapshot: Snapshot, key: str, settings: KueueSettings | None = None, *, now: int = 0, with_remedies: bool = True
 ) -> Verdict | None:
     """Return the verdict about a Workload, `namespace/name`; None if it is not in the snapshot."""
     memory = vars(snapshot).setdefault("_kueue_memory", Memory())

@@ -18,7 +18,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.group_scaling import GroupScaling
 from kschedx.inquiry.node_scaling import NodeRemedy, StepKind
 from kschedx.render.terminal import BLANK, DIM, fact_lines, labelled, paragraph, text
-from kschedx.render.view import Decider, Fix, Row
+from kschedx.render.view import Decider, DeciderRow, Fix
 from kschedx.render.wording import Fact, count
 from kschedx.render.words import describe
 from kschedx.render.words.autoscaler import (
@@ -77,7 +77,7 @@ def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider
         name="autoscaler",
         sentence=autoscaler_sentence(autoscaler, scaling),
         rows=(
-            *((Row(text=reads),) if reads else ()),
+            *((DeciderRow(text=reads),) if reads else ()),
             *(_row(row, is_brief=number > 0) for number, row in enumerate(rows)),
         ),
         event=event,
@@ -86,9 +86,9 @@ def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider
     )
 
 
-def _row(groups: Sequence[GroupVerdict], *, is_brief: bool) -> Row:
+def _row(groups: Sequence[GroupVerdict], *, is_brief: bool) -> DeciderRow:
     text = f"{names_of(groups, 'group')} {group_headline(groups[0])}"
-    return Row(text=text, facts=tuple(_facts(groups[0])), is_brief=is_brief)
+    return DeciderRow(text=text, facts=tuple(_facts(groups[0])), is_brief=is_brief)
 
 
 def _recorded(said: RecordedEvent | None, event: str) -> str:

@@ -81,7 +81,7 @@ def mended_fix(mended: SharedFix) -> FixView:
     return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
 
-def fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
+def _fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
     return fix_lines(fix_views(explanation), explanation.no_fix, width, limit)
 
 

@@ -5,8 +5,20 @@ from __future__ import annotations
 from rich.text import Text
 
 from kschedx.render.fixes import fix_lines
-from kschedx.render.terminal import BAD, DIM, GOOD, fact_lines, labelled, labelled_all, paragraph, text, title_lines
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.terminal import (
+    BAD,
+    DIM,
+    GOOD,
+    columns,
+    fact_lines,
+    labelled,
+    labelled_all,
+    more,
+    paragraph,
+    text,
+    title_lines,
+)
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import listed
 
 COMMAND = "$ "
@@ -43,7 +55,21 @@ def headline_lines(view: View, width: int) -> list[Text]:
     return lines
 
 
-def item_lines(item: Item, width: int, *, wide: bool = False) -> list[Text]:
+def table_lines(view: View, width: int, most: int | None = None) -> list[Text]:
+    """Return the first `most` rows as a table, and the number of the others."""
+    items = view.items[:most]
+    rows = [[item.title, *map(_cell, item.values)] for item in items]
+    heads = [view.list_noun, *(label for label, _ in view.list_columns)]
+    right = frozenset(at for at, (_, is_number) in enumerate(view.list_columns, start=1) if is_number)
+    table = columns([heads, *rows], right=right, indent=2, header=True, width=width)
+    return table + more(len(view.items) - len(items), view.list_noun)
+
+
+def _cell(value: str | int) -> str:
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+def item_lines(item: ViewItem, width: int, *, wide: bool = False) -> list[Text]:
     """Return a row with its members and fixes; `wide` with its facts, and with the commands of its fixes."""
     lines = paragraph(item.title, width, first=item.tone.mark or "· ", style=_STYLES.get(item.tone, ""))
     if item.members:

@@ -25,7 +25,7 @@ from kschedx.render.terminal import (
     shortens,
     title_lines,
 )
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -193,7 +193,7 @@ def _nodes_view(rows: Sequence[NodeRow]) -> View:
         tone=Tone.GOOD if usable else Tone.BAD,
         facts=tuple(_total_facts(rows, uses)),
         items=tuple(
-            Item(
+            ViewItem(
                 title=row.name,
                 tone=Tone.GOOD if row.is_open else Tone.BAD,
                 kind=row.status,

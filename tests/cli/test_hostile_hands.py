@@ -24,7 +24,7 @@ from mcp import Client
 from mcp.types import TextContent
 
 from kschedx import parallel
-from kschedx.cli.mcp.server import Answers, Clusters, server
+from kschedx.cli.mcp.server import Answers, KnownClusters, server
 from kschedx.cli.worker import Worker
 from kschedx.inquiry.target import is_file
 from kschedx.sources.live.logins import _descendants as descendants
@@ -116,7 +116,7 @@ def test_no_tool_opens_a_file(
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(MANIFEST.replace("name:", "name: sesame #", 1))
     monkeypatch.chdir(tmp_path)
-    answers = Answers(Clusters(snapshots=(str(ZONE_FULL / "cluster"),)), limit=60)
+    answers = Answers(KnownClusters(snapshots=(str(ZONE_FULL / "cluster"),)), limit=60)
 
     async def talk() -> None:
         async with Client(server(answers)) as client:
@@ -259,7 +259,7 @@ def test_profiles_are_compared_in_a_worker(tmp_path: Path) -> None:
     ran = kschedx("fleet", "--snapshots", tmp_path, "-o", "json", *comparison, "--jobs", "2")
     [row] = json.loads(ran.out)["clusters"]
     assert (row["exitCode"], row["document"]) == (alone.code, json.loads(alone.out))
-    answers = Answers(Clusters(snapshots=(str(cluster),)), limit=60)
+    answers = Answers(KnownClusters(snapshots=(str(cluster),)), limit=60)
 
     async def talk() -> None:
         async with Client(server(answers)) as client:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kschedx.kueue.overview import overview
-from kschedx.kueue.settings import Settings
+from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.verdict import RemedyKind, Verdict, Wait, judge
 from kschedx.kueue.workloads import timestamp
 from tests.builders import node
@@ -143,7 +143,7 @@ def test_a_workload_that_is_not_there() -> None:
 
 def test_the_queues_at_a_glance() -> None:
     lost = workload("lost", "none")
-    found = overview(snapshot(*FULL, workload("a", cpu="2"), lost), Settings(), now="2026-01-01T00:00:00Z")
+    found = overview(snapshot(*FULL, workload("a", cpu="2"), lost), KueueSettings(), now="2026-01-01T00:00:00Z")
     (only,) = found.queues
     assert (only.name, only.holding, [one.workload for one in only.waiting]) == ("q", 1, ["ml/a"])
     assert [(row.flavor, row.used, row.nominal, row.available) for row in only.rows] == [("f", 3000, 4000, 1000)]

@@ -171,7 +171,7 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     (karpenter.NodeOverlaySpec, "price"): lambda _value, _names: None,
     (karpenter.NodeOverlaySpec, "price_adjustment"): lambda _value, _names: None,
     (other_schedulers.SchedulerConfigSpec, "default_node_selector"): changes.text(changes.label_pairs),
-    (other_schedulers.Explanation, "message"): lambda _value, _names: None,
+    (other_schedulers.PodExplanation, "message"): lambda _value, _names: None,
     (other_schedulers.SchedulingCondition, "message"): lambda _value, _names: None,
     (other_schedulers.MigrationStatus, "message"): lambda _value, _names: None,
     (kueue.QueueResourceQuota, "name"): changes.text(changes.resource),

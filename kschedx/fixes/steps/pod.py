@@ -182,7 +182,7 @@ class UseHostPort(PodStep, frozen=True, kw_only=True):
         )
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.with_host_port(pod, edit.HostPort(port=self.port, protocol=self.protocol), self.instead)
+        return edit.with_host_port(pod, edit.RequestedPort(port=self.port, protocol=self.protocol), self.instead)
 
 
 # --- rules between pods
