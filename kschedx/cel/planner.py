@@ -514,9 +514,9 @@ def _copied(run: Evaluation, items: Value) -> list[Value]:
     return list(items)
 
 
-# An `Attribute` costs one for the name and one for each step; constants, and lists and maps of them, are created once
-# and cost nothing; a comprehension costs what its parts cost, each time. Upstream: cel-go's interpreter/planner.go and
-# decorators.go, as apiserver sets them up.
+# An `AttributePath` costs one for the name and one for each step; constants, and lists and maps of them, are created
+# once and cost nothing; a comprehension costs what its parts cost, each time. Upstream: cel-go's interpreter/planner.go
+# and decorators.go, as apiserver sets them up.
 
 
 class PlanError(Exception):

@@ -1,7 +1,7 @@
 """Values as an expression has them.
 
-An int is Python's `int`, a string `str`, a double `float`, a list a Python list or a `Joined` one; the rest is here. An
-error is a value too (`Fault`): logical operators pass over it.
+An int is Python's `int`, a string `str`, a double `float`, a list a Python list or a `ConcatenatedList`; the rest is
+here. An error is a value too (`Fault`): logical operators pass over it.
 
 Upstream: cel-go's common/types, and apiserver/pkg/cel for Kubernetes' own.
 """
@@ -107,7 +107,7 @@ class ConcatenatedList:
 
 ListValue = list[Value] | ConcatenatedList
 _SHORT = 256
-"""The number of items up to which a copy is cheaper than a `Joined`."""
+"""The number of items up to which a copy is cheaper than a `ConcatenatedList`."""
 _LONGEST = 2**40
 """The maximum number of items in a list that is repeatedly joined with itself."""
 

@@ -28,6 +28,7 @@ from kschedx.explain.hardware import (
     unpublished,
 )
 from kschedx.findings import (
+    ClaimInUse,
     ClaimNotFound,
     ClaimUnbound,
     DeviceClaimNotCreated,
@@ -109,6 +110,12 @@ class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
     namespace: str
     annotation: str
     """The annotation with the selector, or the one that replaces the default."""
+
+
+class SharedClaim(RootCause, frozen=True, kw_only=True):
+    """Pods of one controller use a claim that only one pod at a time may use."""
+
+    claim: str
 
 
 class PortOfService(RootCause, frozen=True, kw_only=True):
@@ -450,6 +457,8 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
                 yield from taint_rules(cycle.snapshot, shortage)
         case DeviceClaimNotCreated():
             yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
+        case ClaimInUse():
+            yield from _shared_claim(cycle, finding)
         case VolumeLimitExceeded():
             yield from _unused_attachments(diagnosis)
         case GangTooSmall() | PodGroupIncomplete():
@@ -472,6 +481,12 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             yield RootCause(text=f"{missed} does not match the pod itself: it avoids other pods")
         case _:
             return
+
+
+def _shared_claim(cycle: Cycle, finding: ClaimInUse) -> Iterator[RootCause]:
+    own, row = cycle.pod.metadata.controller, cycle.snapshot.pods.rows.get(finding.holder)
+    if own is not None and row is not None and own in cycle.snapshot.pods.owners[row]:
+        yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
 
 
 def _unreachable(cluster: ClusterNodes, terms: Sequence[TermMatch]) -> Iterator[RootCause]:

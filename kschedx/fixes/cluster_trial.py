@@ -3,7 +3,7 @@ the pods afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,7 @@ from kschedx.fixes.changes import Change, PatchError, apply_patch
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import BudgetUse, ReplacementNodes, Shortfall, TrialOutcome
-from kschedx.fixes.steps import DeletePods, FixStep, MovePods, TakeOldFirst
+from kschedx.fixes.steps import DeletePods, FixStep, MovePods, RaisePriority, TakeOldFirst
 from kschedx.kube.types import Pod
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import ChangeVerb
@@ -31,6 +31,8 @@ from kschedx.snapshot.snapshot import Snapshot
 
 MOST_REPLICAS = 500
 """A larger rollout takes longer than an answer may."""
+MOST_AHEAD = 200
+"""Pending pods of a higher priority that are scheduled in each trial."""
 
 
 class ClusterTrial:
@@ -119,10 +121,16 @@ class ClusterTrial:
                 self._send(change, proposal.pod, simulator, by_hand)
         if not is_patched and simulator.row(self._pod.key) is None:
             self._put(proposal.pod, simulator)
-        simulator.settle([*self._asked(simulator)])
+        simulator.settle([*self._asked(simulator), *self._ahead])
+        decisions = simulator.queue.steps[record.steps :]
+        gone = {*proposal.deleted, *(key for step in decisions if step.key in self._ahead for key in step.victim_keys)}
+        preempted: set[str] = set()
+        if any(isinstance(step, RaisePriority) for step in steps):  # it is meant to evict pods, for each pod of its own
+            preempted = {key for step in decisions for key in step.victim_keys} - gone
         outcome = TrialOutcome(
             is_tried=True,
-            shortfall=self._shortfall(simulator, before.pods, steps, sent, proposal),
+            shortfall=self._shortfall(simulator, before.pods, steps, sent, gone | preempted),
+            preempted=len(preempted),
             landings=tuple(self._landings(simulator, before, steps)),
             budgets=tuple(self._budgets(before, steps)),
             left=sum(simulator.pods.node_names[row] == "" for row in self._members(simulator)),
@@ -130,6 +138,14 @@ class ClusterTrial:
         simulator.revert(mark)
         simulator.queue.rewind(record)
         return outcome
+
+    @cached_property
+    def _ahead(self) -> Mapping[str, None]:
+        """Pending pods of other workloads with a higher priority, which take the room of a fix first."""
+        pods, own = self._snapshot.pods, self._own
+        rows = [row for row in pods.pending if row not in own and int(pods.priorities[row]) > self._pod.priority]
+        rows.sort(key=lambda row: -int(pods.priorities[row]))
+        return dict.fromkeys(map(pods.key, rows[:MOST_AHEAD]))
 
     @cached_property
     def _simulator(self) -> Simulator:
@@ -233,7 +249,10 @@ class ClusterTrial:
             created = [row for row in its if row not in simulator.deleted]
             nodes = tuple(pods.node_names[row] for row in created if pods.node[row] >= 0)
             if created:
-                yield ReplacementNodes(controller=controller, nodes=nodes, pending=len(created) - len(nodes))
+                kind, _, name = controller.partition(" ")
+                is_known = (kind, before.pods.namespaces[victims[0]], name) in before.workloads
+                left = len(created) - len(nodes)
+                yield ReplacementNodes(controller=controller, nodes=nodes, pending=left, is_assumed=not is_known)
 
     @staticmethod
     def _budgets(before: Snapshot, steps: Sequence[FixStep]) -> Iterator[BudgetUse]:
@@ -252,8 +271,9 @@ class ClusterTrial:
         before: PodTable,
         steps: Sequence[FixStep],
         sent: Sequence[Change],
-        proposal: Proposal,
+        expected: Set[str],
     ) -> Shortfall | None:
+        """`expected` are other pods that lose their nodes as the fix says, or whatever it does."""
         pods, workload, manager = simulator.pods, self._workload, simulator.manager
         members = self._members(simulator)
         pending = sum(bool(pods.node[row] < 0) for row in members)
@@ -274,16 +294,16 @@ class ClusterTrial:
         lost = tuple(
             key
             for row in gone.tolist()
-            if row not in own
-            and not before.deletion_timestamps[row]
-            and (key := before.key(row)) not in proposal.deleted
+            if row not in own and not before.deletion_timestamps[row] and (key := before.key(row)) not in expected
         )
         refusal = "" if rollout is None else rollout.refusal
         if refused is not None and self._patches(sent):
             refusal = refused.refusal
         if is_placed and not lost and not refusal:
             return None
-        return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal)
+        rows = () if is_placed else [row for key in self._ahead if (row := simulator.row(key)) is not None]
+        first = tuple(pods.key(row) for row in rows if pods.node[row] >= 0)
+        return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal, first=first)
 
 
 def _deleted_by_you(step: FixStep) -> Iterator[str]:

@@ -290,6 +290,7 @@ def _classes(start: Situation) -> tuple[PriorityClass, ...]:
         priority_class
         for priority_class in start.snapshot.priority_classes.values()
         if start.pod.priority < priority_class.value < NODE_CRITICAL.value
+        and priority_class.metadata.name not in BUILT_IN_CLASSES
         and priority_class.preemption_policy != PREEMPT_NEVER
     ]
     lowest = sorted(above, key=lambda priority_class: priority_class.value)[:MOST_CLASSES]

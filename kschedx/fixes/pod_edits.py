@@ -355,6 +355,21 @@ def with_claim(pod: Pod, claim: str, name: str) -> Pod:
     return with_spec(pod, replace(pod.spec, volumes=tuple(map(changed, pod.spec.volumes))))
 
 
+def with_class(pod: Pod, name: str, storage_class: str) -> Pod:
+    """Return the pod with another storage class in the template of one generic ephemeral volume."""
+
+    def changed(volume: Volume) -> Volume:
+        source = volume.ephemeral
+        if volume.name != name or source is None or source.volume_claim_template is None:
+            return volume
+        spec = replace(source.volume_claim_template.spec, storage_class_name=storage_class)
+        return replace(
+            volume, ephemeral=replace(source, volume_claim_template=replace(source.volume_claim_template, spec=spec))
+        )
+
+    return with_spec(pod, replace(pod.spec, volumes=tuple(map(changed, pod.spec.volumes))))
+
+
 def with_device_claim(pod: Pod, claim: str, name: str) -> Pod:
     """Return the pod with another ResourceClaim or ResourceClaimTemplate in place of the one with this name."""
 

@@ -333,12 +333,15 @@ class Proposal(Struct, frozen=True, kw_only=True):
         if self.added is not None:
             yield Change(target=_target("Node", "", self.added.name), create=manifest("v1", "Node", self.added))
         drivers = {_key(item): by for step in self.steps for item, by in step.makers()}
+        is_recreated = self.pod.spec != pod.spec  # and its own claims with it
         for changed_object in self.objects:
             driver = drivers.get(_key(changed_object), "")
             for change in _changes(
                 _existing(changed_object, snapshot), changed_object, is_prebound=self._names_claim(changed_object)
             ):
-                yield replace(change, by=driver) if driver and not change.delete else change
+                owner = changed_object.metadata.controller
+                goes = is_recreated and owner is not None and owner.kind == "Pod"
+                yield replace(change, by=driver) if driver and (goes or not change.delete) else change
         if status := tuple(pod_status_patch(pod, self.pod)):
             yield Change(target=target, patch=status, by=CONTROLLER_MANAGER)
 

@@ -46,6 +46,8 @@ class Shortfall(Struct, frozen=True, kw_only=True):
     """Other pods, `namespace/name`, that lose their node; not those that the fix names."""
     refusal: str = ""
     """Why the API server refuses pods of the changed template."""
+    first: tuple[str, ...] = ()
+    """Pods of a higher priority, `namespace/name`, that take the room first."""
 
 
 class ReplacementNodes(Struct, frozen=True, kw_only=True):
@@ -55,6 +57,8 @@ class ReplacementNodes(Struct, frozen=True, kw_only=True):
     """`ReplicaSet web-5d7b9`."""
     nodes: tuple[str, ...]
     pending: int
+    is_assumed: bool = False
+    """Whether the cluster lacks the controller, whose template may differ from its pods."""
 
 
 class BudgetUse(Struct, frozen=True, kw_only=True):
@@ -80,6 +84,8 @@ class TrialOutcome(Struct, frozen=True, kw_only=True):
     budgets: tuple[BudgetUse, ...] = ()
     left: int = 0
     """Pods of the workload that stay pending."""
+    preempted: int = 0
+    """Pods that the workload's other pods evict because of its raised priority."""
 
 
 class TriedFix(Struct, frozen=True, kw_only=True):
@@ -183,8 +189,8 @@ def verified_fixes(
                 yield fix
             else:
                 short.append(replace(fix, certainty=FixCertainty.PARTIAL))
-    if not shown:
-        yield from short[:MOST_PARTIAL]
+    taken = [fix for fix in short if fix.trial.shortfall is not None and fix.trial.shortfall.first]
+    yield from taken[:1] if shown else short[:MOST_PARTIAL]
 
 
 def _enters_another_pool(situation: Situation) -> bool:

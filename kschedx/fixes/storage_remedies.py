@@ -50,7 +50,7 @@ from kschedx.kube.storage import (
     volume_for,
     with_default_class,
 )
-from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
+from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, Volume, VolumeResourceRequirements
 from kschedx.kube.typos import meant_by
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch, volume_to_bind
 from kschedx.snapshot.snapshot import Snapshot
@@ -389,6 +389,23 @@ def _of_volume(key: str, place: RemedyCandidate) -> PersistentVolumeClaim | None
     return None
 
 
+def _is_made_for(claim: PersistentVolumeClaim, volume: Volume, place: RemedyCandidate) -> bool:
+    return volume.ephemeral is not None and claim_name(place.pod.metadata.name, volume) == claim.name
+
+
+def _of_template(step: s.RecreateClaim, volume: Volume, place: RemedyCandidate) -> s.SetEphemeralClass:
+    """Return the step that changes the class in the pod, whose claim a controller creates again."""
+    metadata = replace(step.claim.metadata, owner_references=(place.as_owner,))
+    return s.SetEphemeralClass(
+        name=volume.name,
+        claim=replace(step.claim, metadata=metadata),
+        wrong_class=step.wrong_class,
+        is_typo=step.is_typo,
+        volume=step.volume,
+        provisioner=step.provisioner,
+    )
+
+
 def _usual_class(classes: Iterable[StorageClass], storage: Storage) -> StorageClass | None:
     """Return the class of most claims among those that provision volumes; at a tie, one that waits for the pod."""
     usage = Counter(claim.storage_class for claim in storage.claims.values())
@@ -428,8 +445,11 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCand
             yield _of_class(claim, default)
     elif finding.cause in ("class-missing", "no-class", "static"):
         may_set = place.situation.scheduler.release.enabled("RetroactiveDefaultStorageClass")
+        ephemeral = next((volume for volume in place.pod.spec.volumes if _is_made_for(claim, volume, place)), None)
         for step in _with_classes(claim, storage, is_bindable=volume is not None):
-            if may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
+            if ephemeral is not None and isinstance(step, s.RecreateClaim):
+                yield _of_template(step, ephemeral, place)
+            elif may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
                 yield _class_set(claim, step)
                 if default_class(storage.classes.values()) is None:
                     yield _default_set(storage.classes[step.storage_class], storage)

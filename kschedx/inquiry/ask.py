@@ -27,6 +27,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, key_of, title
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
+from kschedx.kube.decoding import map_at
 from kschedx.kube.types import Pod
 from kschedx.render.states import (
     BeingDeleted,
@@ -266,9 +267,12 @@ def waiting_member_of(target: Pod | Written, snapshot: Snapshot) -> Pod | None:
 
 
 def notes_about(target: Pod | Written) -> tuple[Note, ...]:
-    """Return the notes about the rollout of a workload of the cluster."""
+    """Return the notes about the rollout of a workload of the cluster, or about a status that its dump lacks."""
     if isinstance(target, Pod) or target.document is not None or target.workload is None:
         return ()
+    if "status" not in target.workload and map_at(target.workload, "metadata").get("uid"):
+        text = f"the dump lacks the status of {title(target.workload)}: its controller counts as running"
+        return (note("status-missing", text),)
     message = deadline_exceeded(target.workload)
     if not message:
         return ()

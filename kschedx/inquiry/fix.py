@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from kschedx import fixes
 from kschedx.fixes import Change, FixCertainty
-from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change
+from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change, template_owner
 from kschedx.fixes.phrases import joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
-from kschedx.fixes.steps import Cost, CreateVolume, FixGroup, FixStep, NextAttempt, ObjectStep
+from kschedx.fixes.steps import AddNode, Cost, CreateVolume, FixGroup, FixStep, NextAttempt, ObjectStep, RepairNode
 from kschedx.fixes.steps.storage import ClassedClaim
 from kschedx.inquiry.document import Covered, FixDocument
+from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.decoding import map_at
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.documents import Json, part_of, to_json
@@ -156,6 +157,23 @@ class Fix(Struct, frozen=True, kw_only=True):
             of_group=of_group,
         )
 
+    def repairs_what_exists(self, *, is_of_pool: bool) -> bool:
+        """Return whether no further node is needed once something broken or misspelled is corrected, or once
+        kube-scheduler or the rollout replaces pods. With `is_of_pool`, only a startup taint counts, which new nodes of
+        the pool get as well."""
+        costs = [step.cost for step in self.steps]
+        repaired = [fault for step in self.steps if isinstance(step, RepairNode) for fault in step.faults]
+        if is_of_pool and not any(fault.pool for fault in repaired):
+            return False
+        return bool(costs) and max(costs) <= Cost.ROLLOUT and self.certainty is FixCertainty.VERIFIED
+
+    @property
+    def is_without_karpenter(self) -> bool:
+        """Whether it adds a node like an existing one that Karpenter has not created."""
+        added = [step for step in self.steps if isinstance(step, AddNode)]
+        is_own = all(step.model and NODE_POOL not in step.node.metadata.labels for step in added)
+        return self.adds_node and len(added) == len(self.steps) and is_own
+
     @property
     def group(self) -> FixGroup:
         """The group that is responsible: that of the most expensive step, or of the changed objects."""
@@ -223,3 +241,22 @@ def _owners(owner: Owner) -> Iterator[str]:
     """Yield that another controller writes the template, and may revert a change."""
     if owner.above:
         yield f"change it in {owner.above}, which may revert {owner.kind} {owner.name}"
+
+
+def free_port(ports: Sequence[int], service: str, own_service: str) -> Fix:
+    """Return the fix for a host port that the load balancer of a Service uses."""
+    named = f"port{'' if len(ports) == 1 else 's'} {listed(map(str, ports), 4)}"
+    has = f"change {named} of Service {own_service}: Service {service} has {'it' if len(ports) == 1 else 'them'}"
+    instead = f"remove {named} from Service {service}, or route through it instead of a host port"
+    return Fix.untried(has if own_service else instead)
+
+
+def one_pod_at_a_time(snapshot: Snapshot, pod: Pod, claim: str) -> Iterator[Fix]:
+    """Yield untried fixes for replicas of one template that share a claim with ReadWriteOncePod."""
+    owner = template_owner(snapshot, pod)
+    if owner is not None and owner.kind in ("Deployment", "ReplicaSet", "ReplicationController"):
+        template = "kubectl scale {}/{} -n {} --replicas=1"
+        command = shell_command(template, owner.kind.lower(), owner.name, pod.metadata.namespace)
+        title = f"scale {owner.kind} {owner.name} to 1 replica: one pod at a time may use claim {claim}"
+        yield Fix.untried(title, commands=(command,))
+    yield Fix.untried("give each replica a claim of its own with a StatefulSet, or share one with ReadWriteMany")

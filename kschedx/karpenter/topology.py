@@ -1,7 +1,7 @@
 """The domains that spread constraints, affinities, and anti-affinities allow a pod, as Karpenter counts them.
 
 A domain is a value of a topology key. If upstream chooses any of several domains, the first name is chosen here and
-`Chance` is reported. Upstream: scheduling/topologygroup.go, topologydomaingroup.go, topologynodefilter.go.
+`DomainTie` is reported. Upstream: scheduling/topologygroup.go, topologydomaingroup.go, topologynodefilter.go.
 """
 
 from __future__ import annotations

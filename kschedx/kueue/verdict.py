@@ -307,6 +307,7 @@ class _Trials:
         self._workload = next(workload for workload in snapshot.of(kueue.Workload) if workload.key == verdict.workload)
 
     def remedies(self) -> Iterator[Remedy]:
+        others = [self._other_queues, self._other_flavors, self._priorities, self._more_quota, self._finishing]
         match self._verdict.wait:
             case Wait.QUEUE:
                 yield from self._resumed()
@@ -328,10 +329,12 @@ class _Trials:
                 yield from self._covered()
                 yield from islice(self._more_borrowed(), 1)
                 yield from self._reclaimed()
-                yield from self._less()
-        others = (self._other_queues, self._other_flavors, self._priorities, self._more_quota, self._finishing)
+                others = [self._less, *others]
+                if self._is_pod_group and sum(pod_set.count for pod_set in self._workload.spec.pod_sets) > 1:
+                    others.remove(self._more_quota)  # else, each of the pods has to be recreated
+                    others.insert(0, self._more_quota)
         for remedies in others:
-            yield from islice(remedies(), 1)
+            yield from islice(remedies(), None if remedies == self._less else 1)
 
     def _tried(
         self, kind: RemedyKind, title: str, snapshot: Snapshot, target: Target | None = None, patch: Sequence[Json] = ()

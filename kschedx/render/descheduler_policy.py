@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.text import Text
 
 from kschedx.descheduler.advice import PolicyAdvice, PolicyGoal, PolicyTrial
-from kschedx.render.descheduling import head_lines
+from kschedx.render.layout import head_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
 from kschedx.render.terminal import BLANK, DIM, columns, line, more
 from kschedx.render.view import Fix, Tone, View, ViewItem

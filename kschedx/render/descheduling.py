@@ -14,17 +14,16 @@ from kschedx.descheduler.evictor import EvictionOutcome, RequestedEviction
 from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import DescheduleLoop
 from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
+from kschedx.render.layout import head_lines, note_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Usage, page_of
 from kschedx.render.terminal import (
     BLANK,
     DIM,
     columns,
-    fact_lines,
     labelled,
     more,
     paragraph,
     shortens,
-    title_lines,
 )
 from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
@@ -89,7 +88,7 @@ def _lines(descheduling: Descheduling, view: View, width: int, *, wide: bool = F
 
 
 def _lines_of(descheduling: Descheduling, view: View, width: int, most: _Most) -> list[Text]:
-    lines = head_lines(view, width, most.rows)
+    lines = [*head_lines(view, width, rows=most.rows), *note_lines(view, width)]
     for classification in descheduling.loop.classifications:
         if classification.nodes and most.nodes:
             lines += [BLANK, *_classification_lines(classification, descheduling, width, most)]
@@ -128,16 +127,6 @@ def _descheduling_view(descheduling: Descheduling) -> View:
         list_columns=(("round", True), ("profile", False), ("plugin", False), ("node", False), ("then", False)),
         notes=tuple(_notes(descheduling)),
     )
-
-
-def head_lines(view: View, width: int, rows: int | None = None) -> list[Text]:
-    """Return headline, causes, facts, and notes of a view. A fact takes at most `rows` lines."""
-    lines = title_lines(view.headline, view.tone, width)
-    if view.because:
-        lines += fact_lines(Fact(label="because", items=view.because), width)
-    for fact in (*view.facts, *(Fact(label="note", items=(note,)) for note in view.notes)):
-        lines += fact_lines(fact, width, rows)
-    return lines
 
 
 def _facts(descheduling: Descheduling) -> Iterator[Fact]:

@@ -27,8 +27,10 @@ SHOWN_MEMBERS = 2
 _STYLES = {Tone.GOOD: GOOD, Tone.BAD: BAD}
 
 
-def head_lines(view: View, width: int, limit: int | None = None, *, about: str = "") -> list[Text]:
-    """Return headline, causes, facts, fixes in at most `limit` lines, and event."""
+def head_lines(
+    view: View, width: int, limit: int | None = None, *, about: str = "", rows: int | None = None
+) -> list[Text]:
+    """Return headline, causes, facts in at most `rows` lines each, fixes in at most `limit` lines, and event."""
     label = "event" if view.tone is Tone.GOOD else "because"
     return [
         *headline_lines(view, width),
@@ -38,10 +40,17 @@ def head_lines(view: View, width: int, limit: int | None = None, *, about: str =
             for number, root in enumerate(view.roots)
             for row in labelled("" if view.because or number else label, root, width, further=2)
         ),
-        *(row for fact in view.facts for row in fact_lines(fact, width)),
+        *(row for fact in view.facts for row in fact_lines(fact, width, rows)),
         *fix_lines(view.fixes, view.no_fix, width, limit, about),
         *(labelled("event", view.event, width, style=DIM, exact=True) if view.event else ()),
     ]
+
+
+def note_lines(view: View, width: int, limit: int | None = None) -> list[Text]:
+    lines: list[Text] = []
+    for number, note in enumerate(view.notes[:limit]):
+        lines += labelled("" if number else "note", note, width)
+    return lines
 
 
 def headline_lines(view: View, width: int) -> list[Text]:

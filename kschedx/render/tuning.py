@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.explain.profile_changes import changes
-from kschedx.render.descheduling import head_lines
-from kschedx.render.layout import table_lines
+from kschedx.render.layout import head_lines, table_lines
 from kschedx.render.manifests import to_yaml
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
 from kschedx.render.terminal import BLANK, BOLD, paragraph, text
@@ -25,7 +25,7 @@ HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[Text]:
     """Return the headline, the front, and the best configuration with its difference from today's."""
     view = _tuning_view(tuning)
-    lines = [*head_lines(view, width), BLANK, *table_lines(view, width, None if wide else SHOWN)]
+    lines = [*head_lines(replace(view, fixes=()), width), BLANK, *table_lines(view, width, None if wide else SHOWN)]
     if not tuning.is_better:
         return lines
     lines += [BLANK, text("what the best changes", BOLD)]

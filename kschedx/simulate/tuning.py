@@ -485,9 +485,9 @@ class TrialDocument(Document, frozen=True, omit_defaults=True):
     nodes: int
     """Nodes in use."""
     fragmentation: str
-    """Percent, as in `Trial`."""
+    """Percent, as in `ProfileTrial`."""
     spread: str
-    """In percentage points, as in `Trial`."""
+    """In percentage points, as in `ProfileTrial`."""
     moves: int
     unplaced: int
     cost: str = ""

@@ -233,3 +233,14 @@ def test_a_workload_without_an_owner_is_explained() -> None:
 def test_a_missing_flavor_has_its_near_name() -> None:
     found = verdict(queue("q", quota("gpu-a1OO", "4")), flavor("gpu-a100"), local("q"), workload("a"))
     assert [remedy.title for remedy in found.remedies] == ['create ResourceFlavor gpu-a1OO (did you mean "gpu-a100"?)']
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"), [("Pod", RemedyKind.QUOTA), ("Job", RemedyKind.LESS)], ids=["pod group", "job"]
+)
+def test_a_group_of_pods_gets_quota_before_its_pods_are_recreated(kind: str, first: RemedyKind) -> None:
+    group = workload("a", cpu="2", count=3)
+    owner = {"apiVersion": "v1", "kind": kind, "name": "a-0", "uid": "u"}
+    group["metadata"]["ownerReferences"] = [owner]
+    found = [remedy.kind for remedy in verdict(queue("q"), local("q"), flavor(), group).remedies]
+    assert next(kind for kind in found if kind in (RemedyKind.QUOTA, RemedyKind.LESS)) is first

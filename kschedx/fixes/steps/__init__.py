@@ -55,3 +55,4 @@ from kschedx.fixes.steps.storage import RecreateClaim as RecreateClaim
 from kschedx.fixes.steps.storage import ReleaseVolume as ReleaseVolume
 from kschedx.fixes.steps.storage import SetClass as SetClass
 from kschedx.fixes.steps.storage import SetDefaultClass as SetDefaultClass
+from kschedx.fixes.steps.storage import SetEphemeralClass as SetEphemeralClass

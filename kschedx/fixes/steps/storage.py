@@ -124,6 +124,32 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
             yield self.claim, CONTROLLER_MANAGER
 
 
+class SetEphemeralClass(ClassedClaim, frozen=True, kw_only=True):
+    """Another class in the template of a generic ephemeral volume, from which the pod gets its claim."""
+
+    name: str
+    """The volume."""
+    wrong_class: str
+    is_typo: bool = False
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.TYPO if self.is_typo else Cost.AROUND
+
+    @property
+    def title(self) -> str:
+        instead = f" instead of {self.wrong_class}" if self.wrong_class else ""
+        return f"set storage class {self.claim.storage_class}{instead} in ephemeral volume {self.name}"
+
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
+        proposal = super().apply(proposal, snapshot)
+        return replace(proposal, pod=edit.with_class(proposal.pod, self.name, self.claim.storage_class))
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        yield from super().makers()
+        yield self.claim, CONTROLLER_MANAGER
+
+
 class SetClass(ClassedClaim, frozen=True, kw_only=True):
     """A class for a claim that names none; the API server allows setting it once."""
 

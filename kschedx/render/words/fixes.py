@@ -39,6 +39,9 @@ def fix_title(fix: TriedFix) -> str:
 def _shortfall_text(shortfall: Shortfall) -> str:
     if shortfall.refusal:
         return f"the API server refuses its pods: {shortfall.refusal}"
+    if shortfall.first:
+        takes = "takes" if len(shortfall.first) == 1 else "take"
+        return f"{listed([*shortfall.first], SHOWN_LOST)}, with a higher priority, {takes} the room"
     if shortfall.lost:
         lose = "loses its node" if len(shortfall.lost) == 1 else "lose their nodes"
         return f"{listed([*shortfall.lost], SHOWN_LOST)} {lose}"
@@ -67,10 +70,13 @@ def _costs_of_pods(fix: TriedFix) -> Iterator[str]:
         what = "its pod" if number == 1 else f"{number} pods"
         where = f" on {listed([*dict.fromkeys(landing.nodes)], SHOWN_LOST)}" if landing.nodes else ""
         stays = "which stays pending" if number == 1 else f"{landing.pending} of which stay pending"
-        yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}"
+        assumed = " (assumed: the dump lacks its template)" if landing.is_assumed else ""
+        yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}{assumed}"
     for budget in fix.trial.budgets:
         allows = count(budget.allowed, "disruption") if budget.allowed else "no disruption"
         yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
+    if fix.trial.preempted:
+        yield f"its other pods evict {count(fix.trial.preempted, 'pod')} on their nodes"
     if left := fix.trial.left if fix.trial.shortfall is None else 0:
         yield f"{count(left, 'pod')} of the workload {'stays' if left == 1 else 'stay'} pending"
 
