@@ -270,7 +270,8 @@ def notes_about(target: Pod | Written) -> tuple[Note, ...]:
     """Return the notes about the rollout of a workload of the cluster, or about a status that its dump lacks."""
     if isinstance(target, Pod) or target.document is not None or target.workload is None:
         return ()
-    if "status" not in target.workload and map_at(target.workload, "metadata").get("uid"):
+    is_stored = bool(map_at(target.workload, "metadata").get("uid"))
+    if is_stored and "status" not in target.workload and "replicas" in map_at(target.workload, "spec"):
         text = f"the dump lacks the status of {title(target.workload)}: its controller counts as running"
         return (note("status-missing", text),)
     message = deadline_exceeded(target.workload)
