@@ -194,7 +194,8 @@ def main(path: str, number: int) -> None:
     zones = sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone is not None})
     hosts = sorted({host for host in snapshot.cluster.label(HOST).values if host is not None})
     # nodes without a CSINode, so that no volume is counted
-    known = replace(snapshot.source, complete=snapshot.source.complete | {"CSINode"})
+    stored = {"CSINode", "PersistentVolume", "PersistentVolumeClaim", "StorageClass"}
+    known = replace(snapshot.source, complete=snapshot.source.complete | stored)
     for name, (storage, new) in {
         "a claim each, volumes to be made": with_claims(pods(number)),
         "a claim each, bound to zonal volumes": with_claims(pods(number), zones),
