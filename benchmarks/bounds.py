@@ -19,7 +19,7 @@ from typing import NamedTuple
 import anyio
 from mcp import Client
 
-from kschedx.cli.mcp.server import Answers, Clusters, server
+from kschedx.cli.mcp.server import Answers, KnownClusters, server
 
 POD = """
 apiVersion: v1
@@ -251,7 +251,7 @@ def main(cluster: str, node: str, folder: Path, only: tuple[str, ...]) -> int:
 
 async def _measure_tool(cluster: str, tool: str, arguments: dict[str, object]) -> bool:
     """Whether it exceeds its bound. The characters of an answer are those of its text and its document as JSON."""
-    answers = Answers(Clusters(snapshots=(cluster,)), limit=LIMIT)
+    answers = Answers(KnownClusters(snapshots=(cluster,)), limit=LIMIT)
     try:
         async with Client(server(answers)) as client:
             sizes, seconds, failed, status = [], [0.0], False, ""

@@ -249,13 +249,13 @@ def survive(
     from kschedx.errors import InputError
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.setup import Setup
-    from kschedx.inquiry.survive import ZONE, Mode, each_failure, failure_of
+    from kschedx.inquiry.survive import ZONE, OutageMode, each_failure, failure_of
     from kschedx.inquiry.survive import survive as survived
     from kschedx.kube.decoding import boolean, text, whole_number
 
     cluster = _snapshot(snapshot)
     names, number = [text(target, "targets") for target in targets], whole_number(busiest, "busiest")
-    mode = Mode.DRAIN if boolean(drain, "drain") else Mode.OUTAGE
+    mode = OutageMode.DRAIN if boolean(drain, "drain") else OutageMode.OUTAGE
     if each is not None and (names or number):
         raise InputError("each tries failures one by one; targets and busiest name one failure")
     given = _setup(config, kube_version, feature_gates)
@@ -345,10 +345,10 @@ def tune_profiles(
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.setup import Setup
     from kschedx.kube.decoding import text, whole_number
-    from kschedx.simulate.tuning import Goal, base_of, tune
+    from kschedx.simulate.tuning import TuningGoal, base_of, tune
 
     cluster = _snapshot(snapshot)
-    require_one_of("goal", text(goal, "goal"), Goal)
+    require_one_of("goal", text(goal, "goal"), TuningGoal)
     given = _setup(config, kube_version, feature_gates)
     require_nodes_and_pods(cluster)
     setup = Setup.for_cluster(cluster, **given)
@@ -356,7 +356,7 @@ def tune_profiles(
         cluster,
         setup,
         base_of(given["config"], setup),
-        Goal(goal),
+        TuningGoal(goal),
         most=whole_number(candidates, "candidates"),
         seed=whole_number(seed, "seed"),
         seconds=whole_number(seconds, "seconds"),

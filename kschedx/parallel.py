@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from kschedx.progress import Phase, Step, begin, is_heard, listen, say, silence
+from kschedx.progress import Phase, ProgressStep, begin, is_heard, listen, say, silence
 
 if TYPE_CHECKING:
     from multiprocessing.pool import IMapIterator
@@ -97,7 +97,7 @@ def _start(parent: int, shares: Array[float], number: Synchronized[int]) -> None
     with number.get_lock():
         mine, number.value = number.value % len(shares), number.value + 1
 
-    def keep(step: Step) -> None:
+    def keep(step: ProgressStep) -> None:
         shares[mine] = step.share % 1  # completed work is reported as a result
 
     if is_told:

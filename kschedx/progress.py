@@ -35,7 +35,7 @@ class Phase(StrEnum):
     WRITING = "writing"
 
 
-class Step(Struct, frozen=True):
+class ProgressStep(Struct, frozen=True):
     """One state of the work: `deciding 1,200 of 3,001 pods`; without a total if that is unknown."""
 
     phase: Phase
@@ -60,9 +60,9 @@ class Step(Struct, frozen=True):
 
 
 class _Meter:
-    def __init__(self, listener: Callable[[Step], None]) -> None:
+    def __init__(self, listener: Callable[[ProgressStep], None]) -> None:
         self.tell = listener
-        self.counting: Step | None = None
+        self.counting: ProgressStep | None = None
         """The progress of work that knows its total; its parts count as shares of the next item."""
 
 
@@ -70,7 +70,7 @@ _METER: ContextVar[_Meter | None] = ContextVar("meter", default=None)
 
 
 @contextmanager
-def listening(listener: Callable[[Step], None]) -> Iterator[None]:
+def listening(listener: Callable[[ProgressStep], None]) -> Iterator[None]:
     """Call `listener` with every step within this context."""
     token = _METER.set(_Meter(listener))
     try:
@@ -84,7 +84,7 @@ def is_heard() -> bool:
     return _METER.get() is not None
 
 
-def listen(listener: Callable[[Step], None]) -> None:
+def listen(listener: Callable[[ProgressStep], None]) -> None:
     """Call `listener` with every step from now on, in a worker process."""
     _METER.set(_Meter(listener))
 
@@ -101,7 +101,7 @@ def say(phase: Phase, done: int = 0, total: int | None = None, noun: str = "", *
     if meter is None:
         return
     if meter.counting is None:
-        meter.tell(Step(phase, done, total, noun, of))
+        meter.tell(ProgressStep(phase, done, total, noun, of))
     elif total:
         begin(done / total)
 
@@ -123,7 +123,7 @@ def counted(
     if meter is None or meter.counting is not None:
         yield from items
         return
-    step = meter.counting = Step(phase, 0, total, noun)
+    step = meter.counting = ProgressStep(phase, 0, total, noun)
     try:
         meter.tell(step)
         for item in items:

@@ -28,7 +28,7 @@ EXTENDED_CYCLE = "the part of HTTP extenders in a cycle"
 PROVIDERS: Mapping[str, str] = {
     DEVICE_EXPRESSIONS: "kschedx.cel.devices:LANGUAGE",
     ANONYMOUS_EXPRESSIONS: "kschedx.cel.anonymous:expression",
-    EXTENDERS: "kschedx.extenders.run:Extenders",
+    EXTENDERS: "kschedx.extenders.run:HTTPExtenders",
     EXTENDED_CYCLE: "kschedx.extenders.run:Extended",
     EARLIER_SCHEDULER: "kschedx.legacy.scheduler:PredicateScheduler",
 }

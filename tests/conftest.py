@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +17,19 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=40,
+    max_examples=25,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("random", settings.get_profile("kschedx"), derandomize=False)
+settings.register_profile("random", settings.get_profile("kschedx"), derandomize=False, max_examples=60)
 settings.register_profile("long", settings.get_profile("random"), max_examples=2000)
 settings.load_profile("kschedx")
 
 ROOT = Path(__file__).resolve().parent.parent
+
+if sys.dont_write_bytecode:  # many tests start Python, where compiling kschedx takes longer than the answer
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(ROOT / ".pytest_cache" / "compiled")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,8 +7,9 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -177,7 +178,12 @@ def imports_of(path: Path) -> list[Import]:
 
 
 FILES = sorted(PACKAGE.rglob("*.py"))
-IMPORTS = {path: imports_of(path) for path in FILES}
+
+
+@cache
+def all_imports() -> Mapping[Path, list[Import]]:
+    """Read when a test needs them, and not by every process that collects this module."""
+    return {path: imports_of(path) for path in FILES}
 
 
 def listed(found: Iterator[Import]) -> str:
@@ -196,7 +202,7 @@ def edges() -> dict[str, set[str]]:
     """Module to the modules that it imports, wherever the import stands."""
     modules = {module_of(path) for path in FILES}
     found: dict[str, set[str]] = {}
-    for path, imports in IMPORTS.items():
+    for path, imports in all_imports().items():
         named = {one.module for one in imports} | {one.module.rpartition(".")[0] for one in imports}
         found[module_of(path)] = (named & modules) - {module_of(path)}
     return found
@@ -226,7 +232,7 @@ def test_imports_point_one_way() -> None:
     rank = {part: place for place, part in enumerate(ORDER)}
     wrong = {
         (part_of_file(path), found.target)
-        for path, imports in IMPORTS.items()
+        for path, imports in all_imports().items()
         for found in imports
         if found.distribution == TOP and rank[found.target] > rank[part_of_file(path)]
     }
@@ -249,7 +255,7 @@ SATELLITES = {
 @pytest.mark.parametrize("satellite", SATELLITES)
 def test_the_core_imports_no_satellite(satellite: str) -> None:
     importing = {
-        part_of_file(path) for path, imports in IMPORTS.items() for found in imports if found.target == satellite
+        part_of_file(path) for path, imports in all_imports().items() for found in imports if found.target == satellite
     }
     assert importing - {satellite} == SATELLITES[satellite]
 
@@ -277,7 +283,7 @@ def test_nobody_asks_which_scheduler_it_is(name: str) -> None:
 def test_only_its_layer_imports(package: str) -> None:
     wrong = (
         found
-        for path, imports in IMPORTS.items()
+        for path, imports in all_imports().items()
         for found in imports
         if found.distribution == package and part_of_file(path) not in ONLY_IN[package]
     )
@@ -285,14 +291,16 @@ def test_only_its_layer_imports(package: str) -> None:
 
 
 def test_every_layer_of_a_package_imports_it() -> None:
-    importing = {(found.distribution, part_of_file(path)) for path, imports in IMPORTS.items() for found in imports}
+    importing = {
+        (found.distribution, part_of_file(path)) for path, imports in all_imports().items() for found in imports
+    }
     assert not {(package, part) for package, parts in ONLY_IN.items() for part in parts} - importing
 
 
 def test_slow_packages_are_imported_inside_functions() -> None:
     wrong = (
         found
-        for imports in IMPORTS.values()
+        for imports in all_imports().values()
         for found in imports
         if found.at_start and found.distribution in NEVER_AT_MODULE_LEVEL
     )
@@ -422,7 +430,7 @@ WITH_ANY = {
 def test_any_stands_where_something_untyped_comes_in() -> None:
     naming = {
         path.relative_to(PACKAGE).as_posix()
-        for path, imports in IMPORTS.items()
+        for path, imports in all_imports().items()
         for found in imports
         if found.module == "typing.Any" and part_of_file(path) != "sources"
     }

@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 from kschedx.cli.app import NAMES
 from kschedx.cli.mcp.tools import TOOLS
 from kschedx.cli.options import Part
-from tests.test_architecture import IMPORTS
+from tests.test_architecture import all_imports
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ ONLY_FOR_MYPY = "_typeshed"
 
 
 def test_the_package_imports_what_it_declares() -> None:
-    imported = {match.distribution for imports in IMPORTS.values() for match in imports}
+    imported = {match.distribution for imports in all_imports().values() for match in imports}
     third_party = imported - set(sys.stdlib_module_names) - {"kschedx", ONLY_FOR_MYPY}
     assert {DISTRIBUTION.get(name, name) for name in third_party} <= set(dependencies()) | optional()
 

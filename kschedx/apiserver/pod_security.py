@@ -15,7 +15,7 @@ from kschedx.apiserver.security_context import (
     APP_ARMOR_ANNOTATION,
     Judged,
     JudgedContainer,
-    Profile,
+    SecurityProfile,
     SELinuxOptions,
     SharedContext,
 )
@@ -28,7 +28,7 @@ LATEST = "latest"
 _VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)")
 
 
-class Level(IntEnum):
+class PodSecurityLevel(IntEnum):
     """Levels, least strict first."""
 
     PRIVILEGED = 0
@@ -39,11 +39,11 @@ class Level(IntEnum):
         return self.name.lower()
 
 
-_LEVELS: Mapping[str, Level] = {str(level): level for level in Level}
+_LEVELS: Mapping[str, PodSecurityLevel] = {str(level): level for level in PodSecurityLevel}
 
 
 class LevelVersion(Struct, frozen=True):
-    level: Level = Level.PRIVILEGED
+    level: PodSecurityLevel = PodSecurityLevel.PRIVILEGED
     minor: int | None = None
     """The minor version of Kubernetes 1; None is the API server's newest."""
 
@@ -51,26 +51,26 @@ class LevelVersion(Struct, frozen=True):
         return f"{self.level}:{LATEST if self.minor is None else f'v1.{self.minor}'}"
 
 
-class Policy(Struct, frozen=True, kw_only=True):
+class NamespacePolicy(Struct, frozen=True, kw_only=True):
     enforce: LevelVersion = LevelVersion()
     warn: LevelVersion = LevelVersion()
 
 
-def policy_of(labels: Mapping[str, str]) -> Policy:
+def policy_of(labels: Mapping[str, str]) -> NamespacePolicy:
     """Return the policy of a namespace, with the API server's built-in defaults. An invalid level counts as restricted
     with the newest version; for warnings, as privileged."""
-    enforce, is_level = _read(labels, "enforce", Level.RESTRICTED)
-    warn, _ = _read(labels, "warn", Level.PRIVILEGED)
+    enforce, is_level = _read(labels, "enforce", PodSecurityLevel.RESTRICTED)
+    warn, _ = _read(labels, "warn", PodSecurityLevel.PRIVILEGED)
     if f"{PREFIX}warn" not in labels and is_level and enforce.level > warn.level:
         has_version = f"{PREFIX}warn-version" in labels
         warn = LevelVersion(enforce.level, warn.minor if has_version else enforce.minor)
-    return Policy(enforce=enforce, warn=warn)
+    return NamespacePolicy(enforce=enforce, warn=warn)
 
 
-def _read(labels: Mapping[str, str], mode: str, unreadable: Level) -> tuple[LevelVersion, bool]:
+def _read(labels: Mapping[str, str], mode: str, unreadable: PodSecurityLevel) -> tuple[LevelVersion, bool]:
     """Return the level of a mode, and whether a label sets it."""
     written = labels.get(f"{PREFIX}{mode}")
-    level = Level.PRIVILEGED if written is None else _LEVELS.get(written, unreadable)
+    level = PodSecurityLevel.PRIVILEGED if written is None else _LEVELS.get(written, unreadable)
     version = _VERSION.fullmatch(labels.get(f"{PREFIX}{mode}-version", LATEST))
     return LevelVersion(level, int(version[1]) if version else None), written in _LEVELS
 
@@ -348,7 +348,9 @@ def _bad_seccomp(pod: Judged) -> Violation | None:
     return _must_not("seccompProfile", setters, f"set securityContext.seccompProfile.type to {_names(types)}")
 
 
-def _forbidden_types(pod: Judged, profile_of: Callable[[SharedContext], Profile | None]) -> tuple[list[str], list[str]]:
+def _forbidden_types(
+    pod: Judged, profile_of: Callable[[SharedContext], SecurityProfile | None]
+) -> tuple[list[str], list[str]]:
     """Return the types of profiles that are not allowed, and what sets them: the pod, and containers."""
 
     def is_bad(context: SharedContext) -> bool:
@@ -432,10 +434,10 @@ def _uses(of: Sequence[str]) -> str:
 # The checks of each level by version, and their results. Upstream: policy/registry.go and policy/checks.go.
 
 
-class Check(Struct, frozen=True, kw_only=True):
+class PodSecurityCheck(Struct, frozen=True, kw_only=True):
     name: str
     rule: PodSecurityRule
-    level: Level = Level.BASELINE
+    level: PodSecurityLevel = PodSecurityLevel.BASELINE
     since: int = 0
     """The first minor version of Kubernetes 1 with it."""
     overrides: str = ""
@@ -443,45 +445,47 @@ class Check(Struct, frozen=True, kw_only=True):
 
 
 _CHECKS = (
-    Check(name="appArmorProfile", rule=_app_armor),
-    Check(name="capabilities_baseline", rule=_baseline_capabilities),
-    Check(name="hostNamespaces", rule=_host_namespaces),
-    Check(name="hostPathVolumes", rule=_host_path_volumes),
-    Check(name="hostPorts", rule=host_ports),
-    Check(name="hostProbesAndHostLifecycle", rule=_hosts_of_probes, since=34),
-    Check(name="privileged", rule=privileged),
-    Check(name="procMount", rule=_baseline_proc_mount),
-    Check(name="seLinuxOptions", rule=_se_linux),
-    Check(name="seccompProfile_baseline", rule=_baseline_seccomp),
-    Check(name="sysctls", rule=sysctls),
-    Check(name="windowsHostProcess", rule=_windows_host_process),
-    Check(name="allowPrivilegeEscalation", rule=allow_privilege_escalation, level=Level.RESTRICTED, since=8),
-    Check(
+    PodSecurityCheck(name="appArmorProfile", rule=_app_armor),
+    PodSecurityCheck(name="capabilities_baseline", rule=_baseline_capabilities),
+    PodSecurityCheck(name="hostNamespaces", rule=_host_namespaces),
+    PodSecurityCheck(name="hostPathVolumes", rule=_host_path_volumes),
+    PodSecurityCheck(name="hostPorts", rule=host_ports),
+    PodSecurityCheck(name="hostProbesAndHostLifecycle", rule=_hosts_of_probes, since=34),
+    PodSecurityCheck(name="privileged", rule=privileged),
+    PodSecurityCheck(name="procMount", rule=_baseline_proc_mount),
+    PodSecurityCheck(name="seLinuxOptions", rule=_se_linux),
+    PodSecurityCheck(name="seccompProfile_baseline", rule=_baseline_seccomp),
+    PodSecurityCheck(name="sysctls", rule=sysctls),
+    PodSecurityCheck(name="windowsHostProcess", rule=_windows_host_process),
+    PodSecurityCheck(
+        name="allowPrivilegeEscalation", rule=allow_privilege_escalation, level=PodSecurityLevel.RESTRICTED, since=8
+    ),
+    PodSecurityCheck(
         name="capabilities_restricted",
         rule=_restricted_capabilities,
-        level=Level.RESTRICTED,
+        level=PodSecurityLevel.RESTRICTED,
         since=22,
         overrides="capabilities_baseline",
     ),
-    Check(
+    PodSecurityCheck(
         name="procMount_restricted",
         rule=proc_mount,
-        level=Level.RESTRICTED,
+        level=PodSecurityLevel.RESTRICTED,
         since=35,
         overrides="procMount",
     ),
-    Check(
+    PodSecurityCheck(
         name="restrictedVolumes",
         rule=_restricted_volumes,
-        level=Level.RESTRICTED,
+        level=PodSecurityLevel.RESTRICTED,
         overrides="hostPathVolumes",
     ),
-    Check(name="runAsNonRoot", rule=run_as_non_root, level=Level.RESTRICTED),
-    Check(name="runAsUser", rule=run_as_user, level=Level.RESTRICTED, since=23),
-    Check(
+    PodSecurityCheck(name="runAsNonRoot", rule=run_as_non_root, level=PodSecurityLevel.RESTRICTED),
+    PodSecurityCheck(name="runAsUser", rule=run_as_user, level=PodSecurityLevel.RESTRICTED, since=23),
+    PodSecurityCheck(
         name="seccompProfile_restricted",
         rule=_restricted_seccomp,
-        level=Level.RESTRICTED,
+        level=PodSecurityLevel.RESTRICTED,
         since=19,
         overrides="seccompProfile_baseline",
     ),
@@ -513,7 +517,7 @@ def violations_text(violations_found: tuple[Violation, ...]) -> str:
     return ", ".join(map(str, violations_found))
 
 
-def _checks(level: Level, minor: int) -> Iterator[Check]:
+def _checks(level: PodSecurityLevel, minor: int) -> Iterator[PodSecurityCheck]:
     checks = [check for check in _CHECKS if check.level <= level and check.since <= minor]
     overridden = {check.overrides for check in checks}
     return (check for check in checks if check.name not in overridden)

@@ -19,7 +19,7 @@ class SELinuxOptions(Struct, frozen=True, kw_only=True):
     level: str = ""
 
 
-class Profile(Struct, frozen=True, kw_only=True, rename="camel"):
+class SecurityProfile(Struct, frozen=True, kw_only=True, rename="camel"):
     """A seccomp or AppArmor profile."""
 
     type: str = ""
@@ -51,8 +51,8 @@ class SharedContext(Struct, frozen=True, kw_only=True, rename="camel"):
     run_as_user: Int64 | None = None
     run_as_group: Int64 | None = None
     run_as_non_root: bool | None = None
-    seccomp_profile: Profile | None = None
-    app_armor_profile: Profile | None = None
+    seccomp_profile: SecurityProfile | None = None
+    app_armor_profile: SecurityProfile | None = None
 
 
 class PodSecurityContext(SharedContext, frozen=True, kw_only=True, rename="camel"):
@@ -149,9 +149,9 @@ APP_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
 """Followed by the container's name."""
 WINDOWS = "windows"
 
-_PROFILES: Mapping[str, Profile] = {
-    "unconfined": Profile(type="Unconfined"),
-    "runtime/default": Profile(type="RuntimeDefault"),
+_PROFILES: Mapping[str, SecurityProfile] = {
+    "unconfined": SecurityProfile(type="Unconfined"),
+    "runtime/default": SecurityProfile(type="RuntimeDefault"),
 }
 _LOCAL = "localhost/"
 
@@ -214,7 +214,7 @@ def _beside(containers: Sequence[Container], secured: Sequence[SecuredContainer]
         )
 
 
-def _with_profile(container: JudgedContainer, annotations: Labels, of_pod: Profile | None) -> JudgedContainer:
+def _with_profile(container: JudgedContainer, annotations: Labels, of_pod: SecurityProfile | None) -> JudgedContainer:
     """Return the container with the AppArmor profile of an annotation, as a pod is stored (applyAppArmorVersionSkew in
     pkg/registry/core/pod/strategy.go)."""
     written = annotations.get(f"{APP_ARMOR_ANNOTATION}{container.name}")
@@ -223,7 +223,7 @@ def _with_profile(container: JudgedContainer, annotations: Labels, of_pod: Profi
     profile = _PROFILES.get(written)
     name = written.removeprefix(_LOCAL)
     if name != written and name and name == name.strip():
-        profile = Profile(type="Localhost", localhost_profile=name)
+        profile = SecurityProfile(type="Localhost", localhost_profile=name)
     if profile is None or profile == of_pod:
         return container
     return replace(container, context=replace(container.context, app_armor_profile=profile))

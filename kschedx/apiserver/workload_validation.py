@@ -1,5 +1,5 @@
 """The API server's validation of a workload and its claims: names, labels, a selector that does not match its own pods,
-and updates of immutable fields.
+rolling updates that could replace no pod, and updates of immutable fields.
 
 --dry-run=server validates the rest of a workload's spec. Upstream: pkg/apis/apps/validation and, for
 PersistentVolumeClaims, pkg/apis/core/validation.
@@ -16,7 +16,7 @@ from kschedx.apiserver.placement_validation import validate_label_selector, vali
 from kschedx.apiserver.validation import validate_claim_spec
 from kschedx.errors import InputError, NotChangedError, Place
 from kschedx.kube.decoding import decode, is_stored, map_at
-from kschedx.kube.field_errors import invalid, quoted, syntax
+from kschedx.kube.field_errors import invalid, quoted, required, syntax
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors
 from kschedx.kube.selectors import LabelSelector, compile_selector
@@ -45,6 +45,8 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
     written = spec.get("selector")
     if not map_at(spec, "template"):
         return
+    if not is_stored(manifest):
+        yield from _rolling_update(kind, spec)
     if not isinstance(written, Mapping):
         hint = LOOKS_LIKE_A_PATCH if _is_of_patch(map_at(spec, "template")) else ""
         yield InputError("Required value", place=Place(field="spec.selector"), hint=hint)
@@ -58,6 +60,24 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
         yield invalid("spec.selector", "{}", f"empty selector is invalid for {of}")
     elif not faults and not compile_selector(selector).matches(_labels_of_template(spec)):
         yield _not_selected(_labels_of_template(spec))
+
+
+def _rolling_update(kind: str, spec: Mapping[str, object]) -> Iterator[InputError]:
+    """Validate that a rolling update can replace pods. Amounts are numbers or percentages."""
+    strategy = "strategy" if kind == "Deployment" else "updateStrategy"
+    rolling, field = map_at(spec, strategy, "rollingUpdate"), f"spec.{strategy}.rollingUpdate"
+    unavailable = rolling.get("maxUnavailable", "25%" if kind == "Deployment" else 1) in _NONE
+    surge = rolling.get("maxSurge", "25%" if kind == "Deployment" else 0)
+    match kind:
+        case "Deployment" if unavailable and surge in _NONE:
+            yield invalid(f"{field}.maxUnavailable", "0", "may not be 0 when `maxSurge` is 0")
+        case "DaemonSet" if unavailable and surge in _NONE:
+            yield required(f"{field}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+        case "DaemonSet" if not unavailable and surge not in _NONE:
+            yield invalid(f"{field}.maxSurge", str(surge), "may not be set when maxUnavailable is non-zero")
+
+
+_NONE = (0, "0", "0%")
 
 
 def _selects_own_pods(selector: Mapping[str, object], spec: Mapping[str, object]) -> Iterator[InputError]:

@@ -93,7 +93,7 @@ class _Missing(Struct, frozen=True):
     """A constraint whose label the new nodes lack."""
 
 
-class SpreadDomains(Struct, kw_only=True):
+class _SpreadDomains(Struct, kw_only=True):
     """Spread and affinity from the view of new nodes, before any is added."""
 
     spreads: list[_SpreadCount | _Missing]
@@ -162,7 +162,7 @@ class _Tracked(Struct, frozen=True, kw_only=True):
     base: IntArray
     weights: IntArray
     """(kind, dimension) what a pod of each class uses, in this class's dimensions."""
-    domains: SpreadDomains
+    domains: _SpreadDomains
 
 
 class CountingBins:
@@ -242,11 +242,11 @@ def _spreads(seen: Seen) -> tuple[Spread, ...]:
     return seen.state[HARD]
 
 
-def _domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
+def _domains_of(seen: Seen, kinds: IntArray) -> _SpreadDomains:
     """Return the counts without new nodes; `kinds` are rows of a pod of each class."""
     state = seen.state
     spreads = _spreads(seen)
-    domains = SpreadDomains(
+    domains = _SpreadDomains(
         spreads=[_spread(spread, seen, kinds) for spread in spreads],
         affinity=[],
         anti_affinity=[],

@@ -296,7 +296,7 @@ _BAD: Mapping[str, tuple[str, ...]] = {
 _SUSPENDED = "Suspended"
 
 
-class Readiness(StrEnum):
+class NodeReadiness(StrEnum):
     READY = "ready"
     NOT_STARTED = "not started"
     UNREADY = "unready"
@@ -309,7 +309,7 @@ class NodeState(Struct, frozen=True, kw_only=True):
 
     row: ClusterRow
     group: str | None
-    readiness: Readiness
+    readiness: NodeReadiness
     is_ready: bool
     """Whether its conditions, taints, startup taints, and GPUs are all ready."""
     lacks: str = ""
@@ -350,7 +350,7 @@ class AutoscalerGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def not_started(self) -> tuple[NodeState, ...]:
-        return tuple(node for node in self.nodes if node.readiness is Readiness.NOT_STARTED)
+        return tuple(node for node in self.nodes if node.readiness is NodeReadiness.NOT_STARTED)
 
 
 def node_states(
@@ -393,16 +393,16 @@ class _Judge(Struct, frozen=True, kw_only=True):
             stable_since=stable_since,
         )
 
-    def _readiness(self, node: Node, is_ready: bool) -> Readiness:
+    def _readiness(self, node: Node, is_ready: bool) -> NodeReadiness:
         if any(taint.key == TO_BE_DELETED for taint in node.spec.taints):
-            return Readiness.DELETED
+            return NodeReadiness.DELETED
         suspended = condition_of(node.status.conditions, _SUSPENDED, "True")
         if self.behaviour.suspended_nodes_count and suspended is not None:
-            return Readiness.SUSPENDED
+            return NodeReadiness.SUSPENDED
         if is_ready:
-            return Readiness.READY
+            return NodeReadiness.READY
         started_by = _time(node.metadata.creation_timestamp) + self.flags.max_node_startup_time
-        return Readiness.NOT_STARTED if started_by > self.now else Readiness.UNREADY
+        return NodeReadiness.NOT_STARTED if started_by > self.now else NodeReadiness.UNREADY
 
 
 def _conditions(node: Node) -> tuple[bool, int]:
@@ -444,7 +444,7 @@ def _time(text: str | None) -> int:
 
 def cluster_is_healthy(nodes: Sequence[NodeState], flags: Flags) -> bool:
     """Return whether few enough nodes are unready, including nodes without a group."""
-    unready = sum(node.readiness is Readiness.UNREADY for node in nodes)
+    unready = sum(node.readiness is NodeReadiness.UNREADY for node in nodes)
     share = flags.max_total_unready_percentage / 100.0 * float(len(nodes))
     return not (unready > flags.ok_total_unready_count and float(unready) > share)
 
@@ -467,7 +467,7 @@ def autoscaler_groups(
 
 
 def _upcoming(status: NodeGroupStatus, nodes: Sequence[NodeState], behaviour: AutoscalerBehaviour) -> int:
-    there = (Readiness.READY, Readiness.UNREADY, Readiness.SUSPENDED)
+    there = (NodeReadiness.READY, NodeReadiness.UNREADY, NodeReadiness.SUSPENDED)
     missing = status.target - sum(node.readiness in there for node in nodes) - status.long_unregistered
     if missing <= 0:
         return 0

@@ -87,11 +87,11 @@ class PodEquivalence:
             groups.append([row])
         return tuple(tuple(group) for group in groups)
 
-    def remembering(self) -> Remembered:
-        return Remembered(self)
+    def remembering(self) -> RejectedClasses:
+        return RejectedClasses(self)
 
 
-class Remembered:
+class RejectedClasses:
     """Classes that fit nowhere, so that their other pods are not tried."""
 
     def __init__(self, kinds: PodEquivalence) -> None:

@@ -30,7 +30,7 @@ from kschedx.snapshot.snapshot import Snapshot
 Json = dict[str, object]
 
 
-class LoopEntry(Struct, frozen=True, kw_only=True):
+class _LoopEntry(Struct, frozen=True, kw_only=True):
     """Pending pods that differ only in their names. The loop may choose among them at random."""
 
     name: str
@@ -38,12 +38,12 @@ class LoopEntry(Struct, frozen=True, kw_only=True):
     pods: tuple[PodResult, ...]
 
 
-def _entries_of(answer: LoopResult, pods: PodTable) -> tuple[LoopEntry, ...]:
+def _entries_of(answer: LoopResult, pods: PodTable) -> tuple[_LoopEntry, ...]:
     kinds = PodEquivalence(pods)
     together: dict[Hashable, list[PodResult]] = {}
     for pod in answer.pods:
         together.setdefault(_identity(pods, kinds, pod.row), []).append(pod)
-    return tuple(LoopEntry(name=pods.key(some[0].row), pods=tuple(some)) for some in together.values())
+    return tuple(_LoopEntry(name=pods.key(some[0].row), pods=tuple(some)) for some in together.values())
 
 
 def _identity(pods: PodTable, kinds: PodEquivalence, row: int) -> Hashable:
@@ -133,7 +133,7 @@ def _pod_name(pod: Pod) -> str:
     return f"Pod {pod.key}"
 
 
-def _entry(entry: LoopEntry, pods: PodTable) -> Json:
+def _entry(entry: _LoopEntry, pods: PodTable) -> Json:
     rows: list[Json] = []
     counts: list[int] = []
     for pod in entry.pods:

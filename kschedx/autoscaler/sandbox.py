@@ -317,7 +317,7 @@ class Sandbox:
         return counts
 
 
-class MovingSandbox(Sandbox):
+class _MovingSandbox(Sandbox):
     """A sandbox whose changes cost the same in any cluster; nodes are not added."""
 
     def __init__(self, world: Sandbox) -> None:
@@ -362,7 +362,7 @@ class Evacuation:
         self, world: Sandbox, nodes: Collection[ClusterRow], empty: Callable[[Sandbox, ClusterRow], None]
     ) -> None:
         """`nodes` are the ones to try; `empty` cordons a node and removes its pods."""
-        self._world, self._empty = MovingSandbox(world), empty
+        self._world, self._empty = _MovingSandbox(world), empty
         self._open = np.zeros(world.node_count, dtype=np.bool_)
         self._open[list(nodes)] = True
         self._takers: dict[tuple[int, ...], ClusterRows | None] = {}

@@ -276,7 +276,7 @@ DevicePool = tuple[str, str]
 """Driver and name."""
 
 
-class DeviceUse(Struct, frozen=True, kw_only=True):
+class _DeviceUse(Struct, frozen=True, kw_only=True):
     """The utilization of the most used pool."""
 
     pool: str
@@ -291,7 +291,7 @@ def _has_devices(node: str, devices: Devices) -> bool:
     return any(resource_slice.spec.node_name == node for resource_slice in devices.slices)
 
 
-def _device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse | None:
+def _device_use(node: str, pods: Collection[str], devices: Devices) -> _DeviceUse | None:
     """`pods` are the pods on the node, as `namespace/name`. None if a pool is incomplete, so that it cannot be
     counted."""
     taken: dict[DevicePool, set[str]] = defaultdict(set)
@@ -302,7 +302,7 @@ def _device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse
     for one_slice in devices.slices:
         if one_slice.spec.node_name == node:
             of_pools[one_slice.spec.driver, one_slice.spec.pool.name].append(one_slice)
-    most: DeviceUse | None = None
+    most: _DeviceUse | None = None
     for (driver, name), published in of_pools.items():
         newest = max(resource_slice.spec.pool.generation for resource_slice in published)
         current = [resource_slice for resource_slice in published if resource_slice.spec.pool.generation == newest]
@@ -321,14 +321,14 @@ def _allocations(pods: Collection[str], devices: Devices) -> Iterator[DeviceRequ
             yield from claim.status.allocation.devices.results
 
 
-def _use(name: str, slices: Sequence[ResourceSlice], taken: Collection[str]) -> DeviceUse:
+def _use(name: str, slices: Sequence[ResourceSlice], taken: Collection[str]) -> _DeviceUse:
     every = [device for resource_slice in slices for device in resource_slice.spec.devices]
     allocated = [device for device in every if device.name in taken]
     if any(resource_slice.spec.shared_counters for resource_slice in slices):
         share = _of_counters(slices, every, allocated)
     else:
         share = len(allocated) / len(every) if every else 0.0
-    return DeviceUse(pool=name, allocated=len(allocated), devices=len(every), share=share)
+    return _DeviceUse(pool=name, allocated=len(allocated), devices=len(every), share=share)
 
 
 def _of_counters(slices: Sequence[ResourceSlice], every: Sequence[Device], allocated: Sequence[Device]) -> float:
@@ -361,7 +361,7 @@ def _parts(device: Device) -> Device:
 CPU, UTILIZATION_MEMORY = "cpu", "memory"
 
 
-class Utilization(Struct, frozen=True, kw_only=True):
+class UtilizationResult(Struct, frozen=True, kw_only=True):
     """The utilization of the most used resource; of GPUs alone if the node has any, or of its own devices."""
 
     resource: str
@@ -389,7 +389,7 @@ class Utilization(Struct, frozen=True, kw_only=True):
         return self.requested / self.offered if self.offered else 0.0
 
 
-class UtilizationRule(Struct, frozen=True, kw_only=True):
+class _UtilizationRule(Struct, frozen=True, kw_only=True):
     """How utilization is counted in a cluster."""
 
     pods: PodTable
@@ -402,7 +402,7 @@ class UtilizationRule(Struct, frozen=True, kw_only=True):
     devices: Devices | None
     """The cluster's devices, if the autoscaler counts them."""
 
-    def of(self, node: Node, rows: Collection[int]) -> Utilization | None:
+    def of(self, node: Node, rows: Collection[int]) -> UtilizationResult | None:
         """`rows` are the pods on the node. None if the node has no allocatable cpu or memory, or an incomplete device
         pool: then the autoscaler keeps the node."""
         requests = tuple(self._requests(rows))
@@ -411,13 +411,13 @@ class UtilizationRule(Struct, frozen=True, kw_only=True):
             resource = gpu or self.gpu_resources[0]
             threshold = self.flags.gpu_threshold
             utilization = _used(node, resource, requests, threshold, is_gpu=True)
-            idle = Utilization(resource=resource, requested=0, offered=0, threshold=threshold, is_gpu=True)
+            idle = UtilizationResult(resource=resource, requested=0, offered=0, threshold=threshold, is_gpu=True)
             return utilization or idle  # missing GPUs do not keep the node
         if self.devices is not None and _has_devices(node.name, self.devices):
             use = _device_use(node.name, {self.pods.key(row) for row in rows}, self.devices)
             if use is None:
                 return None
-            return Utilization(
+            return UtilizationResult(
                 resource=use.pool,
                 requested=use.allocated,
                 offered=use.devices,
@@ -448,7 +448,7 @@ class _Request(Struct, frozen=True, kw_only=True):
 
 def _used(
     node: Node, resource: str, requests: Iterable[_Request], threshold: float, *, is_gpu: bool = False
-) -> Utilization | None:
+) -> UtilizationResult | None:
     """Return None if the node has none of the resource."""
     allocatable = _offered(node, resource)
     if not allocatable:
@@ -460,7 +460,7 @@ def _used(
             ignored += amount
         else:
             counted += amount
-    return Utilization(
+    return UtilizationResult(
         resource=resource, requested=counted, offered=allocatable - ignored, threshold=threshold, is_gpu=is_gpu
     )
 
@@ -524,7 +524,7 @@ class Removal(Struct, frozen=True, kw_only=True):
     group: NodeGroupStatus | None
     reasons: tuple[Unremovable, ...]
     """Empty if the autoscaler removes the node; it reports the first reason."""
-    utilization: Utilization | None
+    utilization: UtilizationResult | None
     pods: tuple[PodFate, ...]
     places: Mapping[str, str]
     """Moving pods to their new nodes."""
@@ -566,9 +566,9 @@ class ScaleDown:
         return cls(autoscaler)
 
     @cached_property
-    def _utilization(self) -> UtilizationRule:
+    def _utilization(self) -> _UtilizationRule:
         counts = self._behaviour.devices_count or self.flags.counts_devices
-        return UtilizationRule(
+        return _UtilizationRule(
             pods=self._snapshot.pods,
             fates=self._fates,
             flags=self.flags,
@@ -653,7 +653,7 @@ class ScaleDown:
         if removal.of(RemovalFate.COMPLETES):
             yield Unremovable.BLOCKED_BY_ON_COMPLETION_POD
 
-    def _is_used(self, utilization: Utilization) -> bool:
+    def _is_used(self, utilization: UtilizationResult) -> bool:
         if self._behaviour.nodes_at_threshold_go:
             return utilization.share > utilization.threshold
         return utilization.share >= utilization.threshold

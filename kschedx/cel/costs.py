@@ -9,7 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from kschedx.cel.values import Cidr, Format, Ip, MapValue, Optional, Quantity, Semver, Url, Value, is_list, size
+from kschedx.cel.values import (
+    CelFormat,
+    CelQuantity,
+    CelUrl,
+    Cidr,
+    Ip,
+    MapValue,
+    Optional,
+    Semver,
+    Value,
+    is_list,
+    size,
+)
 
 LIMIT = 1_000_000
 """Kubernetes stops a selector that exceeds it (CELSelectorExpressionMaxCost)."""
@@ -90,7 +102,7 @@ def _contains_cidr(is_text: bool) -> CallCost:
 
 def _validate(arguments: Sequence[Value], _: Value) -> int:
     item, text = arguments
-    if not isinstance(item, Format):
+    if not isinstance(item, CelFormat):
         return 1
     return math.ceil((1.0 + float(_library_size(text))) * TRAVERSAL) * math.ceil(float(item.longest_pattern) * PATTERN)
 
@@ -99,7 +111,7 @@ def _less(arguments: Sequence[Value], _: Value) -> int:
     return math.ceil(float(min(_size(arguments[0]), _size(arguments[1]))) * TRAVERSAL)
 
 
-_OPAQUE = (Quantity, Ip, Cidr, Format, Url, Semver)
+_OPAQUE = (CelQuantity, Ip, Cidr, CelFormat, CelUrl, Semver)
 
 
 def equality(arguments: Sequence[Value], result: Value) -> int:

@@ -22,7 +22,7 @@ from kschedx.cel import (
     refusal,
 )
 from kschedx.cel.library.kubernetes import semver_from_text
-from kschedx.cel.values import Fault, Quantity
+from kschedx.cel.values import CelQuantity, Fault
 from kschedx.errors import UndecidableError
 from kschedx.kube.device_expressions import (
     CompileError,
@@ -60,7 +60,7 @@ class DeviceProgram:
         answer = self._answers.get(key)
         if answer is None:
             amounts: dict[str, Value] = {
-                name: Quantity(exact_nano_units(parse_quantity(item))) for name, item in capacity
+                name: CelQuantity(exact_nano_units(parse_quantity(item))) for name, item in capacity
             }
             answer = self._answers[key] = self._evaluate(
                 MapValue(
@@ -193,7 +193,7 @@ def _supported(attribute: DeviceAttribute, list_attributes: bool) -> Value:
 
 
 def _amount(written: str) -> Value:
-    return Quantity(exact_nano_units(parse_quantity(written)))
+    return CelQuantity(exact_nano_units(parse_quantity(written)))
 
 
 def _version(text: str) -> Value:

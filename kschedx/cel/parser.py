@@ -147,7 +147,7 @@ ACCUMULATOR = "@result"
 _RESERVED_VARIABLES = (ACCUMULATOR, "__result__")
 
 
-class MacroError(Exception):
+class _MacroError(Exception):
     """Invalid use of a macro: its position, and cel-go's message."""
 
     def __init__(self, position: int, message: str) -> None:
@@ -157,24 +157,24 @@ class MacroError(Exception):
 
 
 def expanded(position: int, function: str, target: Expr | None, arguments: list[Expr]) -> Expr | None:
-    """Expand a call, or return None if it is not a macro. Raises `MacroError`."""
+    """Expand a call, or return None if it is not a macro. Raises `_MacroError`."""
     macro = _MACROS.get((function, len(arguments), target is not None))
     return None if macro is None else macro(position, target, arguments)
 
 
 def _simple_name(expr: Expr, message: str) -> str:
     if not isinstance(expr, Ident):
-        raise MacroError(expr.position, message)
+        raise _MacroError(expr.position, message)
     return expr.name
 
 
 def _variables(arguments: list[Expr], count: int, message: str = "argument must be a simple name") -> list[str]:
     names = [_simple_name(argument, message) for argument in arguments[:count]]
     if count == 2 and names[0] == names[1]:
-        raise MacroError(arguments[1].position, f"duplicate variable name: {names[0]}")
+        raise _MacroError(arguments[1].position, f"duplicate variable name: {names[0]}")
     for name, item in zip(names, arguments, strict=False):
         if name in _RESERVED_VARIABLES:
-            raise MacroError(item.position, "iteration variable overwrites accumulator variable")
+            raise _MacroError(item.position, "iteration variable overwrites accumulator variable")
     return [*names, ""][:2]
 
 
@@ -182,7 +182,7 @@ def _has(position: int, _target: Expr | None, arguments: list[Expr]) -> Expr:
     item = arguments[0]
     if isinstance(item, Select) and not item.is_test:
         return Select(position, item.operand, item.field, is_test=True)
-    raise MacroError(item.position, "invalid argument to has() macro")
+    raise _MacroError(item.position, "invalid argument to has() macro")
 
 
 _Macro = Callable[[int, Expr | None, list[Expr]], Expr | None]
@@ -319,7 +319,7 @@ def _sort_by(position: int, target: Expr | None, arguments: list[Expr]) -> Expr:
     assert target is not None
     if isinstance(target, Literal | MapNode):
         message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
-        raise MacroError(target.position, message)
+        raise _MacroError(target.position, message)
     keys = _listed(1)(position, Ident(position, _SORTED), arguments)
     assert keys is not None
     return bound(position, _SORTED, target, Call(position, "@sortByAssociatedKeys", [keys], Ident(position, _SORTED)))
@@ -598,7 +598,7 @@ class _Parser:
         arguments, _ = self._listed(")", may_end_with_comma=False)
         try:
             expression = expanded(position, function, target, arguments)
-        except MacroError as fault:
+        except _MacroError as fault:
             return self._fault(fault.position, fault.message)
         return Call(position, function, arguments, target) if expression is None else expression
 

@@ -13,7 +13,7 @@ from kschedx.cel.values import (
     NO_OVERLOAD,
     NONE,
     Budget,
-    Duration,
+    CelDuration,
     Fault,
     Growing,
     MapValue,
@@ -72,7 +72,7 @@ class Constant:
         self.value = value
 
 
-class Attribute:
+class AttributePath:
     """A name or value with its steps, to which more may be added."""
 
     __slots__ = ("base", "cost", "optional_steps", "steps")
@@ -170,15 +170,15 @@ class _Missing(Fault):
     __slots__ = ()
 
 
-Planned = Constant | Attribute | Evaluate
+Planned = Constant | AttributePath | Evaluate
 
 
-class ConditionalAttribute(Attribute):
+class _ConditionalAttribute(AttributePath):
     """One of two attributes, each of which takes the steps."""
 
     __slots__ = ("condition", "otherwise", "then")
 
-    def __init__(self, condition: Evaluate, then: Attribute, otherwise: Attribute) -> None:
+    def __init__(self, condition: Evaluate, then: AttributePath, otherwise: AttributePath) -> None:
         super().__init__(condition, 0)
         self.condition = condition
         self.then = then
@@ -207,7 +207,7 @@ def ready(planned: Planned) -> Evaluate:
     if isinstance(planned, Constant):
         value = planned.value
         return lambda _: value
-    if isinstance(planned, Attribute):
+    if isinstance(planned, AttributePath):
         resolve, cost = planned.resolver(), planned.cost
         if not cost:
             return resolve
@@ -271,7 +271,7 @@ def _presence_of(field: str) -> _Qualify:
 # Calls and their costs: operators, then all other functions. Upstream: cel-go's interpreter/interpretable.go and
 # decorators.go.
 
-_RECEIVERS = (str, Timestamp, Duration)
+_RECEIVERS = (str, Timestamp, CelDuration)
 """Types with their own functions and their own error for an unknown one."""
 
 
@@ -355,7 +355,7 @@ def _membership_in_constants(item: Evaluate, items: list[Value]) -> Evaluate | N
 
 
 def _is_plain(value: Value) -> bool:
-    return isinstance(value, bool | int | float | str) and not isinstance(value, Duration | Timestamp)
+    return isinstance(value, bool | int | float | str) and not isinstance(value, CelDuration | Timestamp)
 
 
 def implementation(function: Function, overload: str) -> Run:
@@ -514,16 +514,16 @@ def _copied(run: Evaluation, items: Value) -> list[Value]:
     return list(items)
 
 
-# An `Attribute` costs one for the name and one for each step; constants, and lists and maps of them, are created once
-# and cost nothing; a comprehension costs what its parts cost, each time. Upstream: cel-go's interpreter/planner.go and
-# decorators.go, as apiserver sets them up.
+# An `AttributePath` costs one for the name and one for each step; constants, and lists and maps of them, are created
+# once and cost nothing; a comprehension costs what its parts cost, each time. Upstream: cel-go's interpreter/planner.go
+# and decorators.go, as apiserver sets them up.
 
 
 class PlanError(Exception):
     """The types are valid, but the expression cannot be planned; `str()` is cel-go's message."""
 
 
-class Plan:
+class PlannedExpression:
     """A planned expression: its function, and the number of slots for variables."""
 
     def __init__(self, root: Expr, environment: Environment) -> None:
@@ -558,7 +558,9 @@ class _Planner:
                 return Constant(expr.value)
             case Ident():
                 return (
-                    Constant(expr.stands_for) if expr.stands_for is not None else Attribute(self._variable(expr.name))
+                    Constant(expr.stands_for)
+                    if expr.stands_for is not None
+                    else AttributePath(self._variable(expr.name))
                 )
             case Select():
                 return self._select(expr)
@@ -592,14 +594,14 @@ class _Planner:
         field = select.field
         if select.is_test:
             attribute.add(_presence_of(field), is_optional=False)
-            tested = Attribute(attribute.resolver(), 0)
+            tested = AttributePath(attribute.resolver(), 0)
             return ready(tested)
         attribute.add(_step_to(field), is_optional=False)
         return attribute
 
-    def _as_attribute(self, expr: Expr) -> Attribute:
+    def _as_attribute(self, expr: Expr) -> AttributePath:
         planned = self.plan(expr)
-        return planned if isinstance(planned, Attribute) else Attribute(ready(planned))
+        return planned if isinstance(planned, AttributePath) else AttributePath(ready(planned))
 
     def _indexed(self, call: Call, *, is_optional: bool) -> Planned:
         attribute = self._as_attribute(call.arguments[0])
@@ -607,7 +609,7 @@ class _Planner:
         if isinstance(index, Constant):
             attribute.add(_step_to(index.value), is_optional=is_optional)
             return attribute
-        by = index.resolver() if isinstance(index, Attribute) else ready(index)
+        by = index.resolver() if isinstance(index, AttributePath) else ready(index)
 
         def step(run: Evaluation, value: Value) -> Value:
             key = by(run)
@@ -627,7 +629,7 @@ class _Planner:
                 return logical(self._ready_arguments(call), stops_at=True)
             case "_?_:_":
                 condition = ready(self.plan(call.arguments[0]))
-                return ConditionalAttribute(condition, *map(self._as_branch, call.arguments[1:]))
+                return _ConditionalAttribute(condition, *map(self._as_branch, call.arguments[1:]))
             case "_==_" | "_!=_":
                 return equality(*self._ready_arguments(call), is_equal=call.function == "_==_")
             case "_[_]":
@@ -645,10 +647,10 @@ class _Planner:
     def _ready_arguments(self, call: Call) -> list[Evaluate]:
         return [ready(self.plan(each)) for each in call.children()]
 
-    def _as_branch(self, expr: Expr) -> Attribute:
+    def _as_branch(self, expr: Expr) -> AttributePath:
         """The name of a branch costs nothing, its steps do."""
         planned = self.plan(expr)
-        return planned if isinstance(planned, Attribute) else Attribute(ready(planned), 0)
+        return planned if isinstance(planned, AttributePath) else AttributePath(ready(planned), 0)
 
     def _function(self, call: Call) -> Planned:
         planned = [self.plan(each) for each in call.children()]

@@ -9,7 +9,7 @@ from json import dumps
 from kschedx.cel.checker import check
 from kschedx.cel.environment import environment
 from kschedx.cel.parser import NoExpressionError, ParseError, TooDeepError, parse
-from kschedx.cel.planner import CostExceededError, Plan, PlanError
+from kschedx.cel.planner import CostExceededError, PlanError, PlannedExpression
 from kschedx.cel.syntax import Expr, printed
 from kschedx.cel.types import ANY, BOOL, DYN
 from kschedx.cel.values import Fault, MapValue, UndecidedError, Value, type_value
@@ -33,7 +33,7 @@ _NO_CONDITION = {
 class Program:
     """A compiled expression."""
 
-    def __init__(self, expression: str, root: Expr, plan: Plan) -> None:
+    def __init__(self, expression: str, root: Expr, plan: PlannedExpression) -> None:
         self._text = expression
         self.root = root
         self._plan = plan
@@ -115,7 +115,7 @@ def _compiled(expression: str, features: Features) -> Program:
     if root.type not in (BOOL, ANY) and not (features.list_attributes and root.type == DYN):
         raise CompileError(f"must evaluate to bool or the unknown type, not {root.type}")
     try:
-        return Program(expression, root, Plan(root, known))
+        return Program(expression, root, PlannedExpression(root, known))
     except PlanError as fault:
         raise CompileError(f"program instantiation failed: {fault}") from None
 

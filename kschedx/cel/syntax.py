@@ -9,7 +9,7 @@ from typing import TypeAlias
 from kschedx.cel.types import DYN, Type
 
 
-class Node:
+class ExpressionNode:
     """A part of an expression. The checker sets `type`."""
 
     __slots__ = ("position", "type")
@@ -23,7 +23,7 @@ class Node:
         return iter(())
 
 
-class Literal(Node):
+class Literal(ExpressionNode):
     __slots__ = ("value",)
 
     def __init__(self, position: int, value: object) -> None:
@@ -31,7 +31,7 @@ class Literal(Node):
         self.value = value
 
 
-class Ident(Node):
+class Ident(ExpressionNode):
     __slots__ = ("name", "stands_for")
 
     def __init__(self, position: int, name: str) -> None:
@@ -40,7 +40,7 @@ class Ident(Node):
         self.stands_for: Type | None = None
 
 
-class Select(Node):
+class Select(ExpressionNode):
     __slots__ = ("field", "is_test", "operand", "stands_for")
 
     def __init__(self, position: int, operand: Expr, field: str, *, is_test: bool = False) -> None:
@@ -54,7 +54,7 @@ class Select(Node):
         yield self.operand
 
 
-class Call(Node):
+class Call(ExpressionNode):
     __slots__ = ("arguments", "function", "overloads", "target")
 
     def __init__(self, position: int, function: str, arguments: list[Expr], target: Expr | None = None) -> None:
@@ -71,7 +71,7 @@ class Call(Node):
         yield from self.arguments
 
 
-class ListNode(Node):
+class ListNode(ExpressionNode):
     __slots__ = ("elements", "optionals")
 
     def __init__(self, position: int, elements: list[Expr], optionals: frozenset[int] = frozenset()) -> None:
@@ -83,7 +83,7 @@ class ListNode(Node):
         yield from self.elements
 
 
-class MapNode(Node):
+class MapNode(ExpressionNode):
     """`entries` are key, value, and whether the value is optional."""
 
     __slots__ = ("entries",)
@@ -98,7 +98,7 @@ class MapNode(Node):
             yield value
 
 
-class StructNode(Node):
+class StructNode(ExpressionNode):
     __slots__ = ("fields", "type_name")
 
     def __init__(self, position: int, type_name: str, fields: list[tuple[int, str, Expr, bool]]) -> None:
@@ -111,7 +111,7 @@ class StructNode(Node):
             yield value
 
 
-class Comprehension(Node):
+class Comprehension(ExpressionNode):
     """`variable2` is empty in a comprehension with one variable."""
 
     __slots__ = ("accumulator", "condition", "initial", "over", "result", "step", "variable", "variable2")

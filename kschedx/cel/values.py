@@ -1,7 +1,7 @@
 """Values as an expression has them.
 
-An int is Python's `int`, a string `str`, a double `float`, a list a Python list or a `Joined` one; the rest is here. An
-error is a value too (`Fault`): logical operators pass over it.
+An int is Python's `int`, a string `str`, a double `float`, a list a Python list or a `ConcatenatedList`; the rest is
+here. An error is a value too (`Fault`): logical operators pass over it.
 
 Upstream: cel-go's common/types, and apiserver/pkg/cel for Kubernetes' own.
 """
@@ -72,7 +72,7 @@ class Growing(list[Value]):
     __slots__ = ()
 
 
-class Joined:
+class ConcatenatedList:
     """Two lists joined without a copy."""
 
     __slots__ = ("first", "second", "size")
@@ -89,14 +89,14 @@ class Joined:
         waiting: list[ListValue] = [self]
         while waiting:
             item = waiting.pop()
-            if isinstance(item, Joined):
+            if isinstance(item, ConcatenatedList):
                 waiting += (item.second, item.first)
             else:
                 yield from item
 
     def __getitem__(self, index: int) -> Value:
         item: ListValue = self
-        while isinstance(item, Joined):
+        while isinstance(item, ConcatenatedList):
             if index < len(item.first):
                 item = item.first
             else:
@@ -105,9 +105,9 @@ class Joined:
         return item[index]
 
 
-ListValue = list[Value] | Joined
+ListValue = list[Value] | ConcatenatedList
 _SHORT = 256
-"""The number of items up to which a copy is cheaper than a `Joined`."""
+"""The number of items up to which a copy is cheaper than a `ConcatenatedList`."""
 _LONGEST = 2**40
 """The maximum number of items in a list that is repeatedly joined with itself."""
 
@@ -124,7 +124,7 @@ def joined(first: ListValue, second: ListValue) -> ListValue:
         return [*first, *second]
     if len(first) + len(second) > _LONGEST:
         raise UndecidedError("a list grows too large")
-    return Joined(first, second)
+    return ConcatenatedList(first, second)
 
 
 class MapValue:
@@ -166,7 +166,7 @@ class Optional:
 NONE: Final = Optional()
 
 
-class Duration(int):
+class CelDuration(int):
     """Nanoseconds."""
 
     __slots__ = ()
@@ -178,7 +178,7 @@ class Timestamp(int):
     __slots__ = ()
 
 
-class Quantity:
+class CelQuantity:
     __slots__ = ("nano",)
 
     def __init__(self, nano: int) -> None:
@@ -217,7 +217,7 @@ class Cidr:
         self.prefix = prefix
 
 
-class Url:
+class CelUrl:
     __slots__ = ("escaped_path", "host", "hostname", "port", "query", "scheme", "text")
 
     def __init__(
@@ -232,7 +232,7 @@ class Url:
         self.query = query
 
 
-class Format:
+class CelFormat:
     __slots__ = ("longest_pattern", "name", "validate")
 
     def __init__(self, name: str, longest_pattern: int, validate: Callable[[str], list[str]]) -> None:
@@ -251,17 +251,17 @@ _TYPES: dict[type, Type] = {
     Null: types.NULL,
     list: Type(types.TypeKind.LIST, "list"),
     Growing: Type(types.TypeKind.LIST, "list"),
-    Joined: Type(types.TypeKind.LIST, "list"),
+    ConcatenatedList: Type(types.TypeKind.LIST, "list"),
     MapValue: Type(types.TypeKind.MAP, "map"),
     Optional: Type(types.TypeKind.OPAQUE, "optional_type"),
-    Duration: types.DURATION,
+    CelDuration: types.DURATION,
     Timestamp: types.TIMESTAMP,
-    Quantity: types.QUANTITY,
+    CelQuantity: types.QUANTITY,
     Semver: types.SEMVER,
     Ip: types.IP,
     Cidr: types.CIDR,
-    Url: types.URL,
-    Format: types.FORMAT,
+    CelUrl: types.URL,
+    CelFormat: types.FORMAT,
     Fault: types.ERROR,
     Type: types.TYPE,
 }
@@ -272,7 +272,7 @@ def type_value(value: Value) -> Type:
 
 
 def is_list(value: Value) -> TypeGuard[ListValue]:
-    return isinstance(value, list | Joined)
+    return isinstance(value, list | ConcatenatedList)
 
 
 def is_number(value: Value) -> TypeGuard[int | float]:
@@ -281,7 +281,7 @@ def is_number(value: Value) -> TypeGuard[int | float]:
 
 def size(value: Value) -> int | None:
     """Return characters, bytes, items, or entries; None for a value without a size."""
-    if isinstance(value, str | bytes | list | MapValue | Joined):
+    if isinstance(value, str | bytes | list | MapValue | ConcatenatedList):
         return len(value)
     if isinstance(value, Ip):
         return value.address.max_prefixlen // 8
@@ -301,14 +301,14 @@ _GO_TYPES: dict[type, str] = {
     bytes: "types.Bytes",
     Null: "types.Null",
     Optional: "*types.Optional",
-    Duration: "types.Duration",
+    CelDuration: "types.Duration",
     Timestamp: "types.Timestamp",
-    Quantity: "cel.Quantity",
+    CelQuantity: "cel.Quantity",
     Semver: "cel.Semver",
     Ip: "cel.IP",
     Cidr: "cel.CIDR",
-    Url: "cel.URL",
-    Format: "cel.Format",
+    CelUrl: "cel.URL",
+    CelFormat: "cel.Format",
     Type: "*types.Type",
 }
 
@@ -353,14 +353,14 @@ def _expanded(digits: str, power: int) -> str:
 
 # Equality and order of values. Upstream: Equal and Compare in cel-go's common/types.
 
-_SAME_KIND_EQUAL = (str, bytes, Duration, Timestamp, Null, Type)
+_SAME_KIND_EQUAL = (str, bytes, CelDuration, Timestamp, Null, Type)
 _IDENTITIES: Mapping[type, Callable[[object], object]] = {
-    Quantity: attrgetter("nano"),
+    CelQuantity: attrgetter("nano"),
     Semver: attrgetter("order"),
     Ip: attrgetter("address"),
     Cidr: attrgetter("prefix"),
-    Url: attrgetter("text"),
-    Format: attrgetter("name"),
+    CelUrl: attrgetter("text"),
+    CelFormat: attrgetter("name"),
 }
 """Type of Kubernetes' own to what two equal values share."""
 
@@ -371,7 +371,7 @@ def equal(value: Value, other: Value, budget: Budget) -> bool | Fault:
     if is_number(value) and is_number(other):
         return value == other
     if kind is not other_kind and not (is_list(value) and is_list(other)):
-        if NULL not in (value, other) and kind in (Ip, Cidr, Url, Format):
+        if NULL not in (value, other) and kind in (Ip, Cidr, CelUrl, CelFormat):
             return NO_OVERLOAD
         return False
     if kind is bool or kind in _SAME_KIND_EQUAL:
@@ -401,7 +401,7 @@ def equal(value: Value, other: Value, budget: Budget) -> bool | Fault:
     return identity is not None and identity(value) == identity(other)
 
 
-COMPARABLE = (bool, int, Uint, float, str, bytes, Duration, Timestamp)
+COMPARABLE = (bool, int, Uint, float, str, bytes, CelDuration, Timestamp)
 
 
 def compare(value: Value, other: Value) -> int | Fault:

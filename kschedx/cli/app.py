@@ -15,7 +15,7 @@ import typer
 from kschedx import __version__
 from kschedx.cli import COMPLETE
 from kschedx.cli import completion as kubectl
-from kschedx.cli.help import COMMANDS, Command, Group
+from kschedx.cli.help import COMMANDS, HelpCommand, HelpGroup
 from kschedx.cli.output import ExitCode, cited, failed, outcome
 from kschedx.cli.question import asks
 from kschedx.cli.streams import OutputError
@@ -29,7 +29,7 @@ def program(names: Sequence[str] = NAMES) -> typer.Typer:
     """Return the application with these commands, whose modules are loaded."""
     app = typer.Typer(
         name="kschedx",
-        cls=Group,
+        cls=HelpGroup,
         help="Explain kube-scheduler: why a pod is Pending, or where it goes, and what fixes it. Never writes to a "
         "cluster."
         "\n\n\b\nExamples:\n  kschedx why pod/web-0 -n shop              # a pod of the live cluster"
@@ -53,7 +53,7 @@ def program(names: Sequence[str] = NAMES) -> typer.Typer:
             short_help=module.SUMMARY,
             no_args_is_help=name in ("why", "snapshot", "completion"),
             context_settings={"allow_interspersed_args": name != "fleet"},  # later words belong to the question
-            cls=Command,
+            cls=HelpCommand,
         )(asks(*getattr(module, "PARTS", ()))(getattr(module, of_python)))
     return app
 
@@ -177,7 +177,7 @@ def _usage(error: Exception) -> int:
     text: str = error.format_message()  # type: ignore[attr-defined] # what it is known by: typer exports no class
     if type(error).__name__ == "NoArgsIsHelpError":
         command = getattr(context, "command", None)
-        shown = f"{command.usage(context)}\nSee '{path} --help' for more." if isinstance(command, Command) else text
+        shown = f"{command.usage(context)}\nSee '{path} --help' for more." if isinstance(command, HelpCommand) else text
         typer.echo(shown, err=True)
         return ExitCode.USAGE
     text += _meant(text, getattr(context, "command", None))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
     from kschedx.sources.live.client import ApiServer, Impersonation
     from kschedx.sources.live.cluster import Event
-    from kschedx.sources.live.kubeconfig import KubeconfigUser, Named
+    from kschedx.sources.live.kubeconfig import KubeconfigUser, NamedEntry
 
 DEFAULT_TIMEOUT = 30
 """Seconds per request."""
@@ -220,7 +220,7 @@ def connect(connection: Connection) -> tuple[ApiServer, str, str]:
     return server, f"{name} ({server.url})", choice.namespace
 
 
-def _impersonation(connection: Connection, user: Named[KubeconfigUser] | None) -> Impersonation:
+def _impersonation(connection: Connection, user: NamedEntry[KubeconfigUser] | None) -> Impersonation:
     """Return the impersonation of the options, else of the kubeconfig's user."""
     from kschedx.errors import InputError
     from kschedx.sources.live.client import Impersonation

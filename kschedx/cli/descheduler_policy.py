@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kschedx.cli import connection
-from kschedx.cli.help import Command
+from kschedx.cli.help import HelpCommand
 from kschedx.cli.options import DECIDES, EVICTIONS, NOW
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, asks
@@ -49,7 +49,7 @@ def descheduler_policy() -> None:
     """Its commands are below it."""
 
 
-@app.command(help=ADVISE, short_help="Advise a policy that reaches a goal with the fewest evictions.", cls=Command)
+@app.command(help=ADVISE, short_help="Advise a policy that reaches a goal with the fewest evictions.", cls=HelpCommand)
 @asks(*DECIDES)
 def advise(
     goal: Annotated[str, typer.Option(metavar="balance|compaction", help="What the policy is for.")] = "balance",
@@ -76,16 +76,16 @@ def advise(
     *,
     question: Question,
 ) -> Answer:
-    from kschedx.descheduler.advice import Goal
+    from kschedx.descheduler.advice import PolicyGoal
     from kschedx.descheduler.advice import advise as advised
     from kschedx.render.descheduler_policy import advice_lines, advice_page
     from kschedx.render.manifests import to_yaml
 
-    require_one_of("--goal", goal, Goal)
+    require_one_of("--goal", goal, PolicyGoal)
     reached = question.read_to_decide(whole=True)
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     connection.tell(snapshot, setup)
-    advice = advised(snapshot, setup, Goal(goal), target=target, rounds=rounds, evictions=evictions, now=now)
+    advice = advised(snapshot, setup, PolicyGoal(goal), target=target, rounds=rounds, evictions=evictions, now=now)
 
     report = Report(
         screen=lambda width, wide: advice_lines(advice, width, wide=wide),

@@ -20,7 +20,7 @@ from kschedx.progress import Phase, counted
 if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
     from kschedx.explain.difference import Summary
-    from kschedx.explain.profile_changes import Change, Pair
+    from kschedx.explain.profile_changes import Pair, ProfileChange
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.manifests import Manifests, Written
     from kschedx.inquiry.profile_difference import SetupComparison
@@ -48,7 +48,7 @@ def _profiles_and_target(
     return names, target
 
 
-class Named(NamedTuple):
+class ProfileSide(NamedTuple):
     """One of the two profiles, before its version is final."""
 
     name: str
@@ -57,7 +57,7 @@ class Named(NamedTuple):
     """The requested version, else that of the profile."""
 
 
-def named(profiles: Sequence[str], kube_version: str | None) -> tuple[Named, Named]:
+def named(profiles: Sequence[str], kube_version: str | None) -> tuple[ProfileSide, ProfileSide]:
     """Return both with the version of `--kube-version`, which may be a range, else with that of each profile."""
     from kschedx.cli.named_profiles import DEFAULT, configuration, version_of
 
@@ -69,13 +69,13 @@ def named(profiles: Sequence[str], kube_version: str | None) -> tuple[Named, Nam
         names = [names[0], names[0]]
     versions = (old or None, new or None) if dots else (kube_version, kube_version)
     first, second = (
-        Named(name, configuration(name), version or version_of(name))
+        ProfileSide(name, configuration(name), version or version_of(name))
         for name, version in zip(names, versions, strict=True)
     )
     return first, second
 
 
-def setups(both: tuple[Named, Named], question: Question, cluster: Snapshot | None) -> tuple[Setup, Setup]:
+def setups(both: tuple[ProfileSide, ProfileSide], question: Question, cluster: Snapshot | None) -> tuple[Setup, Setup]:
     """Return both setups, with the requested versions, else those of the profiles, else the cluster's."""
     from kschedx.cli.named_profiles import placed
     from kschedx.explain.setup import Setup, release_to_emulate
@@ -83,7 +83,7 @@ def setups(both: tuple[Named, Named], question: Question, cluster: Snapshot | No
 
     own = None if cluster is None else release_to_emulate(cluster, None)
 
-    def setup(item: Named) -> Setup:
+    def setup(item: ProfileSide) -> Setup:
         with placed(item.name):
             return Setup.of(
                 item.name,
@@ -232,7 +232,7 @@ def diff_profiles(
     return Answer.of(report, is_same, is_undecided=is_same and bool(summary.undecided))
 
 
-def _one(pair: Pair, changes: tuple[Change, ...], pods: tuple[Pod, Pod], *, in_detail: bool) -> Answer:
+def _one(pair: Pair, changes: tuple[ProfileChange, ...], pods: tuple[Pod, Pod], *, in_detail: bool) -> Answer:
     """Return the answer about a single pod; `in_detail` shows the explanations of both sides next to each other."""
     from kschedx.explain.difference import Summary, compare
 
@@ -318,7 +318,7 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
     return replace(summary, repacking=repacking(now, before, after))
 
 
-def _compared(pair: Pair, changes: tuple[Change, ...], summary: Summary) -> SetupComparison:
+def _compared(pair: Pair, changes: tuple[ProfileChange, ...], summary: Summary) -> SetupComparison:
     from kschedx.inquiry.profile_difference import SetupComparison
 
     return SetupComparison(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.simulation import Simulation
     from kschedx.inquiry.stalled_drain import DrainFix
     from kschedx.render.page.model import Page
-    from kschedx.simulate.changes import Change
+    from kschedx.simulate.changes import SimulatedChange
     from kschedx.simulate.drain import DrainResult
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -123,7 +123,7 @@ def drain(
     namespace = question.namespace or reached.namespace
     connection.tell(snapshot, setup)
 
-    def in_turn(more: Sequence[Change] = (), flags: SimulationOptions = options) -> Simulation:
+    def in_turn(more: Sequence[SimulatedChange] = (), flags: SimulationOptions = options) -> Simulation:
         changes = (*question.changes, *more)
         return drain_in_turn(
             snapshot, setup, shown, changes, options=flags, namespace=namespace, comes_back=not together

@@ -32,7 +32,7 @@ EXAMPLES = 4
 """In a usage message."""
 
 
-class Group(TyperGroup):
+class HelpGroup(TyperGroup):
     """The program, whose help lists its commands in groups."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -46,7 +46,7 @@ class Group(TyperGroup):
                     )
 
 
-class Command(TyperCommand):
+class HelpCommand(TyperCommand):
     """A command whose help has its options in groups."""
 
     def usage(self, ctx: Any) -> str:

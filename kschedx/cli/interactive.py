@@ -38,7 +38,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.progress import Phase, Step, listening, silence
+from kschedx.progress import Phase, ProgressStep, listening, silence
 from kschedx.render.blocks import shown_findings
 from kschedx.render.manifests import kubectl_commands
 from kschedx.render.pending import cause_text, cause_title, cause_tone, pending_sentence, pending_tone
@@ -117,7 +117,7 @@ def browse(work: Callable[[], T]) -> T:
     return done.result()
 
 
-def show(page: Page, nodes: Sequence[str]) -> None:
+def show(page: TablePage, nodes: Sequence[str]) -> None:
     """Show a page, or its content in the current page of the same class; `nodes` are shown by their short names."""
     browser = _BROWSER.get()
     with short_node_names(nodes):
@@ -133,7 +133,7 @@ def show_undecided(snapshot: Snapshot, rows: Sequence[int]) -> None:
         cause = (pod.metadata.namespace, owner or pod.metadata.name)
         return PodAnswer(pod=pod.key, owner=owner, priority=priority, outcome=None, message=said, cause=cause)
 
-    def undecided(pod: str) -> Page:
+    def undecided(pod: str) -> TablePage:
         raise UndecidableError(f"{pod} is not decided yet")
 
     if rows:
@@ -145,13 +145,13 @@ def show_answers(
 ) -> None:
     """Show the causes of decided pods; `explanation` returns that of a pod, given as `namespace/name`."""
 
-    def open_pod(pod: str) -> Page:
+    def open_pod(pod: str) -> TablePage:
         return Why(explanation(pod), tried)
 
     show(Pending(pending_sentence(answers), pending_tone(answers), groups(answers), open_pod), nodes)
 
 
-class Row(Struct, frozen=True):
+class TableEntry(Struct, frozen=True):
     """A row of a table, with the key of its object."""
 
     key: str
@@ -172,13 +172,13 @@ class Listing(DataTable[Text]):
     def __init__(self, name: str) -> None:
         super().__init__(id=name, cursor_type="row", zebra_stripes=True)
         self._labels: tuple[str, ...] = ()
-        self._entries: list[Row] = []
-        self._coming: Iterator[Row] = iter(())
-        self._shown: Iterator[Row] = iter(())
+        self._entries: list[TableEntry] = []
+        self._coming: Iterator[TableEntry] = iter(())
+        self._shown: Iterator[TableEntry] = iter(())
         self._wanted: list[str] = []
         self._by: int | None = None
 
-    def show(self, labels: Sequence[str], rows: Iterable[Row]) -> None:
+    def show(self, labels: Sequence[str], rows: Iterable[TableEntry]) -> None:
         """Show other rows; the filter stays, and so does the order if the columns are the same."""
         if self._labels != tuple(labels):
             self._labels, self._by = tuple(labels), None
@@ -209,12 +209,12 @@ class Listing(DataTable[Text]):
         self._shown = chain(rows, self._arriving())
         self._add(self._shown)
 
-    def _arriving(self) -> Iterator[Row]:
+    def _arriving(self) -> Iterator[TableEntry]:
         for row in self._coming:
             self._entries.append(row)
             yield row
 
-    def _add(self, rows: Iterator[Row]) -> None:
+    def _add(self, rows: Iterator[TableEntry]) -> None:
         if rows is not self._shown:  # the filter has changed
             return
         number = 0
@@ -242,7 +242,7 @@ def _cell(cell: str | int | None) -> Text:
     return text(cell or "")
 
 
-class Page(Screen[None]):
+class TablePage(Screen[None]):
     """A screen with a table that can be filtered and sorted, and something to copy."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -311,10 +311,10 @@ class Browser(App[None]):
         Binding("q", "quit", "quit"),
     ]
 
-    def __init__(self, first: Page | None = None) -> None:
+    def __init__(self, first: TablePage | None = None) -> None:
         super().__init__()
-        self._first: Page | Start = first or Start()
-        self._step = Step(Phase.STARTING)
+        self._first: TablePage | Start = first or Start()
+        self._step = ProgressStep(Phase.STARTING)
         self._since = time.monotonic()
         self.begin: Callable[[], None] = lambda: None
         """Starts the work that makes the pages."""
@@ -330,7 +330,7 @@ class Browser(App[None]):
     def on_print(self, event: Print) -> None:
         self.notes.append(event.text)
 
-    def see(self, step: Step) -> None:
+    def see(self, step: ProgressStep) -> None:
         """Keep the progress of the work until it is done; another thread draws it."""
         if not self._step.phase:
             return
@@ -340,12 +340,12 @@ class Browser(App[None]):
 
     def finish(self) -> None:
         """End the progress. If there is no page, exit: the answer is for the terminal itself."""
-        self.see(Step(Phase.NOTHING))
+        self.see(ProgressStep(Phase.NOTHING))
         self._tell_step()
         if self._first is self.screen_stack[1] and isinstance(self._first, Start):
             self.exit()
 
-    def present(self, page: Page) -> None:
+    def present(self, page: TablePage) -> None:
         """Show a page, or its content in the current page of the same class."""
         if isinstance(self._first, Pending) and isinstance(page, Pending):
             self._first.become(page)
@@ -365,7 +365,7 @@ class Browser(App[None]):
             self.action_show_help_panel()
 
 
-def _step_text(step: Step, seconds: float) -> str:
+def _step_text(step: ProgressStep, seconds: float) -> str:
     """Return `reading cluster.json · 43 of 686 MB · 2 s left`; `seconds` is the duration of the phase so far."""
     left = f"{seconds / step.share - seconds:.0f} s left" if step.share else ""
     return visible(" · ".join(filter(None, (f"{step.phase} {step.of}".strip(), step.amount, left))))
@@ -380,11 +380,11 @@ class Start(Screen[None]):
         yield Footer()
 
 
-class Pending(Page):
+class Pending(TablePage):
     """Pending pods by cause, the largest group first; enter opens the pods of a cause, then a pod's nodes."""
 
     def __init__(
-        self, headline: str, tone: Tone, groups: Sequence[CauseGroup], open_pod: Callable[[str], Page]
+        self, headline: str, tone: Tone, groups: Sequence[CauseGroup], open_pod: Callable[[str], TablePage]
     ) -> None:
         """`open_pod` returns the page of a pod, given as `namespace/name`; raises `KschedxError`."""
         super().__init__()
@@ -413,7 +413,7 @@ class Pending(Page):
     def _show(self) -> None:
         self.query_one("#head", Static).update(self.title_text(self._headline, self._tone))
         rows = [
-            Row(
+            TableEntry(
                 str(number),
                 (
                     len(group.answers),
@@ -439,8 +439,8 @@ class Pending(Page):
         return re.sub(r" (?:-i|--interactive)\b", "", command_line())
 
 
-class Pods(Page):
-    def __init__(self, group: CauseGroup, open_pod: Callable[[str], Page]) -> None:
+class Pods(TablePage):
+    def __init__(self, group: CauseGroup, open_pod: Callable[[str], TablePage]) -> None:
         super().__init__()
         self._group = group
         self._open_pod = open_pod
@@ -454,7 +454,7 @@ class Pods(Page):
 
     def on_mount(self) -> None:
         rows = [
-            Row(str(number), (answer.pod, answer.owner, answer.priority, ", ".join(answer.nodes[:SHOWN])))
+            TableEntry(str(number), (answer.pod, answer.owner, answer.priority, ", ".join(answer.nodes[:SHOWN])))
             for number, answer in enumerate(self._group.answers)
         ]
         self.listing.show(("pod", "owner", "priority", "node"), rows)
@@ -476,7 +476,7 @@ class Pods(Page):
         return self._group.answers[self._at].command
 
 
-class View:
+class AnswerView:
     """An answer, and the changes that led to it."""
 
     def __init__(self, explanation: Explanation, changes: tuple[str, ...] = ()) -> None:
@@ -488,13 +488,13 @@ class View:
     def diagnosis(self) -> Diagnosis:
         return Diagnosis(self.explanation.cycle)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[TableEntry]:
         """Yield the nodes that fit, best first, then the others, nearest first."""
         cycle = self.explanation.cycle
         has_totals = self.ranking is not None
 
-        def row_of(name: str, verdict: str, why: str, total: int | None = None) -> Row:
-            return Row(name, (name, verdict, *((total,) if has_totals else ()), why))
+        def row_of(name: str, verdict: str, why: str, total: int | None = None) -> TableEntry:
+            return TableEntry(name, (name, verdict, *((total,) if has_totals else ()), why))
 
         ranked = self.ranking.nodes if self.ranking is not None else ()
         yield from (row_of(node.name, "fits", "", node.total) for node in ranked)
@@ -521,7 +521,7 @@ class View:
         return node_verdict_lines(self.diagnosis, self.ranking, node, width)
 
 
-class Why(Page):
+class Why(TablePage):
     """The node table with a filter, the chosen node's explanation, the answer, and fixes and own changes to try.
 
     A tried change updates the answer, the nodes, and the fixes, until it is undone. Nothing is ever sent to a cluster.
@@ -537,7 +537,7 @@ class Why(Page):
 
     def __init__(self, explanation: Explanation, tried: Try) -> None:
         super().__init__()
-        self._views = [View(explanation)]
+        self._views = [AnswerView(explanation)]
         self._try = tried
         self._chosen = ""
 
@@ -563,7 +563,7 @@ class Why(Page):
         self.listing.focus()
 
     @property
-    def _view(self) -> View:
+    def _view(self) -> AnswerView:
         return self._views[-1]
 
     @property
@@ -607,7 +607,7 @@ class Why(Page):
             self.query_one("#story", Static).update(_joined(self._view.story(self._chosen, self._width)))
 
     def _push(self, explanation: Explanation, change: str) -> None:
-        self._views.append(View(explanation, (*self._view.changes, change)))
+        self._views.append(AnswerView(explanation, (*self._view.changes, change)))
         self._show_view()
         self.action_show("answer")
         self.listing.focus()

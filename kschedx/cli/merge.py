@@ -28,7 +28,7 @@ SUMMARY = "Merge the parts of one answer"
 def merge(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", show_default=False)],
 ) -> int:
-    from kschedx.inquiry.profile_difference import Part, merged
+    from kschedx.inquiry.profile_difference import DifferencePart, merged
     from kschedx.render.manifests import to_json
 
     parts = []
@@ -43,6 +43,6 @@ def merge(
             raise InputError(f"not valid JSON: {reason}", place=place) from None
         if not isinstance(document, dict):
             raise InputError("not a document of kschedx", place=place)
-        parts.append(Part(source=file, document=document))
+        parts.append(DifferencePart(source=file, document=document))
     typer.echo(to_json(merged(parts)))
     return ExitCode.SCHEDULABLE

@@ -154,7 +154,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     from kschedx.controllers.pod_lifecycle import leaving, pod_lifecycle
     from kschedx.explain.causes import alike, rows_in_queue_order
     from kschedx.explain.events import recorded
-    from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
+    from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, report_document
     from kschedx.inquiry.target import node_names
     from kschedx.parallel import processors, results
     from kschedx.render.subjects import node_lines, node_page
@@ -162,11 +162,13 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     (known,) = node_names(snapshot, [name])
     answer = NodeAnswer(setup, snapshot, known)
 
-    def look(row: int) -> Verdict:
+    def look(row: int) -> PendingPodVerdict:
         try:
             return answer.verdict(row)
         except UndecidableError as error:
-            return Verdict(pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error))
+            return PendingPodVerdict(
+                pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error)
+            )
 
     pods = snapshot.pods
     gone = leaving(snapshot, pods.pending)
@@ -176,7 +178,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     each = counted(results(look, [*firsts.values()], processors()), Phase.DECIDING, len(firsts), "pods")
     by_kind = dict(zip(firsts, each, strict=True))
 
-    def known_verdict(row: int) -> Verdict:
+    def known_verdict(row: int) -> PendingPodVerdict:
         """Return the verdict of an identical pod, unless this pod's own state or event may decide."""
         verdict, pod = by_kind[kinds.get(row, row)], pods[row]
         if verdict.pod == pod.key:

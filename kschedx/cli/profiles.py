@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion, connection
-from kschedx.cli.help import Command
+from kschedx.cli.help import HelpCommand
 from kschedx.cli.options import DECIDES, Part
 from kschedx.cli.output import SHARED, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
@@ -96,7 +96,7 @@ def list_profiles() -> Answer:
     return Answer(Report(screen=lambda width, _: list_lines(title, known, width), document=dict), ExitCode.SCHEDULABLE)
 
 
-@app.command(help=SHOW, short_help="Show a profile in full, point by point.", cls=Command)
+@app.command(help=SHOW, short_help="Show a profile in full, point by point.", cls=HelpCommand)
 @asks(Part.RELEASE, Part.GATES)
 def show(
     name: Name,
@@ -147,7 +147,7 @@ def _show_policy(name: str, release: Release, profile: Profile) -> Answer:
     return Answer(report, ExitCode.SCHEDULABLE)
 
 
-@app.command(help=CHECK, short_help="Report what kube-scheduler refuses, and common mistakes.", cls=Command)
+@app.command(help=CHECK, short_help="Report what kube-scheduler refuses, and common mistakes.", cls=HelpCommand)
 @asks(Part.RELEASE, Part.GATES)
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE|NAME", show_default=False)],
@@ -185,7 +185,7 @@ def check(
     return Answer(report, ExitCode.SCHEDULABLE)
 
 
-@app.command(help=TUNE, short_help="Search for the profile that reaches a goal on a cluster.", cls=Command)
+@app.command(help=TUNE, short_help="Search for the profile that reaches a goal on a cluster.", cls=HelpCommand)
 @asks(*DECIDES)
 def tune(
     goal: Annotated[
@@ -213,22 +213,22 @@ def tune(
     from kschedx.cli.instance_types import prices_by_node
     from kschedx.parallel import FEW, results
     from kschedx.render.manifests import to_yaml
-    from kschedx.simulate.tuning import Goal, Trial, Work, base_of
+    from kschedx.simulate.tuning import ProfileTrial, TuningGoal, Work, base_of
     from kschedx.simulate.tuning import tune as tuned
 
-    require_one_of("--goal", goal, Goal)
+    require_one_of("--goal", goal, TuningGoal)
     reached = question.read_to_decide(whole=True)
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     connection.tell(snapshot, setup)
     base = base_of(question.configuration, setup)
     number = question.jobs(jobs)
 
-    def run(work: Work, count: int) -> Iterator[Trial]:
+    def run(work: Work, count: int) -> Iterator[ProfileTrial]:
         return results(work, range(count), number, weights=[FEW] * count)
 
     prices = prices_by_node(question.instance_types, snapshot)
     tuning = tuned(
-        snapshot, setup, base, Goal(goal), most=candidates, seed=seed, seconds=seconds, price_of=prices, run=run
+        snapshot, setup, base, TuningGoal(goal), most=candidates, seed=seed, seconds=seconds, price_of=prices, run=run
     )
     report = Report.of(tuning, yaml=lambda: to_yaml(tuning.configuration))
     return Answer.of(report, tuning.is_better)

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kschedx.cli import streams
-from kschedx.progress import Phase, Step, listening, say
+from kschedx.progress import Phase, ProgressStep, listening, say
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -32,7 +32,7 @@ def shown() -> Iterator[None]:
         return
     import rich.progress  # noqa: F401 - here: a thread that imports beside this one is slow, and may meet half a module
 
-    bar = Bar(errors.fileno())
+    bar = _Bar(errors.fileno())
     try:
         with listening(bar.see), streams.unobstructed_by(bar.away):
             say(Phase.STARTING)
@@ -41,12 +41,12 @@ def shown() -> Iterator[None]:
         bar.end()
 
 
-class Bar:
+class _Bar:
     """A progress bar that is drawn in its own thread, so that work need not check the clock."""
 
     def __init__(self, descriptor: int) -> None:
         self._file = io.TextIOWrapper(io.FileIO(descriptor, "w", closefd=False), encoding="utf-8", errors="replace")
-        self._step = Step(Phase.NOTHING)
+        self._step = ProgressStep(Phase.NOTHING)
         self._lock = threading.RLock()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -54,7 +54,7 @@ class Bar:
         self._pid = os.getpid()
         os.register_at_fork(before=self._lock.acquire, after_in_parent=self._lock.release)
 
-    def see(self, step: Step) -> None:
+    def see(self, step: ProgressStep) -> None:
         """Keep the step that is drawn next. A worker process that inherits the bar draws nothing."""
         self._step = step
         if os.getpid() != self._pid:
@@ -123,7 +123,7 @@ class Bar:
                 progress.update(task, completed=step.share, amount=step.amount, description=_shown(step), refresh=True)
 
 
-def _shown(step: Step) -> str:
+def _shown(step: ProgressStep) -> str:
     from kschedx.render.wording import visible
 
     return visible(f"{step.phase} {step.of}".strip())

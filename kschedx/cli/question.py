@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.profile_difference import Shard
     from kschedx.inquiry.simulation import Simulation
     from kschedx.karpenter.cluster import KarpenterOptions
-    from kschedx.simulate.changes import Change
+    from kschedx.simulate.changes import SimulatedChange
     from kschedx.snapshot.snapshot import Snapshot
 
 RECORD = "record="
@@ -156,13 +156,13 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
             return None
         from kschedx.cli.instance_types import read
         from kschedx.karpenter.cluster import KarpenterOptions
-        from kschedx.karpenter.scheduler import Settings
+        from kschedx.karpenter.scheduler import KarpenterSettings
 
         catalogue = None if self.instance_types is None else read(self.instance_types)
-        return KarpenterOptions(catalogue=catalogue, settings=Settings.read(self.karpenter_flag))
+        return KarpenterOptions(catalogue=catalogue, settings=KarpenterSettings.read(self.karpenter_flag))
 
     @cached_property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[SimulatedChange, ...]:
         """The changes that are made first; files are read. Raises `InputError` with the change."""
         if not self.what_if:
             return ()
@@ -334,7 +334,7 @@ def _baseline(path: str) -> Baseline:
 
 
 ORDER: ContextVar[tuple[str, ...]] = ContextVar("order", default=())
-"""The names of the options in the order in which they were typed, set by `help.Command`."""
+"""The names of the options in the order in which they were typed, set by `help.HelpCommand`."""
 
 
 def _in_order(typed: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:

@@ -78,7 +78,7 @@ def survive(
     *,
     question: Question,
 ) -> Answer:  # fmt: skip
-    from kschedx.inquiry.survive import Mode
+    from kschedx.inquiry.survive import OutageMode
     from kschedx.inquiry.survive import survive as survived
 
     if each is not None and (targets or busiest):
@@ -92,7 +92,7 @@ def survive(
         setup,
         failures,
         question.changes,
-        mode=Mode.OUTAGE if is_outage else Mode.DRAIN,
+        mode=OutageMode.OUTAGE if is_outage else OutageMode.DRAIN,
         namespace=question.namespace or reached.namespace,
     )
     tell_open_counts(survival.simulation)

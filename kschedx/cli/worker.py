@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from kschedx.cli.connection import noting_times, remembering
 from kschedx.cli.output import Answer, ExitCode, outcome
-from kschedx.progress import Step, listening
+from kschedx.progress import ProgressStep, listening
 
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
@@ -78,14 +78,14 @@ class Worker(Generic[Q]):
         self._process.start()
         other.close()
 
-    def ask(self, question: Q, limit: float, see: Callable[[Step], None] = lambda _: None) -> Captured:
+    def ask(self, question: Q, limit: float, see: Callable[[ProgressStep], None] = lambda _: None) -> Captured:
         """Return the answer within `limit` seconds. After that, the process is ended, and the answer reports it. `see`
         is called with the progress about once a second."""
         ends = time.monotonic() + limit
         try:
             self._pipe.send(question)
             while self._pipe.poll(max(ends - time.monotonic(), 0)):
-                answer: Captured | Step = self._pipe.recv()
+                answer: Captured | ProgressStep = self._pipe.recv()
                 if isinstance(answer, Captured):
                     return answer
                 see(answer)
@@ -122,13 +122,13 @@ def _serve(answer: Callable[[Q], Answer | int], pipe: Pipe, folder: str | None, 
 
     said = time.monotonic()
 
-    def see(step: Step) -> None:
+    def see(step: ProgressStep) -> None:
         nonlocal said
         if step.phase and time.monotonic() - said >= _INTERVAL:
             said = time.monotonic()
             pipe.send(step)
 
-    with remembering(Remembered().load), listening(see):
+    with remembering(CachedSnapshot().load), listening(see):
         while True:
             try:
                 question = pipe.recv()
@@ -138,7 +138,7 @@ def _serve(answer: Callable[[Q], Answer | int], pipe: Pipe, folder: str | None, 
             gc.collect()  # answers have cycles, and large ones would pile up
 
 
-class Remembered:
+class CachedSnapshot:
     """The snapshot that was read last, as long as its files do not change."""
 
     def __init__(self) -> None:

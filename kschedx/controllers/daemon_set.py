@@ -43,30 +43,30 @@ class DaemonSetSpec(Struct, frozen=True, kw_only=True):
     is_on_delete: bool = False
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class DaemonSetSync(Struct, frozen=True, kw_only=True):
     """The nodes whose old pod one sync deletes, and the nodes on which it creates a new one."""
 
     delete: tuple[str, ...] = ()
     create: tuple[str, ...] = ()
 
 
-def sync(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
+def sync(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
     """Return what one sync changes; `nodes` are all that should have a pod."""
     missing = tuple(name for name, pods in nodes.items() if pods.old is None and pods.new is None)
     if missing or spec.is_on_delete:
-        return Step(create=missing)
+        return DaemonSetSync(create=missing)
     return _with_surge(spec, nodes) if spec.max_surge else _in_place(spec, nodes)
 
 
-def _in_place(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
+def _in_place(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
     """Delete old pods that are not available at once, and others as long as few enough pods are missing."""
     broken = [name for name, pods in nodes.items() if pods.old is PodState.UNAVAILABLE and pods.new is None]
     away = len(broken) + sum(pods.new is PodState.UNAVAILABLE for pods in nodes.values())
     candidates = [name for name, pods in nodes.items() if pods.old is PodState.AVAILABLE and pods.new is None]
-    return Step(delete=(*broken, *candidates[: max(spec.max_unavailable - away, 0)]))
+    return DaemonSetSync(delete=(*broken, *candidates[: max(spec.max_unavailable - away, 0)]))
 
 
-def _with_surge(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
+def _with_surge(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
     """Keep an old pod that is ready until the new one on its node is available."""
     waiting = sum(pods.old is not None and pods.new is PodState.UNAVAILABLE for pods in nodes.values())
     replaced = [
@@ -76,7 +76,7 @@ def _with_surge(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
     ]
     broken = [name for name, pods in nodes.items() if pods.old is PodState.UNAVAILABLE and pods.new is None]
     candidates = [name for name, pods in nodes.items() if pods.old is PodState.AVAILABLE and pods.new is None]
-    return Step(delete=tuple(replaced), create=(*broken, *candidates[: max(spec.max_surge - waiting, 0)]))
+    return DaemonSetSync(delete=tuple(replaced), create=(*broken, *candidates[: max(spec.max_surge - waiting, 0)]))
 
 
 def pods_for(

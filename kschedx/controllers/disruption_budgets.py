@@ -45,7 +45,7 @@ class BudgetStatus(Struct, frozen=True, kw_only=True):
     """Why the controller cannot count the expected pods, so that it allows no disruption."""
 
 
-class DisruptionBudget:
+class MovingBudget:
     """A PodDisruptionBudget of a moving cluster."""
 
     def __init__(self, budget: PodDisruptionBudget, selector: Selector, base: Snapshot) -> None:
@@ -119,12 +119,12 @@ class DisruptionBudget:
         return scaled(spec.min_available, _expected(snapshot, pods, rows), is_up=True) or 0
 
 
-def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[DisruptionBudget]:
+def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[MovingBudget]:
     """Yield the budgets with a valid selector, in their order; an empty selector covers the whole namespace. `base` is
     the cluster from which their status was computed."""
     for budget in snapshot.disruption_budgets:
         try:
-            yield DisruptionBudget(budget, compile_selector(budget.spec.selector), base)
+            yield MovingBudget(budget, compile_selector(budget.spec.selector), base)
         except InputError:
             continue
 

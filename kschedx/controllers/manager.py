@@ -23,16 +23,16 @@ from kschedx.controllers.daemon_set import home_node, nodes_of_daemon_set, pods_
 from kschedx.controllers.replicas import AdmittedPods, RefusedReplicas, admit_pods
 from kschedx.controllers.update_strategy import (
     DaemonSetUpdate,
+    DeploymentStrategy,
     NoRollout,
     NoRolloutReason,
-    RollingUpdate,
     StatefulSetUpdate,
     UpdateStrategy,
     strategy_of,
 )
 from kschedx.controllers.workloads import Manifest, Owners, Workload
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place
-from kschedx.explain.admission import Ledger, counted, enforcing
+from kschedx.explain.admission import QuotaLedger, counted, enforcing
 from kschedx.explain.setup import Setup
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
@@ -55,7 +55,7 @@ OF_CONTROLLERS = ("StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationControll
 """The kinds of workloads whose evicted pods `Manager.recreate` may take over."""
 
 
-class Cluster(Protocol):
+class ControlledCluster(Protocol):
     """A moving cluster as controllers read and change it."""
 
     @property
@@ -161,7 +161,7 @@ class Manager:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ControlledCluster,
         setup: Setup,
         *,
         known: Mapping[Workload, Manifest] = {},
@@ -688,7 +688,7 @@ class Manager:
         them."""
         if not self._is_ruled(new_pods):
             return AdmittedPods(snapshot=cluster, created=new_pods)
-        quotas = Ledger(cluster, self._setup.release)
+        quotas = QuotaLedger(cluster, self._setup.release)
         pods = admit_pods(cluster, quotas, new_pods, before.storage.claims)
         return replace(pods, snapshot=quotas.on(pods.snapshot))
 
@@ -711,7 +711,7 @@ class Manager:
         """Delete a pod; quotas stop counting it."""
         snapshot = self._cluster.snapshot
         if snapshot.of(ResourceQuota):
-            quotas = Ledger(snapshot, self._setup.release)
+            quotas = QuotaLedger(snapshot, self._setup.release)
             quotas.give(self._cluster.pods[row])
             self._cluster.put(quotas.on(snapshot))
         self._cluster.delete(row)
@@ -728,7 +728,7 @@ class Manager:
         snapshot = self._cluster.snapshot
         if not any(quota.metadata.namespace == workload.namespace for quota in snapshot.of(ResourceQuota)):
             return True
-        quotas = Ledger(snapshot, self._setup.release)
+        quotas = QuotaLedger(snapshot, self._setup.release)
         refusal = quotas.take(counted(workload.kind, workload.namespace, workload.name))
         if refusal is None:
             for other in made_of(manifest).others:
@@ -750,7 +750,7 @@ class Manager:
 
 
 def _deployment_spec(manifest: Manifest, wanted: int) -> deployment.DeploymentSpec:
-    rolling = RollingUpdate.of(manifest, wanted)
+    rolling = DeploymentStrategy.of(manifest, wanted)
     return deployment.DeploymentSpec(
         replicas=wanted,
         max_surge=rolling.surge,

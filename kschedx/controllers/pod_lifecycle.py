@@ -6,6 +6,7 @@ Also: whether the component that should act is running.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -21,11 +22,11 @@ from kschedx.controllers.workloads import (
 from kschedx.explain.cycle_notes import claim_without_node, start_obstacle
 from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
-from kschedx.kube.conditions import condition_of, reports_ready
+from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, reports_ready
 from kschedx.kube.decoding import map_at
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
-from kschedx.kube.types import UNREACHABLE, ContainerStatus, JobController, Namespace, Pod, Taint
+from kschedx.kube.types import UNREACHABLE, ContainerStatus, JobController, Namespace, Pod, ReplicasController, Taint
 from kschedx.render.states import (
     BeingDeleted,
     CannotStart,
@@ -44,7 +45,7 @@ from kschedx.render.states import (
     Waits,
     headline,
 )
-from kschedx.render.wording import listed
+from kschedx.render.wording import count, listed
 from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -93,12 +94,13 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
             successor=successor(snapshot, pod),
         )
     if pod.status.phase == "Failed":
-        status, container = pod.status, "" if pod.status.reason else _failed_container(pod)
-        unmet = _unmet_selector(snapshot, pod) if status.reason == "NodeAffinity" else ""
+        reason, message = failure(pod)
+        container = "" if reason else _failed_container(pod)
+        unmet = _unmet_selector(snapshot, pod) if reason == "NodeAffinity" else ""
         return Failed(
             subject=subject,
-            reason=status.reason,
-            message=f"{status.message or _end(pod, container)}{unmet}",
+            reason=reason,
+            message=f"{message or _end(pod, container)}{unmet}",
             node=node,
             owner="" if _of_ended_job(snapshot, pod) else _owner(pod),
             container=container,
@@ -110,6 +112,22 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
         return state or _on_unread_node(snapshot, pod)
     terminating = namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
     return terminating or _of_ended_job(snapshot, pod) or _not_synced(snapshot, pod)
+
+
+def failure(pod: Pod) -> tuple[str, str]:
+    """Return why a failed pod was ended from outside, as a reason and a message; empty if its containers ended."""
+    disruption = condition_of(pod.status.conditions, DISRUPTION_TARGET, "True")
+    if pod.status.reason or disruption is None:
+        return pod.status.reason, pod.status.message
+    return disruption.reason, disruption.message or pod.status.message
+
+
+def failures(pods: Sequence[Pod]) -> str:
+    """Return how most of these failed pods ended: `3 pods failed: PreemptionByScheduler: ...`; empty if no status shows
+    it."""
+    ends = Counter(": ".join(filter(None, failure(pod))) or _end(pod, _failed_container(pod)) for pod in pods)
+    del ends[""]
+    return "".join(f"{count(number, 'pod')} failed: {end}" for end, number in ends.most_common(1))
 
 
 def _not_synced(snapshot: Snapshot, pod: Pod) -> NotSynced | None:
@@ -500,13 +518,13 @@ def _control_plane_down(
     clusters run the component where no pod shows it."""
     pods, names = snapshot.pods, (f"{component}-", f"openshift-{component}-")
     rows = [row for row in pods.of_control_plane if pods.names[row].startswith(names) and is_mirror_pod(pods, row)]
-    return component_down(snapshot, subject, component, rows, is_workload=is_workload)
+    return component_down(snapshot, subject, component, rows, is_workload=is_workload) if rows else None
 
 
 def component_down(
     snapshot: Snapshot, subject: str, component: str, rows: Sequence[int], *, is_workload: bool = False
 ) -> ComponentDown | None:
-    """Return the component if none of its pods, in these rows, is running."""
+    """Return the component if none of its pods, in these rows, is running, or if its workload has no replicas."""
     pods, phrase = snapshot.pods, ""
     for row in rows:
         state = pod_lifecycle(snapshot, pods[row])
@@ -514,7 +532,8 @@ def component_down(
             return None
         phrase = phrase or ("" if state is None else headline(state).removeprefix(f"{state.subject} "))
     if not rows:
-        return None
+        scaled = _scaled_to_zero(snapshot, component.lower())
+        return ComponentDown(subject=subject, component=component, pods=(), scaled=scaled) if scaled else None
     return ComponentDown(
         subject=subject,
         component=component,
@@ -523,6 +542,15 @@ def component_down(
         is_pending=not any(pods.node_names[row] for row in rows),
         is_workload=is_workload,
     )
+
+
+def _scaled_to_zero(snapshot: Snapshot, component: str) -> str:
+    """Return the reference of the workload without replicas that would run a component; empty if there is none."""
+    for (kind, namespace, name), raw in snapshot.workloads.items():
+        is_meant = kind in ("Deployment", "StatefulSet") and (name == component or name.endswith(f"-{component}"))
+        if is_meant and msgspec.json.decode(raw, type=ReplicasController).spec.replicas == 0:
+            return Workload(kind, namespace, name).reference
+    return ""
 
 
 def autoscaler_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDown | None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.resource_quota import claim_not_created, not_created
 from kschedx.controllers.workloads import Workload
-from kschedx.explain.admission import Ledger
+from kschedx.explain.admission import QuotaLedger
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim, own_claims
 from kschedx.kube.types import Pod
@@ -42,7 +42,7 @@ class RefusedReplicas(Struct, frozen=True, kw_only=True):
 
 
 def admit_pods(
-    snapshot: Snapshot, quotas: Ledger, pods: Sequence[Pod], known: Mapping[str, PersistentVolumeClaim]
+    snapshot: Snapshot, quotas: QuotaLedger, pods: Sequence[Pod], known: Mapping[str, PersistentVolumeClaim]
 ) -> AdmittedPods:
     """Return the admitted pods, which the quotas count from now on. `snapshot` has the claims of the pods, `known` are
     the claims from before."""

@@ -39,7 +39,7 @@ class OrdinalPod(Struct, frozen=True, kw_only=True):
     is_terminating: bool = False
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class StatefulSetSync(Struct, frozen=True, kw_only=True):
     """The ordinals that one sync creates and deletes."""
 
     create: tuple[int, ...] = ()
@@ -49,18 +49,18 @@ class Step(Struct, frozen=True, kw_only=True):
         return bool(self.create or self.delete)
 
 
-def sync(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Step:
+def sync(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> StatefulSetSync:
     """Return what one sync changes; `pods` are the existing pods by ordinal."""
     missing = tuple(ordinal for ordinal in spec.ordinals if ordinal not in pods)
     condemned = sorted((ordinal for ordinal in pods if ordinal not in spec.ordinals), reverse=True)
     if not spec.is_ordered:
         delete = tuple(ordinal for ordinal in condemned if not pods[ordinal].is_terminating)
-        return Step(create=missing, delete=delete) if missing or delete else _update(spec, pods)
+        return StatefulSetSync(create=missing, delete=delete) if missing or delete else _update(spec, pods)
     for ordinal in spec.ordinals:
         if ordinal not in pods:
-            return Step(create=(ordinal,))
+            return StatefulSetSync(create=(ordinal,))
         if _blocks(pods[ordinal]):
-            return Step()
+            return StatefulSetSync()
     return _scale_down(pods, condemned) if condemned else _update(spec, pods)
 
 
@@ -76,21 +76,21 @@ def _blocks(pod: OrdinalPod) -> bool:
     return pod.is_terminating or not pod.is_available
 
 
-def _scale_down(pods: Mapping[int, OrdinalPod], condemned: list[int]) -> Step:
+def _scale_down(pods: Mapping[int, OrdinalPod], condemned: list[int]) -> StatefulSetSync:
     """Delete one pod at a time from the highest; only the lowest pod that is not available may be deleted before it
     is."""
     highest = condemned[0]
     unavailable = min((number for number in condemned if not pods[number].is_available), default=None)
     if pods[highest].is_terminating or (not pods[highest].is_available and highest != unavailable):
-        return Step()
-    return Step(delete=(highest,))
+        return StatefulSetSync()
+    return StatefulSetSync(delete=(highest,))
 
 
-def _update(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Step:
+def _update(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> StatefulSetSync:
     """Update from the highest ordinal down to the partition."""
     if spec.is_on_delete:
-        return Step()
-    return Step(delete=tuple(_outdated(spec, pods)))
+        return StatefulSetSync()
+    return StatefulSetSync(delete=tuple(_outdated(spec, pods)))
 
 
 def _outdated(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Iterator[int]:

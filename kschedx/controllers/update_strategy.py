@@ -18,7 +18,7 @@ from kschedx.kube.scalars import scaled
 _QUARTER = "25%"
 
 
-class RollingUpdate(Struct, frozen=True, kw_only=True):
+class DeploymentStrategy(Struct, frozen=True, kw_only=True):
     """The strategy of a Deployment: how many pods may exist above the replicas, and how many may be unavailable."""
 
     surge: int
@@ -26,7 +26,7 @@ class RollingUpdate(Struct, frozen=True, kw_only=True):
     is_recreate: bool = False
 
     @classmethod
-    def of(cls, manifest: Manifest, wanted: int) -> RollingUpdate:
+    def of(cls, manifest: Manifest, wanted: int) -> DeploymentStrategy:
         """Return the strategy of a manifest. `Recreate` is a rollout with all pods unavailable and no surge."""
         written = map_at(manifest, "spec", "strategy")
         if written.get("type") == "Recreate":
@@ -70,7 +70,7 @@ class NoRollout(Struct, frozen=True, kw_only=True):
     why: NoRolloutReason
 
 
-UpdateStrategy: TypeAlias = "RollingUpdate | StatefulSetUpdate | DaemonSetUpdate | NoRollout"
+UpdateStrategy: TypeAlias = "DeploymentStrategy | StatefulSetUpdate | DaemonSetUpdate | NoRollout"
 
 
 def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> UpdateStrategy:
@@ -84,7 +84,7 @@ def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> Upd
             return (
                 NoRollout(why=NoRolloutReason.PAUSED)
                 if spec.get("paused") is True
-                else RollingUpdate.of(manifest, wanted)
+                else DeploymentStrategy.of(manifest, wanted)
             )
         case "StatefulSet" | "DaemonSet" if update.get("type") == "OnDelete":
             return NoRollout(why=NoRolloutReason.ON_DELETE)

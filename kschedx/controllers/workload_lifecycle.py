@@ -15,6 +15,7 @@ from kschedx.controllers.pod_lifecycle import (
     JOB_ENDS,
     JOB_FAILURES,
     controller_manager_down,
+    failures,
     is_node_lost,
     is_ready,
     namespace_lifecycle,
@@ -171,7 +172,7 @@ def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
 def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     controller, subject = _converted(manifest, ReplicasController), workload.reference
     if controller.spec.replicas == 0:
-        return _scaled_to_zero(snapshot, workload)
+        return _scaled_to_zero(snapshot, workload, manifest)
     if controller.spec.paused and workload.kind == "Deployment":
         owned = [
             msgspec.json.decode(raw, type=dict[str, object])
@@ -267,8 +268,8 @@ def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> Rejecte
     return _rejection(snapshot, rows, pod.key, f"{owner.kind} {owner.name}")
 
 
-def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
-    """Return the state of a workload at zero replicas, with the autoscaler that keeps it there. A
+def _scaled_to_zero(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> ScaledToZero:
+    """Return the state of a workload at zero replicas, with the controller or autoscaler that keeps it there. A
     HorizontalPodAutoscaler with minReplicas of at least 1 ignores a workload at zero
     (pkg/controller/podautoscaler/horizontal.go)."""
     state = ScaledToZero(subject=workload.reference, field="spec.replicas")
@@ -291,7 +292,8 @@ def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
             return replace(state, autoscaler=named, why="its metrics call for no pods, and minReplicas is 0")
         if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
             return replace(state, disabled=f"HorizontalPodAutoscaler {hpa.metadata.name}")
-    return state
+    owner = _converted({"metadata": map_at(manifest, "metadata")}, _Labeled).metadata.controller
+    return state if owner is None else replace(state, owner=f"{owner.kind} {owner.name}")
 
 
 def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> str:
@@ -568,7 +570,7 @@ def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest)
     mode of pkg/controller/statefulset/stateful_set_control.go)."""
     spec, subject = _converted(manifest, OfStatefulSet).spec, workload.reference
     if spec.replicas == 0:
-        return _scaled_to_zero(snapshot, workload)
+        return _scaled_to_zero(snapshot, workload, manifest)
     if spec.pod_management_policy == "Parallel":
         return None
     pods, start = snapshot.pods, first_ordinal(manifest)
@@ -688,8 +690,14 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
                 pods = snapshot.pods
                 failed = pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist()
                 mine = (row for row in failed if pods.namespaces[row] == workload.namespace)
-                ended = tuple(pods.names[row] for row in mine if _owned_by(snapshot, row, workload.name))
-                return Failed(subject=subject, reason=condition.reason, message=condition.message, pods=ended)
+                ended = [pods[row] for row in mine if _owned_by(snapshot, row, workload.name)]
+                return Failed(
+                    subject=subject,
+                    reason=condition.reason,
+                    message=condition.message,
+                    pods=tuple(pod.metadata.name for pod in ended),
+                    ends=failures(ended),
+                )
             return Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
         queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")

@@ -17,7 +17,7 @@ from kschedx.descheduler.cluster import Cluster, PodFacts, PodIndex, pods_of
 from kschedx.descheduler.descheduling import API, Descheduling, deschedule
 from kschedx.descheduler.policy import API_VERSION, KIND, PREFERRED, REQUIRED
 from kschedx.descheduler.rounds import Fate
-from kschedx.descheduler.run import Loop
+from kschedx.descheduler.run import DescheduleLoop
 from kschedx.descheduler.utilization import rounded, shares
 from kschedx.explain.setup import Setup
 from kschedx.kube.autoscalers import MIRROR
@@ -32,7 +32,7 @@ from kschedx.snapshot.snapshot import Snapshot
 Written = Mapping[str, object]
 
 
-class Goal(StrEnum):
+class PolicyGoal(StrEnum):
     BALANCE = "balance"
     """The fullest and the emptiest node are as close as possible."""
     COMPACTION = "compaction"
@@ -60,7 +60,7 @@ SURVEYED: tuple[tuple[str, Mapping[str, object]], ...] = (
 """Every plugin with the args in the descheduler's documentation, or without args."""
 
 
-class Trial(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class PolicyTrial(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What one policy does, its rounds carried out; also as it stands in the document."""
 
     plugin: str
@@ -95,15 +95,15 @@ class Trial(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
         return self.placed and not (self.pending or self.bounces or self.undecided or self.error)
 
 
-class Advice(Struct, frozen=True, kw_only=True):
-    goal: Goal
+class PolicyAdvice(Struct, frozen=True, kw_only=True):
+    goal: PolicyGoal
     target: int | None
     """None for the best that a policy reaches."""
     before: int
-    plugins: tuple[Trial, ...]
+    plugins: tuple[PolicyTrial, ...]
     """Each plugin by itself."""
-    tried: tuple[Trial, ...]
-    chosen: Trial | None
+    tried: tuple[PolicyTrial, ...]
+    chosen: PolicyTrial | None
     """None if no policy improves anything."""
 
     @property
@@ -119,13 +119,13 @@ class Advice(Struct, frozen=True, kw_only=True):
 def advise(
     snapshot: Snapshot,
     setup: Setup,
-    goal: Goal,
+    goal: PolicyGoal,
     *,
     target: int | None = None,
     rounds: int = ROUNDS,
     evictions: str = API,
     now: str | None = None,
-) -> Advice:
+) -> PolicyAdvice:
     """Return advice for a goal. Raises `InputError`."""
     trials = _Trials(snapshot, setup, goal, rounds=rounds, evictions=evictions, now=now)
     before = trials.before
@@ -137,19 +137,19 @@ def advise(
     done = [work() for work in counted(works, Phase.TUNING, len(works), "policies")]
     surveyed, tried = tuple(done[: len(SURVEYED)]), done[len(SURVEYED) :]
     if target is not None and _meets(goal, before, target):
-        return Advice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=None)
+        return PolicyAdvice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=None)
     best = _best(goal, tried, before, target)
     if best is not None and not is_large:
         wanted = best.measure if target is None or not _meets(goal, best.measure, target) else target
         steps = best.evictions.bit_length()  # of a bisection
         tried += counted(trials.limited(best, wanted), Phase.TUNING, steps, "limits")
         best = _best(goal, tried, before, target)
-    return Advice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=best)
+    return PolicyAdvice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=best)
 
 
 class _Trials:
     def __init__(
-        self, snapshot: Snapshot, setup: Setup, goal: Goal, *, rounds: int, evictions: str, now: str | None
+        self, snapshot: Snapshot, setup: Setup, goal: PolicyGoal, *, rounds: int, evictions: str, now: str | None
     ) -> None:
         self._snapshot, self._setup, self._goal = snapshot, setup, goal
         self._rounds, self._evictions, self._now = rounds, evictions, now
@@ -157,12 +157,12 @@ class _Trials:
         self._nodes = [node for node in snapshot.cluster.nodes if _is_open(node)]
         self.before = self._measured(self._pods.pods)
 
-    def survey(self, plugin: str, args: Mapping[str, object]) -> Trial:
+    def survey(self, plugin: str, args: Mapping[str, object]) -> PolicyTrial:
         """Try a plugin by itself; if it evicts very many pods, only count them."""
         loop = self._run(policy_of(plugin, args), None).loop
         if len(loop.evicted) <= MOST_PLACED or len(self._snapshot.pods) <= MOST_PLACED:
             return self.of(plugin, args, first=loop)
-        return Trial(
+        return PolicyTrial(
             plugin=plugin,
             args=args,
             evictions=len(loop.evicted),
@@ -171,7 +171,7 @@ class _Trials:
             error="; ".join(error.error for error in loop.errors),
         )
 
-    def _run(self, written: Written, setup: Setup | None, first: Loop | None = None) -> Descheduling:
+    def _run(self, written: Written, setup: Setup | None, first: DescheduleLoop | None = None) -> Descheduling:
         descheduling = deschedule(
             self._snapshot,
             written,
@@ -186,13 +186,13 @@ class _Trials:
         return descheduling
 
     def of(
-        self, plugin: str, args: Mapping[str, object], limit: int | None = None, *, first: Loop | None = None
-    ) -> Trial:
+        self, plugin: str, args: Mapping[str, object], limit: int | None = None, *, first: DescheduleLoop | None = None
+    ) -> PolicyTrial:
         """Try a policy with this plugin and carry out its rounds; `first` is the first loop if it is known."""
         descheduling = self._run(policy_of(plugin, args, limit), self._setup, first)
         landed = [landing for landings in descheduling.landings for landing in landings]
         fates = Counter(landing.fate for landing in landed)
-        return Trial(
+        return PolicyTrial(
             plugin=plugin,
             args=args,
             max_evictions=limit,
@@ -207,7 +207,7 @@ class _Trials:
             error="; ".join(error.error for error in descheduling.loop.errors),
         )
 
-    def limited(self, best: Trial, wanted: int) -> Iterator[Trial]:
+    def limited(self, best: PolicyTrial, wanted: int) -> Iterator[PolicyTrial]:
         """Yield trials of the same policy with other limits of its evictions: a bisection for the lowest limit that
         meets the goal."""
         low, high = 0, best.evictions
@@ -221,7 +221,7 @@ class _Trials:
                 low = middle
 
     def _measured(self, pods: Sequence[PodFacts]) -> int:
-        if self._goal is Goal.COMPACTION:
+        if self._goal is PolicyGoal.COMPACTION:
             busy = {pod.node for pod in pods if not (pod.is_finished or pod.is_daemon or MIRROR in pod.annotations)}
             return sum(node.name not in busy for node in self._nodes)
         return self._spread(pods)
@@ -263,8 +263,8 @@ def policy_of(plugin: str, args: Mapping[str, object], limit: int | None = None)
     }
 
 
-def _candidates(goal: Goal, *, few: bool) -> Iterator[tuple[str, Mapping[str, object]]]:
-    if goal is Goal.COMPACTION:
+def _candidates(goal: PolicyGoal, *, few: bool) -> Iterator[tuple[str, Mapping[str, object]]]:
+    if goal is PolicyGoal.COMPACTION:
         for percent in (30, 60) if few else (20, 30, 40, 50, 60, 70):
             yield "HighNodeUtilization", {"thresholds": {CPU: percent, MEMORY: percent}}
         return
@@ -280,17 +280,17 @@ def _candidates(goal: Goal, *, few: bool) -> Iterator[tuple[str, Mapping[str, ob
         yield "RemovePodsViolatingTopologySpreadConstraint", {}
 
 
-def _meets(goal: Goal, measure: int, target: int) -> bool:
-    return measure <= target if goal is Goal.BALANCE else measure >= target
+def _meets(goal: PolicyGoal, measure: int, target: int) -> bool:
+    return measure <= target if goal is PolicyGoal.BALANCE else measure >= target
 
 
-def _serves(goal: Goal, trial: Trial, wanted: int) -> bool:
+def _serves(goal: PolicyGoal, trial: PolicyTrial, wanted: int) -> bool:
     return bool(trial.evictions) and trial.is_harmless and _meets(goal, trial.measure, wanted)
 
 
-def _best(goal: Goal, tried: Sequence[Trial], before: int, target: int | None) -> Trial | None:
+def _best(goal: PolicyGoal, tried: Sequence[PolicyTrial], before: int, target: int | None) -> PolicyTrial | None:
     """Return the policy that meets the target with the fewest evictions, else the one that comes closest."""
-    sign = 1 if goal is Goal.BALANCE else -1
+    sign = 1 if goal is PolicyGoal.BALANCE else -1
     better = [
         trial for trial in tried if trial.evictions and trial.is_harmless and sign * trial.measure < sign * before
     ]
@@ -303,7 +303,7 @@ def _best(goal: Goal, tried: Sequence[Trial], before: int, target: int | None) -
 class DeschedulerAdviceDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Which plugins of the descheduler would evict anything, and a policy that reaches a goal."""
 
-    goal: Goal
+    goal: PolicyGoal
     before: int
     """The measure as it is: for balance the points between the fullest and the emptiest node; for compaction the nodes
     that run nothing but DaemonSets."""
@@ -313,14 +313,14 @@ class DeschedulerAdviceDocument(Document, frozen=True, kw_only=True, omit_defaul
     evictions: int = 0
     policy: dict[str, object] = field(default_factory=dict)
     """Absent where none improves anything."""
-    plugins: tuple[Trial, ...] = ()
-    tried: tuple[Trial, ...] = ()
+    plugins: tuple[PolicyTrial, ...] = ()
+    tried: tuple[PolicyTrial, ...] = ()
 
 
 ADVICE = "DeschedulerAdvice"
 
 
-def _document(advice: Advice) -> dict[str, object]:
+def _document(advice: PolicyAdvice) -> dict[str, object]:
     chosen = advice.chosen
     return document(
         ADVICE,

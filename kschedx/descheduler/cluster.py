@@ -286,7 +286,7 @@ class Cluster:
         self._counts_budgets = counts_budgets
         self._requests: dict[int, Exact] = {}
         self._room: dict[str, _Room] = {}
-        self.static_fit = StaticFit(self.nodes)
+        self.static_fit = _StaticFit(self.nodes)
 
     def on(self, node: str) -> list[PodFacts]:
         """Return the pods on a node, including finished ones."""
@@ -370,7 +370,7 @@ class Cluster:
         return affinity.label_selector is not None or affinity.node_selector is not None
 
 
-class Fit:
+class FitCheck:
     """Whether pods fit on any of some nodes. A run only frees resources, so a pod that fitted once fits again."""
 
     def __init__(self, cluster: Cluster, nodes: Sequence[Node]) -> None:
@@ -455,7 +455,7 @@ def whole(written: Written) -> int:
     return up(nano_units(written), NANO)
 
 
-class StaticFit:
+class _StaticFit:
     """The parts of NodeFit that do not change during a run; each rule runs once for equal templates and equal nodes."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:

@@ -22,7 +22,7 @@ from kschedx.descheduler.document import (
 )
 from kschedx.descheduler.policy import API_VERSION, KIND, KUBERNETES_METRICS, Policy, PolicyError, read_policy
 from kschedx.descheduler.rounds import Chance, ClusterInMotion, Landing, Likelihood, Repeat, likelihood, repeats
-from kschedx.descheduler.run import Loop, run_loop
+from kschedx.descheduler.run import DescheduleLoop, run_loop
 from kschedx.descheduler.utilization import Shares, shares
 from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
@@ -48,7 +48,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
     error: str = ""
     error_field: str = ""
     """In the policy; the first of several."""
-    loops: tuple[Loop, ...] = ()
+    loops: tuple[DescheduleLoop, ...] = ()
     """If pods were placed, the last loop is only evaluated: its evictions were not carried out."""
     landings: tuple[tuple[Landing, ...], ...] = ()
     """The outcomes of the pods that each loop evicted."""
@@ -82,8 +82,8 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
         ]
 
     @property
-    def loop(self) -> Loop:
-        return self.loops[0] if self.loops else Loop()
+    def loop(self) -> DescheduleLoop:
+        return self.loops[0] if self.loops else DescheduleLoop()
 
     @cached_property
     def repeats(self) -> tuple[Repeat, ...]:
@@ -141,7 +141,7 @@ def deschedule(
     setup: Setup | None = None,
     rounds: int = 1,
     trial_of: PodIndex | None = None,
-    first: Loop | None = None,
+    first: DescheduleLoop | None = None,
 ) -> Descheduling:
     """Run a policy.
 
@@ -182,7 +182,7 @@ def _run(
     setup: Setup | None,
     rounds: int,
     trial_of: PodIndex | None,
-    first: Loop | None,
+    first: DescheduleLoop | None,
 ) -> Descheduling:
     is_trial = trial_of is not None
     pods, metrics = PodIndex(pods_of(snapshot)) if trial_of is None else trial_of, Metrics.of(snapshot)
@@ -191,7 +191,7 @@ def _run(
         loop = run_loop(cluster, read, metrics, moment, judges=not is_trial)
         return Descheduling(snapshot=snapshot, policy=read, loops=(loop,))
 
-    def in_other_order(seed: int) -> Loop:
+    def in_other_order(seed: int) -> DescheduleLoop:
         nodes = _shuffled(snapshot.cluster.nodes, seed)
         cluster = Cluster(snapshot, PodIndex(_shuffled(pods.pods, seed)), counts_budgets=counts_budgets, nodes=nodes)
         return run_loop(cluster, read, metrics, moment, judges=False)

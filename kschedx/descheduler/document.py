@@ -8,9 +8,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.descheduler.cluster import MILLI, NANO, up
-from kschedx.descheduler.evictor import Eviction, Outcome, PassedOver, Verdict
+from kschedx.descheduler.evictor import EvictionOutcome, EvictorVerdict, PassedOver, RequestedEviction
 from kschedx.descheduler.rounds import Landing, Repeat
-from kschedx.descheduler.run import FailedPlugin, Loop
+from kschedx.descheduler.run import DescheduleLoop, FailedPlugin
 from kschedx.descheduler.utilization import Classification, rounded
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import CPU
@@ -161,7 +161,7 @@ def landed(landing: Landing) -> EvictedPod:
     return replace(_evicted(landing.eviction), outcome=landing.fate.value, to=landing.node, message=landing.message)
 
 
-def round_of(loop: Loop, grace_period_seconds: int | None) -> Round:
+def round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
     return part_of(
         Round,
         loop,
@@ -183,11 +183,11 @@ def round_of(loop: Loop, grace_period_seconds: int | None) -> Round:
     )
 
 
-def _reached_api(loop: Loop) -> bool:
-    return any(eviction.outcome is Outcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
+def _reached_api(loop: DescheduleLoop) -> bool:
+    return any(eviction.outcome is EvictionOutcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
 
 
-def _evicted(eviction: Eviction) -> EvictedPod:
+def _evicted(eviction: RequestedEviction) -> EvictedPod:
     return EvictedPod(
         pod=eviction.pod.key,
         node=eviction.pod.node,
@@ -200,7 +200,7 @@ def _evicted(eviction: Eviction) -> EvictedPod:
 _EVICTABLE = PodVerdict()
 
 
-def _verdicts(verdicts: Mapping[str, Mapping[str, Verdict]]) -> dict[str, dict[str, PodVerdict]]:
+def _verdicts(verdicts: Mapping[str, Mapping[str, EvictorVerdict]]) -> dict[str, dict[str, PodVerdict]]:
     verdicts_by_pod: dict[str, dict[str, PodVerdict]] = {}
     for pod, by_profile in verdicts.items():
         for profile, pod_verdict in by_profile.items():

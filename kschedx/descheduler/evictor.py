@@ -13,8 +13,8 @@ from typing import TypeVar
 from msgspec import Struct
 
 from kschedx.descheduler.arguments import DefaultEvictorArgs, Namespaces, Protection
-from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, nodes_for
-from kschedx.descheduler.policy import SYSTEM_CRITICAL, Policy, Profile, aggregate, query_fault, quoted
+from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, nodes_for
+from kschedx.descheduler.policy import SYSTEM_CRITICAL, Policy, PolicyProfile, aggregate, query_fault, quoted
 from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.descheduling import CONFIG_SOURCE, EVICT, PREFER_NO_EVICTION
 from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
@@ -31,7 +31,7 @@ T = TypeVar("T")
 Say = Callable[[PodFacts, str], None]
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class EvictorVerdict(Struct, frozen=True, kw_only=True):
     """The evictor's verdict about a pod before anything is evicted."""
 
     filter: bool
@@ -53,7 +53,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 class DefaultEvictor:
-    def __init__(self, profile: Profile, cluster: Cluster, now: int, say: Say) -> None:
+    def __init__(self, profile: PolicyProfile, cluster: Cluster, now: int, say: Say) -> None:
         """`now` is in nanoseconds since 1970; `say` receives the evictor's messages about pods while plugins run."""
         self.args: DefaultEvictorArgs = profile.evictor
         self._threshold = profile.priority_threshold
@@ -72,7 +72,7 @@ class DefaultEvictor:
         """Pods that passed `pre_eviction`: evictions only free resources, so they pass it again."""
         query = self.args.node_selector
         nodes = None if query_fault(query) else nodes_for(cluster, parse_label_query(query))
-        self._fit = None if nodes is None else Fit(cluster, nodes)
+        self._fit = None if nodes is None else FitCheck(cluster, nodes)
 
     def filter(self, pod: PodFacts) -> bool:
         """Return whether the pod passes the first checks."""
@@ -92,7 +92,7 @@ class DefaultEvictor:
     def both(self, pod: PodFacts) -> bool:
         return self.filter(pod) and self.pre_eviction(pod)
 
-    def verdict(self, pod: PodFacts) -> Verdict:
+    def verdict(self, pod: PodFacts) -> EvictorVerdict:
         """Return the results of both checks, without messages to the run."""
         said: list[str] = []
         is_evictable, failed = self._filter(pod, lambda _, message: said.append(message))
@@ -102,7 +102,7 @@ class DefaultEvictor:
         else:
             self._fits.add(pod.key)
         message = said[-1] if said else ""
-        return Verdict(filter=is_evictable, failed=failed, pre_eviction=not fault, message=message)
+        return EvictorVerdict(filter=is_evictable, failed=failed, pre_eviction=not fault, message=message)
 
     def _filter(self, pod: PodFacts, say: Say) -> tuple[bool, tuple[str, ...]]:
         known = self._known.get(pod.key)
@@ -223,7 +223,7 @@ AGE_STARTS = "pod age is not older than MinPodAge"
 # --- evictions
 
 
-class Outcome(StrEnum):
+class EvictionOutcome(StrEnum):
     """The outcome of an eviction that a plugin requested."""
 
     EVICTED = "evicted"
@@ -234,7 +234,7 @@ class Outcome(StrEnum):
     """By the API server."""
 
 
-class Eviction(Struct, frozen=True, kw_only=True):
+class RequestedEviction(Struct, frozen=True, kw_only=True):
     """An eviction that a plugin requested."""
 
     pod: PodFacts
@@ -242,7 +242,7 @@ class Eviction(Struct, frozen=True, kw_only=True):
     plugin: str
     because: str
     """In kschedx's words."""
-    outcome: Outcome
+    outcome: EvictionOutcome
     error: str = ""
     """The descheduler's text if the pod was not evicted."""
 
@@ -253,43 +253,43 @@ class Evictions:
     def __init__(self, policy: Policy, cluster: Cluster) -> None:
         self._policy = policy
         self._cluster = cluster
-        self.requested: list[Eviction] = []
+        self.requested: list[RequestedEviction] = []
         self.per_node: Counter[str] = Counter()
         self._per_namespace: Counter[str] = Counter()
         self.total = 0
 
-    def evict(self, pod: PodFacts, profile: str, plugin: str, because: str) -> Outcome:
+    def evict(self, pod: PodFacts, profile: str, plugin: str, because: str) -> EvictionOutcome:
         outcome, error = self._tried(pod)
         self.requested.append(
-            Eviction(pod=pod, profile=profile, plugin=plugin, because=because, outcome=outcome, error=error)
+            RequestedEviction(pod=pod, profile=profile, plugin=plugin, because=because, outcome=outcome, error=error)
         )
         return outcome
 
-    def _tried(self, pod: PodFacts) -> tuple[Outcome, str]:
+    def _tried(self, pod: PodFacts) -> tuple[EvictionOutcome, str]:
         policy = self._policy
         if not pod.uid:
-            return Outcome.REFUSED, f"pod {pod.key} is missing UID"
+            return EvictionOutcome.REFUSED, f"pod {pod.key} is missing UID"
         for outcome, most, count in (
-            (Outcome.TOTAL_LIMIT, policy.most, self.total),
-            (Outcome.NODE_LIMIT, policy.most_per_node, self.per_node[pod.node]),
-            (Outcome.NAMESPACE_LIMIT, policy.most_per_namespace, self._per_namespace[pod.namespace]),
+            (EvictionOutcome.TOTAL_LIMIT, policy.most, self.total),
+            (EvictionOutcome.NODE_LIMIT, policy.most_per_node, self.per_node[pod.node]),
+            (EvictionOutcome.NAMESPACE_LIMIT, policy.most_per_namespace, self._per_namespace[pod.namespace]),
         ):
             if most is not None and count >= most:
                 return outcome, outcome.value
         if refusal := self._cluster.evict(pod):
-            return Outcome.REFUSED, refusal
+            return EvictionOutcome.REFUSED, refusal
         self.per_node[pod.node] += 1
         self._per_namespace[pod.namespace] += 1
         self.total += 1
-        return Outcome.EVICTED, ""
+        return EvictionOutcome.EVICTED, ""
 
     @property
-    def evicted(self) -> list[Eviction]:
-        return [eviction for eviction in self.requested if eviction.outcome is Outcome.EVICTED]
+    def evicted(self) -> list[RequestedEviction]:
+        return [eviction for eviction in self.requested if eviction.outcome is EvictionOutcome.EVICTED]
 
     @property
-    def refused(self) -> list[Eviction]:
-        return [eviction for eviction in self.requested if eviction.outcome is not Outcome.EVICTED]
+    def refused(self) -> list[RequestedEviction]:
+        return [eviction for eviction in self.requested if eviction.outcome is not EvictionOutcome.EVICTED]
 
 
 class PassedOver(Struct, frozen=True, kw_only=True):
@@ -301,7 +301,7 @@ class PassedOver(Struct, frozen=True, kw_only=True):
     message: str
 
 
-class Handle:
+class EvictorHandle:
     """The run as a plugin sees it; one for each plugin of a profile."""
 
     def __init__(
@@ -335,7 +335,7 @@ class Handle:
             self._see(number / len(items))
             yield item
 
-    def evict(self, pod: PodFacts, because: str) -> Outcome:
+    def evict(self, pod: PodFacts, because: str) -> EvictionOutcome:
         return self._evictions.evict(pod, self.profile, self.plugin, because)
 
     def evict_each(self, pods: Iterable[tuple[PodFacts, str]]) -> bool:
@@ -343,9 +343,9 @@ class Handle:
         must end."""
         for pod, because in pods:
             outcome = self.evict(pod, because)
-            if outcome is Outcome.TOTAL_LIMIT:
+            if outcome is EvictionOutcome.TOTAL_LIMIT:
                 return False
-            if outcome is Outcome.NODE_LIMIT:
+            if outcome is EvictionOutcome.NODE_LIMIT:
                 return True
         return True
 

@@ -15,7 +15,7 @@ from kschedx.descheduler.arguments import (
     TooManyRestartsArgs,
 )
 from kschedx.descheduler.cluster import NANO, PodFacts
-from kschedx.descheduler.evictor import Handle, Outcome, in_namespaces
+from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle, in_namespaces
 from kschedx.descheduler.policy import aggregate
 from kschedx.kube.descheduling import ConditionFacts, ContainerFacts
 from kschedx.kube.go_sort import sort_slice
@@ -33,7 +33,7 @@ def concerned(args: PodArgs) -> Callable[[PodFacts], bool]:
     return lambda pod: in_namespaces(namespaces, pod) and (selector is None or selector.matches(pod.labels))
 
 
-def _age(handle: Handle, pod: PodFacts) -> int:
+def _age(handle: EvictorHandle, pod: PodFacts) -> int:
     """Return the nanoseconds since the pod was created."""
     return _LONGEST_AGE if pod.created is None else handle.now - pod.created
 
@@ -43,7 +43,7 @@ def _seconds(nanoseconds: int) -> int:
     return nanoseconds // NANO if nanoseconds >= 0 else -(-nanoseconds // NANO)
 
 
-def pod_life_time(handle: Handle, args: PodLifeTimeArgs) -> None:
+def pod_life_time(handle: EvictorHandle, args: PodLifeTimeArgs) -> None:
     """Evict pods that meet every condition of the args, the oldest first, over all nodes."""
     is_concerned = concerned(args)
     facts = [
@@ -54,7 +54,7 @@ def pod_life_time(handle: Handle, args: PodLifeTimeArgs) -> None:
     ]
     sort_slice(facts, lambda pod_facts, other: _is_before(pod_facts.created, other.created))
     for pod in facts:
-        if handle.evict(pod, _why_due(handle, args, pod)) is Outcome.TOTAL_LIMIT:
+        if handle.evict(pod, _why_due(handle, args, pod)) is EvictionOutcome.TOTAL_LIMIT:
             return
 
 
@@ -62,7 +62,7 @@ def _is_before(item: int | None, other: int | None) -> bool:
     return other is not None and (item is None or item < other)
 
 
-def _is_due(handle: Handle, args: PodLifeTimeArgs, pod: PodFacts) -> bool:
+def _is_due(handle: EvictorHandle, args: PodLifeTimeArgs, pod: PodFacts) -> bool:
     most = args.max_pod_life_time_seconds
     if most is not None:
         age = _age(handle, pod)
@@ -108,7 +108,7 @@ def _containers(pod: PodFacts, including_init: bool) -> tuple[ContainerFacts, ..
     return (*pod.status.container_statuses, *init)
 
 
-def _meets(handle: Handle, condition: ConditionFacts, wanted: PodConditionFilter) -> bool:
+def _meets(handle: EvictorHandle, condition: ConditionFacts, wanted: PodConditionFilter) -> bool:
     if wanted.type not in ("", condition.type) or wanted.status not in ("", condition.status):
         return False
     if wanted.reason not in ("", condition.reason):
@@ -122,7 +122,7 @@ def _meets(handle: Handle, condition: ConditionFacts, wanted: PodConditionFilter
     return since >= 0 and _seconds(since) >= least
 
 
-def _why_due(handle: Handle, args: PodLifeTimeArgs, pod: PodFacts) -> str:
+def _why_due(handle: EvictorHandle, args: PodLifeTimeArgs, pod: PodFacts) -> str:
     parts = []
     if args.max_pod_life_time_seconds is not None:
         parts.append(f"it is {_duration(_seconds(_age(handle, pod)))} old, above maxPodLifeTimeSeconds")
@@ -144,7 +144,7 @@ def _duration(seconds: int) -> str:
     return f"{seconds}s"
 
 
-def remove_failed_pods(handle: Handle, args: RemoveFailedPodsArgs) -> None:
+def remove_failed_pods(handle: EvictorHandle, args: RemoveFailedPodsArgs) -> None:
     """Evict pods that have failed, node by node."""
     is_concerned = concerned(args)
 
@@ -162,7 +162,7 @@ def remove_failed_pods(handle: Handle, args: RemoveFailedPodsArgs) -> None:
             return
 
 
-def _failed_faults(handle: Handle, args: RemoveFailedPodsArgs, pod: PodFacts) -> Iterator[str]:
+def _failed_faults(handle: EvictorHandle, args: RemoveFailedPodsArgs, pod: PodFacts) -> Iterator[str]:
     age = _seconds(_age(handle, pod))
     # the age of a pod from the future is a very large unsigned number
     if 0 <= age < args.min_pod_lifetime_seconds:
@@ -196,7 +196,7 @@ def _why_failed(pod: PodFacts) -> str:
     return f"it has failed ({reason})" if reason else "it has failed"
 
 
-def too_many_restarts(handle: Handle, args: TooManyRestartsArgs) -> None:
+def too_many_restarts(handle: EvictorHandle, args: TooManyRestartsArgs) -> None:
     """Evict pods whose containers restarted too often, on each node the pods with the most restarts first."""
     is_concerned = concerned(args)
 

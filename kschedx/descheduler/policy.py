@@ -109,23 +109,23 @@ class _Policy(Struct, frozen=True, kw_only=True, rename="camel"):
 # --- the policy in effect
 
 
-class Plugin(Struct, frozen=True, kw_only=True):
+class PolicyPlugin(Struct, frozen=True, kw_only=True):
     """An enabled plugin with its args."""
 
     name: str
     args: arguments.Args
 
 
-class Profile(Struct, frozen=True, kw_only=True):
+class PolicyProfile(Struct, frozen=True, kw_only=True):
     name: str
-    deschedule: tuple[Plugin, ...]
-    balance: tuple[Plugin, ...]
+    deschedule: tuple[PolicyPlugin, ...]
+    balance: tuple[PolicyPlugin, ...]
     evictor: arguments.DefaultEvictorArgs
     priority_threshold: int
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    profiles: tuple[Profile, ...] = ()
+    profiles: tuple[PolicyProfile, ...] = ()
     node_selector: Selector = EVERYTHING
     most_per_node: int | None = None
     most_per_namespace: int | None = None
@@ -533,7 +533,7 @@ def _node_selector(text: str | None) -> Selector:
     return parse_label_query(text or "")
 
 
-def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) -> Profile:
+def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) -> PolicyProfile:
     """Build a profile. Raises `PolicyError` for the first error that prevents this."""
     plugins = profile.plugins
     deschedule, balance = plugins.deschedule.enabled, plugins.balance.enabled
@@ -568,10 +568,10 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) ->
             raise _refusal(f"{failed}unable to build {name} plugin: {cause}", place)
     evictor = given[arguments.DEFAULT_EVICTOR]
     assert isinstance(evictor, arguments.DefaultEvictorArgs)
-    return Profile(
+    return PolicyProfile(
         name=profile.name,
-        deschedule=tuple(Plugin(name=name, args=given[name]) for name in deschedule),
-        balance=tuple(Plugin(name=name, args=given[name]) for name in balance),
+        deschedule=tuple(PolicyPlugin(name=name, args=given[name]) for name in deschedule),
+        balance=tuple(PolicyPlugin(name=name, args=given[name]) for name in balance),
         evictor=evictor,
         priority_threshold=threshold,
     )

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.workloads import is_controlled
 from kschedx.descheduler.cluster import Cluster, PodFacts, PodIndex
-from kschedx.descheduler.evictor import Eviction
-from kschedx.descheduler.run import Loop
+from kschedx.descheduler.evictor import RequestedEviction
+from kschedx.descheduler.run import DescheduleLoop
 from kschedx.explain.setup import Setup
 from kschedx.kube.descheduling import ConditionFacts, PodStatusFacts
 from kschedx.kube.types import PodDisruptionBudget
@@ -42,7 +42,7 @@ class Fate(StrEnum):
 class Landing(Struct, frozen=True, kw_only=True):
     """An evicted pod after kube-scheduler ran."""
 
-    eviction: Eviction
+    eviction: RequestedEviction
     fate: Fate
     node: str = ""
     """Of its successor."""
@@ -59,10 +59,10 @@ class Repeat(Struct, frozen=True, kw_only=True):
 
     round: int
     """Of the first eviction, counted from 1."""
-    first: Eviction
+    first: RequestedEviction
     landing: Landing
     then_round: int
-    then: Eviction
+    then: RequestedEviction
 
 
 class ClusterInMotion:
@@ -112,7 +112,7 @@ class ClusterInMotion:
             budgets.append(budget)
         return budgets
 
-    def move(self, evictions: Sequence[Eviction]) -> tuple[Landing, ...]:
+    def move(self, evictions: Sequence[RequestedEviction]) -> tuple[Landing, ...]:
         """Remove the evicted pods, and let kube-scheduler place the recreated ones."""
         simulator, self._loops = self._simulator, self._loops + 1
         recreated = []
@@ -218,7 +218,7 @@ def _ready(pod: PodFacts) -> PodStatusFacts:
     return PodStatusFacts(qos_class=pod.status.qos_class, conditions=(ready,))
 
 
-def repeats(loops: Sequence[Loop], landings: Sequence[Sequence[Landing]]) -> tuple[Repeat, ...]:
+def repeats(loops: Sequence[DescheduleLoop], landings: Sequence[Sequence[Landing]]) -> tuple[Repeat, ...]:
     """Return the pods that a loop evicts and a later loop evicts again, each pair of evictions once."""
     last: dict[str, tuple[int, Landing]] = {}
     repeated = []
@@ -260,7 +260,7 @@ class Likelihood(Struct, frozen=True, kw_only=True):
     """Pods that are evicted in every order that was tried."""
 
 
-def likelihood(loop: Loop, run: Callable[[int], Loop], pods: int) -> Likelihood:
+def likelihood(loop: DescheduleLoop, run: Callable[[int], DescheduleLoop], pods: int) -> Likelihood:
     """Compare a loop with loops over the same cluster in other orders. `run` takes the number of an order."""
     evicted = frozenset(eviction.pod.key for eviction in loop.evicted)
     if not loop.evictions:
@@ -277,11 +277,11 @@ def likelihood(loop: Loop, run: Callable[[int], Loop], pods: int) -> Likelihood:
     return Likelihood(chance=Chance.NONE, certain=certain)
 
 
-def _counts(loop: Loop) -> Mapping[tuple[str, str], int]:
+def _counts(loop: DescheduleLoop) -> Mapping[tuple[str, str], int]:
     return Counter((eviction.profile, eviction.plugin) for eviction in loop.evicted)
 
 
-def _asked(loop: Loop) -> Mapping[tuple[str, str, str, bool], int]:
+def _asked(loop: DescheduleLoop) -> Mapping[tuple[str, str, str, bool], int]:
     return Counter(
         (eviction.profile, eviction.plugin, eviction.pod.key, bool(eviction.error)) for eviction in loop.evictions
     )

@@ -24,9 +24,16 @@ from kschedx.descheduler.arguments import (
     TopologySpreadArgs,
 )
 from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, nodes_for
-from kschedx.descheduler.evictor import DefaultEvictor, Eviction, Evictions, Handle, PassedOver, Verdict
+from kschedx.descheduler.evictor import (
+    DefaultEvictor,
+    Evictions,
+    EvictorHandle,
+    EvictorVerdict,
+    PassedOver,
+    RequestedEviction,
+)
 from kschedx.descheduler.lifetime import pod_life_time, remove_failed_pods, too_many_restarts
-from kschedx.descheduler.policy import Plugin, Policy
+from kschedx.descheduler.policy import Policy, PolicyPlugin
 from kschedx.descheduler.spreading import remove_duplicates, topology_spread
 from kschedx.descheduler.utilization import (
     Classification,
@@ -47,12 +54,12 @@ class FailedPlugin(Struct, frozen=True, kw_only=True):
     error: str
 
 
-class Loop(Struct, frozen=True, kw_only=True):
-    evictions: tuple[Eviction, ...] = ()
+class DescheduleLoop(Struct, frozen=True, kw_only=True):
+    evictions: tuple[RequestedEviction, ...] = ()
     """In the order of the requests, including refused ones."""
     per_node: Mapping[str, int] = {}
     total: int = 0
-    verdicts: Mapping[str, Mapping[str, Verdict]] = {}
+    verdicts: Mapping[str, Mapping[str, EvictorVerdict]] = {}
     """Pod to profile to the evictor's verdict before anything is evicted."""
     classifications: tuple[Classification, ...] = ()
     said: tuple[PassedOver, ...] = ()
@@ -60,11 +67,11 @@ class Loop(Struct, frozen=True, kw_only=True):
     skipped: str = ""
 
     @property
-    def evicted(self) -> tuple[Eviction, ...]:
+    def evicted(self) -> tuple[RequestedEviction, ...]:
         return tuple(eviction for eviction in self.evictions if not eviction.error)
 
     @property
-    def refused(self) -> tuple[Eviction, ...]:
+    def refused(self) -> tuple[RequestedEviction, ...]:
         return tuple(eviction for eviction in self.evictions if eviction.error)
 
 
@@ -74,22 +81,22 @@ _SHARES = 1000
 
 def run_loop(
     cluster: Cluster, policy: Policy, metrics: Metrics, now: int, *, judges: bool = True, title: str = ""
-) -> Loop:
+) -> DescheduleLoop:
     """Run every plugin of every profile once, and change `cluster` accordingly.
 
     `now` is in nanoseconds since 1970. `judges`: every pod gets its verdicts, whether or not a plugin considers it.
     `title` names the loop in the progress.
     """
     loop = _Run(cluster, policy, metrics, now, title)
-    verdicts: dict[str, dict[str, Verdict]] = {}
+    verdicts: dict[str, dict[str, EvictorVerdict]] = {}
     for number, pod in enumerate(cluster.pods if judges else ()):
         loop.see(number / len(cluster.pods))
         verdicts[pod.key] = {name: evictor.verdict(pod) for name, evictor in loop.evictors}
     nodes = nodes_for(cluster, policy.node_selector)
     if len(nodes) < 2:
-        return Loop(verdicts=verdicts, skipped=SKIPPED)
+        return DescheduleLoop(verdicts=verdicts, skipped=SKIPPED)
     loop.run(nodes)
-    return Loop(
+    return DescheduleLoop(
         evictions=tuple(loop.evictions.requested),
         per_node=dict(loop.evictions.per_node),
         total=loop.evictions.total,
@@ -127,7 +134,7 @@ class _Run:
         profile, plugin = self._running
         self.said.append(PassedOver(profile=profile, plugin=plugin, pod=pod.key, message=message))
 
-    def _sequence(self) -> Iterator[tuple[str, DefaultEvictor, Plugin]]:
+    def _sequence(self) -> Iterator[tuple[str, DefaultEvictor, PolicyPlugin]]:
         """Yield the deschedule plugins of all profiles first, then the balance plugins of all."""
         profiles = list(zip(self._policy.profiles, self.evictors, strict=True))
         for profile, (_, evictor) in profiles:
@@ -142,7 +149,7 @@ class _Run:
             self._done += 1
             self.see(0)
             self._running = (profile, plugin.name)
-            handle = Handle(
+            handle = EvictorHandle(
                 profile=profile,
                 plugin=plugin.name,
                 cluster=self._cluster,
@@ -159,7 +166,7 @@ class _Run:
                 self.classifications.append(Classification(profile=profile, plugin=plugin.name))
                 self.errors.append(FailedPlugin(profile=profile, plugin=plugin.name, error=str(error)))
 
-    def _run_plugin(self, handle: Handle, plugin: Plugin) -> None:
+    def _run_plugin(self, handle: EvictorHandle, plugin: PolicyPlugin) -> None:
         args = plugin.args
         match args:
             case PodLifeTimeArgs():

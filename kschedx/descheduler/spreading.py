@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct
 
 from kschedx.descheduler.arguments import RemoveDuplicatesArgs, TopologySpreadArgs
-from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, by_namespace, matching
-from kschedx.descheduler.evictor import Handle, Outcome, in_namespaces
+from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, by_namespace, matching
+from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle, in_namespaces
 from kschedx.descheduler.lifetime import concerned
 from kschedx.errors import InputError
 from kschedx.kube.go_sort import sort_slice
@@ -34,7 +34,7 @@ _Duplicates: TypeAlias = "dict[_Owner, dict[str, list[PodFacts]]]"
 """Owner to node to the duplicates on it: all pods but the first one listed."""
 
 
-def remove_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> None:
+def remove_duplicates(handle: EvictorHandle, args: RemoveDuplicatesArgs) -> None:
     """Evict the pods by which a node exceeds the average of an owner; the pods listed last are evicted."""
     duplicates, count = _find_duplicates(handle, args)
     for owner, on_node in duplicates.items():
@@ -50,7 +50,7 @@ def remove_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> None:
                 return
 
 
-def _find_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> tuple[_Duplicates, Mapping[_Owner, int]]:
+def _find_duplicates(handle: EvictorHandle, args: RemoveDuplicatesArgs) -> tuple[_Duplicates, Mapping[_Owner, int]]:
     duplicates: _Duplicates = {}
     count: dict[_Owner, int] = {}
     known: dict[tuple[int, int, str], tuple[list[_Owner], tuple[str, ...]]] = {}
@@ -116,7 +116,7 @@ class _Domain(Struct, kw_only=True):
     pods: list[PodFacts]
 
 
-def topology_spread(handle: Handle, args: TopologySpreadArgs) -> None:
+def topology_spread(handle: EvictorHandle, args: TopologySpreadArgs) -> None:
     """Evict from the largest domains of every spread constraint until no two differ by more than its maxSkew."""
     is_concerned = concerned(args)
 
@@ -143,9 +143,9 @@ def topology_spread(handle: Handle, args: TopologySpreadArgs) -> None:
         if pod.node in ended or not is_listed(pod) or not handle.evictor.pre_eviction(pod):
             continue
         outcome = handle.evict(pod, because)
-        if outcome is Outcome.TOTAL_LIMIT:
+        if outcome is EvictionOutcome.TOTAL_LIMIT:
             return
-        if outcome is Outcome.NODE_LIMIT:
+        if outcome is EvictionOutcome.NODE_LIMIT:
             ended.add(pod.node)
 
 
@@ -269,7 +269,7 @@ def _is_balanced(domains: Sequence[_Domain], constraint: _Constraint) -> bool:
 
 
 def _moved(
-    handle: Handle,
+    handle: EvictorHandle,
     args: TopologySpreadArgs,
     constraint: _Constraint,
     domains: list[_Domain],
@@ -286,7 +286,7 @@ def _moved(
     sort_slice(domains, lambda domain, other: len(domain.pods) < len(other.pods))
     small = {domain.value for domain in domains if len(domain.pods) < average}
     below = [node for node in eligible if node.metadata.labels[constraint.topology_key] in small]
-    fit = Fit(handle.cluster, below)
+    fit = FitCheck(handle.cluster, below)
     fits: dict[str, bool] = {}
 
     def has_a_place(pod: PodFacts) -> bool:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kschedx.descheduler.arguments import HighNodeUtilizationArgs, LowNodeUtilizationArgs, Namespaces, Thresholds
 from kschedx.descheduler.cluster import MILLI, NANO, Cluster, Metrics, PodFacts, up
-from kschedx.descheduler.evictor import Handle, Outcome
+from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle
 from kschedx.descheduler.policy import (
     KUBERNETES_METRICS,
     METRIC_RESOURCE,
@@ -79,7 +79,7 @@ class UsageError(Exception):
 class _Usage:
     """The usage of nodes, and what a pod's eviction frees: requests of unfinished pods, or metrics."""
 
-    def __init__(self, handle: Handle, resources: Sequence[str], metrics: Metrics | None) -> None:
+    def __init__(self, handle: EvictorHandle, resources: Sequence[str], metrics: Metrics | None) -> None:
         """Compute the usage of the nodes. Raises `UsageError` if a node has no metrics."""
         self._handle = handle
         self._resources = resources
@@ -201,7 +201,7 @@ def shares(cluster: Cluster) -> Shares:
 
 
 def low_node_utilization(
-    handle: Handle, args: LowNodeUtilizationArgs, policy: Policy, metrics: Metrics
+    handle: EvictorHandle, args: LowNodeUtilizationArgs, policy: Policy, metrics: Metrics
 ) -> Classification:
     """Evict from overutilized nodes until they reach their target, or the underutilized nodes are full. Raises
     `UsageError`."""
@@ -304,7 +304,7 @@ def _verdict(underutilized: Sequence[Node], number_of_nodes: int, count: int) ->
     return ALL_UNDERUTILIZED if len(underutilized) == count else ""
 
 
-def high_node_utilization(handle: Handle, args: HighNodeUtilizationArgs) -> Classification:
+def high_node_utilization(handle: EvictorHandle, args: HighNodeUtilizationArgs) -> Classification:
     """Evict all pods from underutilized nodes, as long as the other nodes have room."""
     resources = list(dict.fromkeys((*_BASIC, *args.thresholds)))
     usage = _Usage(handle, resources, None)
@@ -359,7 +359,7 @@ def _requests_any(pod: PodFacts, resources: Thresholds) -> bool:
 
 
 def _evict_from(
-    handle: Handle,
+    handle: EvictorHandle,
     sources: Sequence[Node],
     takers: Sequence[Node],
     targets: Mapping[str, Exact],
@@ -398,11 +398,11 @@ def _evict_from(
             if used is None:
                 continue
             outcome = handle.evict(pod, why)
-            if outcome is Outcome.TOTAL_LIMIT:
+            if outcome is EvictionOutcome.TOTAL_LIMIT:
                 return
-            if outcome is Outcome.NODE_LIMIT:
+            if outcome is EvictionOutcome.NODE_LIMIT:
                 break
-            if outcome is not Outcome.EVICTED:
+            if outcome is not EvictionOutcome.EVICTED:
                 continue
             evicted += 1
             for name in available:

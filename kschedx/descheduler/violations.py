@@ -12,8 +12,8 @@ from itertools import chain
 from typing import TypeAlias
 
 from kschedx.descheduler.arguments import InterPodAntiAffinityArgs, NodeAffinityArgs, NodeTaintsArgs
-from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, by_namespace, matching
-from kschedx.descheduler.evictor import Handle, Outcome
+from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, by_namespace, matching
+from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle
 from kschedx.descheduler.lifetime import concerned
 from kschedx.descheduler.policy import PREFERRED, REQUIRED
 from kschedx.errors import InputError
@@ -56,7 +56,7 @@ def _comes_before(item: _Ranked, other: _Ranked) -> bool:
     return mine == 0 or (mine == 1 and its == 2)
 
 
-def inter_pod_anti_affinity(handle: Handle, args: InterPodAntiAffinityArgs) -> None:
+def inter_pod_anti_affinity(handle: EvictorHandle, args: InterPodAntiAffinityArgs) -> None:
     """Evict pods whose own required anti-affinity another pod violates; an evicted pod no longer violates any."""
     is_concerned = concerned(args)
     on_node = {
@@ -72,11 +72,11 @@ def inter_pod_anti_affinity(handle: Handle, args: InterPodAntiAffinityArgs) -> N
             if other is None or not handle.evictor.both(pod):
                 continue
             outcome = handle.evict(pod, f"its anti-affinity excludes {other.key}")
-            if outcome is Outcome.EVICTED:
+            if outcome is EvictionOutcome.EVICTED:
                 others.remove(pod)
-            elif outcome is Outcome.TOTAL_LIMIT:
+            elif outcome is EvictionOutcome.TOTAL_LIMIT:
                 return
-            elif outcome is Outcome.NODE_LIMIT:
+            elif outcome is EvictionOutcome.NODE_LIMIT:
                 break
 
 
@@ -141,10 +141,10 @@ class _Domains:
         self.in_domain: dict[str, dict[str, PodFacts]] = defaultdict(dict)
 
 
-def node_affinity(handle: Handle, args: NodeAffinityArgs) -> None:
+def node_affinity(handle: EvictorHandle, args: NodeAffinityArgs) -> None:
     """Evict pods whose node no longer matches their required node affinity, or that prefer another node."""
     is_concerned = concerned(args)
-    fit = Fit(handle.cluster, handle.nodes)
+    fit = FitCheck(handle.cluster, handle.nodes)
     preferences = _Preferences(handle.nodes)
 
     def has_left(pod: PodFacts, node: Node) -> bool:
@@ -207,7 +207,7 @@ class _Preferences:
         return weights
 
 
-def node_taints(handle: Handle, args: NodeTaintsArgs) -> None:
+def node_taints(handle: EvictorHandle, args: NodeTaintsArgs) -> None:
     """Evict pods that do not tolerate a taint of their node; never for NoExecute, which Kubernetes itself enforces."""
     is_concerned = concerned(args)
     effects = (NO_SCHEDULE, PREFER_NO_SCHEDULE) if args.include_prefer_no_schedule else (NO_SCHEDULE,)

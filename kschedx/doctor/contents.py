@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, assert_never, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from kschedx.doctor.findings import Difference
+from kschedx.doctor.findings import ObjectDifference
 from kschedx.doctor.objects import (
     COUNTED_BY,
     DumpClaim,
@@ -50,7 +50,7 @@ _CLUSTER_IDENTITY = "Namespace kube-system"
 class Copy(Struct, kw_only=True):
     """Objects that occur a second time."""
 
-    difference: Difference
+    difference: ObjectDifference
     first: DumpObject
     second: DumpObject
     """`first` and `second` are the first such object in both places."""
@@ -71,7 +71,7 @@ class DumpContents:
         """By kind, then by `namespace/name` (or name)."""
         self.not_read: Counter[str] = Counter()
         """By kind, for kinds that scheduling does not read."""
-        self.copies: dict[tuple[str, str, Difference], Copy] = {}
+        self.copies: dict[tuple[str, str, ObjectDifference], Copy] = {}
         """By the two sources and the difference."""
         self.kube_systems: list[tuple[DumpObject, DumpObject]] = []
         """Namespaces kube-system with two uids: this namespace exists as long as its cluster."""
@@ -153,7 +153,7 @@ class DumpContents:
 
     def _add_copy(self, first: DumpObject, second: DumpObject) -> None:
         differs = difference(first, second)
-        if first.title == _CLUSTER_IDENTITY and differs is Difference.OBJECT:
+        if first.title == _CLUSTER_IDENTITY and differs is ObjectDifference.OBJECT:
             self.kube_systems.append((first, second))
             return
         key = (first.origin.source, second.origin.source, differs)

@@ -13,10 +13,10 @@ from kschedx.doctor.findings import (
     Certainty,
     Copies,
     Cut,
-    Difference,
     Finding,
     Lacking,
     MissingKind,
+    ObjectDifference,
     PerhapsNone,
     Problem,
     Reaction,
@@ -208,7 +208,7 @@ def _inventory(contents: DumpContents, source: str) -> Inventory:
 
 # --- how to complete it
 
-_GIVEN_TWICE = (Difference.NONE, Difference.UNKNOWN)
+_GIVEN_TWICE = (ObjectDifference.NONE, ObjectDifference.UNKNOWN)
 ANEW = "cluster.yaml"
 
 

@@ -70,7 +70,7 @@ class Unreadable(_Finding, frozen=True, kw_only=True, tag="unreadable"):
     """Always true, since the search never ends early. The document keeps its keys."""
 
 
-class Difference(StrEnum):
+class ObjectDifference(StrEnum):
     """The difference between two objects of one name."""
 
     NONE = "none"
@@ -85,7 +85,7 @@ class Difference(StrEnum):
 class Copies(_Finding, frozen=True, kw_only=True, tag="copies"):
     """Objects that occur twice, in the same two files or in many files."""
 
-    difference: Difference
+    difference: ObjectDifference
     pairs: int
     """The number of pairs of files."""
     kinds: Mapping[str, int]

@@ -10,9 +10,9 @@ from kschedx.doctor.findings import (
     Certainty,
     Clouds,
     Copies,
-    Difference,
     Finding,
     NodesOfTwoTimes,
+    ObjectDifference,
     OtherOwner,
     PodsAfterNodes,
     Reaction,
@@ -59,16 +59,18 @@ def mixture_findings(contents: DumpContents) -> Iterator[Finding]:
 
 
 _SURE = {
-    Difference.NONE: Certainty.CERTAIN,
-    Difference.UNKNOWN: Certainty.CERTAIN,
-    Difference.STATE: Certainty.CERTAIN,
-    Difference.OBJECT: Certainty.LIKELY,
+    ObjectDifference.NONE: Certainty.CERTAIN,
+    ObjectDifference.UNKNOWN: Certainty.CERTAIN,
+    ObjectDifference.STATE: Certainty.CERTAIN,
+    ObjectDifference.OBJECT: Certainty.LIKELY,
 }
 _WEAKENED = {
-    Difference.NONE: (),
-    Difference.UNKNOWN: (Weakness(plugins=(), effect="which of the two counts is not known"),),
-    Difference.STATE: _MOMENTS,
-    Difference.OBJECT: (Weakness(plugins=(), effect="every verdict, unless the objects were recreated in between"),),
+    ObjectDifference.NONE: (),
+    ObjectDifference.UNKNOWN: (Weakness(plugins=(), effect="which of the two counts is not known"),),
+    ObjectDifference.STATE: _MOMENTS,
+    ObjectDifference.OBJECT: (
+        Weakness(plugins=(), effect="every verdict, unless the objects were recreated in between"),
+    ),
 }
 
 
@@ -83,7 +85,12 @@ def _copies(contents: DumpContents) -> Iterator[TwoClusters | Copies]:
             first_uid=twice[0].uid,
             second_uid=twice[1].uid,
         )
-    for difference in (Difference.OBJECT, Difference.STATE, Difference.UNKNOWN, Difference.NONE):
+    for difference in (
+        ObjectDifference.OBJECT,
+        ObjectDifference.STATE,
+        ObjectDifference.UNKNOWN,
+        ObjectDifference.NONE,
+    ):
         copies = [copy for copy in contents.copies.values() if copy.difference is difference]
         copies.sort(key=lambda copy: -copy.kinds.total())
         if len(copies) <= MOST_PAIRS:
@@ -111,11 +118,11 @@ def _told(copies: Sequence[Copy]) -> Copies:
     )
 
 
-def _value(difference: Difference, dump_object: DumpObject) -> str:
+def _value(difference: ObjectDifference, dump_object: DumpObject) -> str:
     match difference:
-        case Difference.OBJECT:
+        case ObjectDifference.OBJECT:
             return dump_object.uid
-        case Difference.STATE:
+        case ObjectDifference.STATE:
             return dump_object.version
     return ""
 

@@ -7,7 +7,7 @@ import sys
 
 from msgspec import Raw, Struct, field
 
-from kschedx.doctor.findings import Difference
+from kschedx.doctor.findings import ObjectDifference
 from kschedx.errors import Place
 from kschedx.kube.kinds import KINDS
 from kschedx.sources.batch import Origin
@@ -284,13 +284,13 @@ def _pod(
     )
 
 
-def difference(first: DumpObject, second: DumpObject) -> Difference:
+def difference(first: DumpObject, second: DumpObject) -> ObjectDifference:
     """Return the difference between two objects of one name."""
     if first.uid and second.uid and first.uid != second.uid:
-        return Difference.OBJECT
+        return ObjectDifference.OBJECT
     if not (first.uid and second.uid and first.version and second.version):
-        return Difference.UNKNOWN
-    return Difference.NONE if first.version == second.version else Difference.STATE
+        return ObjectDifference.UNKNOWN
+    return ObjectDifference.NONE if first.version == second.version else ObjectDifference.STATE
 
 
 _SCHEDULERS = {

@@ -28,7 +28,7 @@ from kschedx.apiserver.defaulting import DEFAULT_NAMESPACE, default_pod
 from kschedx.apiserver.limit_range import limit_range_refusal_of_claim
 from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.apiserver.pod_classes import resolve_priority
-from kschedx.apiserver.pod_security import Level, Policy, Standards, policy_of
+from kschedx.apiserver.pod_security import NamespacePolicy, PodSecurityLevel, Standards, policy_of
 from kschedx.apiserver.resource_quota import (
     ChargedObject,
     New,
@@ -71,7 +71,7 @@ def enforced(
 ) -> PodSecurity | Note | None:
     """Return the standard for a new pod; None if every pod is admitted. `maker` is the workload with its template."""
     standards, wanted = standards_of(release), _policy(snapshot, namespace).enforce
-    if standards is None or wanted.level is Level.PRIVILEGED:
+    if standards is None or wanted.level is PodSecurityLevel.PRIVILEGED:
         return None
     is_cut = snapshot.source.is_slim and maker is not None and _is_cut(maker)
     if is_cut or _OPENSHIFT in snapshot.cluster.label_keys:
@@ -105,7 +105,7 @@ def _refused_by_template(snapshot: Snapshot, pod: Pod, release: Release) -> str 
     unknown."""
     owner, namespace = pod.metadata.controller, pod.metadata.namespace
     raw = None if owner is None else snapshot.workloads.get((owner.kind, namespace, owner.name))
-    if raw is None or _policy(snapshot, namespace).enforce.level is Level.PRIVILEGED:
+    if raw is None or _policy(snapshot, namespace).enforce.level is PodSecurityLevel.PRIVILEGED:
         return None
     maker = msgspec.json.decode(raw, type=dict[str, object])
     standard = enforced(snapshot, namespace, release, maker)
@@ -131,7 +131,7 @@ def standards_of(release: Release) -> Standards | None:
     return Standards(minor=minor, relaxes_own_users=release.enabled(_OWN_USERS)) if minor >= _FIRST else None
 
 
-def _policy(snapshot: Snapshot, namespace: str) -> Policy:
+def _policy(snapshot: Snapshot, namespace: str) -> NamespacePolicy:
     return policy_of(snapshot.namespaces.get(namespace, {}))
 
 
@@ -178,7 +178,7 @@ def _refused_by_quota(snapshot: Snapshot, new: New, release: Release) -> str | N
     return quota_refusal(new, quotas, pod_level_resources=on) if quotas else None
 
 
-class Ledger:
+class QuotaLedger:
     """The quotas of a cluster while objects are created and deleted."""
 
     def __init__(self, snapshot: Snapshot, release: Release) -> None:
@@ -247,7 +247,7 @@ def require_quota_of_claims(
 ) -> None:
     """Raise `NotAdmittedError` if a quota refuses the claims that the pod's StatefulSet creates first, one after the
     other."""
-    ledger = Ledger(snapshot, release)
+    ledger = QuotaLedger(snapshot, release)
     for claim in claims:
         refusal = ledger.take(claim)
         if refusal is not None:
@@ -264,7 +264,7 @@ def with_allowed(
     if namespaces.isdisjoint(ruled):
         return applied, (None,) * len(new)
     without = replace(applied.storage, claims=before.storage.claims)
-    ledger = Ledger(replace(applied, workloads=before.workloads, storage=without), release)
+    ledger = QuotaLedger(replace(applied, workloads=before.workloads, storage=without), release)
     refusals = tuple(map(ledger.take, new))
     gone = {
         f"{item.metadata.namespace}/{item.metadata.name}"

@@ -465,7 +465,7 @@ MIN_FEASIBLE_NODES = 100
 MIN_PERCENTAGE = 5
 
 
-def nodes_to_find(percentage: int | None, count: int) -> int:
+def _nodes_to_find(percentage: int | None, count: int) -> int:
     """Return how many feasible nodes end kube-scheduler's search (numFeasibleNodesToFind in
     pkg/scheduler/schedule_one.go). `percentage` is percentageOfNodesToScore; 0 or None adapts to the cluster's size."""
     if count < MIN_FEASIBLE_NODES:
@@ -588,11 +588,11 @@ def _of_course(cycle: Cycle) -> Iterator[Note]:
         node = cycle.pod.status.nominated_node_name
         yield note("nominated-node-first", f"kube-scheduler tries the nominated node {node} first, and it fits")
     elif cycle.nodes is not None and feasible is not None and len(feasible):
-        wanted = nodes_to_find(cycle.profile.percentage_of_nodes_to_score, len(cycle.nodes))
+        wanted = _nodes_to_find(cycle.profile.percentage_of_nodes_to_score, len(cycle.nodes))
         if len(feasible) > wanted:
             sampled = f"kube-scheduler samples {wanted:,} of {len(feasible):,} feasible nodes"
             text = f"{sampled}; kschedx evaluated all of them"
-            yield note("sampling", text, nodes_to_find=wanted, feasible=len(feasible))
+            yield note("sampling", text, _nodes_to_find=wanted, feasible=len(feasible))
         if len(feasible) == 1 and not cycle.release.behaviour.single_node_is_scored:
             text = "one node is feasible: kube-scheduler selects it without scoring"
             yield note("single-feasible-node", text)

@@ -134,7 +134,7 @@ class EvictionVerdict(StrEnum):
     """No PostFilter plugin evaluated the node."""
 
 
-class Eviction(Struct, frozen=True, kw_only=True):
+class PreemptionOutcome(Struct, frozen=True, kw_only=True):
     answer: EvictionVerdict
     plugin: str = ""
     """The plugin for which the node is unresolvable."""
@@ -179,7 +179,7 @@ def victims(cycle: Cycle, candidate: Candidate) -> tuple[Holder, ...]:
     return tuple(_holder(cycle, row, 0) for row in candidate.victims)
 
 
-def eviction(cycle: Cycle, account: NodeAccount) -> Eviction:
+def eviction(cycle: Cycle, account: NodeAccount) -> PreemptionOutcome:
     """Return whether evicting pods from a node would make it feasible, according to preemption's dry run."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
@@ -187,7 +187,7 @@ def eviction(cycle: Cycle, account: NodeAccount) -> Eviction:
     rows = nodes.pods_on(account.row)
     lower = int(np.count_nonzero(nodes.pods.priorities[rows] < cycle.pod.priority))
     if candidate is not None:
-        return Eviction(
+        return PreemptionOutcome(
             answer=EvictionVerdict.HELPS,
             victims=victims(cycle, candidate),
             pdb_violations=candidate.pdb_violations,
@@ -195,15 +195,15 @@ def eviction(cycle: Cycle, account: NodeAccount) -> Eviction:
         )
     unresolvable = next((blocker.plugin for blocker in account.blockers if blocker.code is not Code.UNSCHEDULABLE), "")
     if unresolvable:
-        return Eviction(answer=EvictionVerdict.UNRESOLVABLE, plugin=unresolvable)
+        return PreemptionOutcome(answer=EvictionVerdict.UNRESOLVABLE, plugin=unresolvable)
     enough = _enough(cycle, account)
     if cycle.pod.spec.preemption_policy == PREEMPT_NEVER:
-        return Eviction(answer=EvictionVerdict.NOT_ALLOWED, lower=lower, enough=enough)
+        return PreemptionOutcome(answer=EvictionVerdict.NOT_ALLOWED, lower=lower, enough=enough)
     if not lower:
-        return Eviction(answer=EvictionVerdict.NO_LOWER_PRIORITY, enough=enough)
+        return PreemptionOutcome(answer=EvictionVerdict.NO_LOWER_PRIORITY, enough=enough)
     if cycle.post_filter is None or cycle.post_filter.dry_run is None:
-        return Eviction(answer=EvictionVerdict.NOT_TRIED, lower=lower, enough=enough)
-    return Eviction(answer=EvictionVerdict.NOT_ENOUGH, lower=lower, enough=enough)
+        return PreemptionOutcome(answer=EvictionVerdict.NOT_TRIED, lower=lower, enough=enough)
+    return PreemptionOutcome(answer=EvictionVerdict.NOT_ENOUGH, lower=lower, enough=enough)
 
 
 def _enough(cycle: Cycle, account: NodeAccount) -> tuple[Holder, ...]:
@@ -272,7 +272,7 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
     """By missing resource."""
     holders: Mapping[str, Holders]
     """By missing resource."""
-    eviction: Eviction
+    eviction: PreemptionOutcome
 
 
 class Stop(Struct, frozen=True, kw_only=True):

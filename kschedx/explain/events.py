@@ -267,7 +267,18 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?running (?:Reserve|Permit|PreBind|Bind) plugin .*",
         r"binding (?:volumes|rejected): .*",
         r"pod rejected by plugin .*",
+        r"(?:.* )?Operation cannot be fulfilled on pods/binding .*",
+        r"(?:.* )?pod \S+ is already assigned to node .*",
     ),
+    ("SchedulingGates", "scheduling-gated"): (
+        r"(?:.* )?Scheduling is blocked due to non-empty scheduling gates",
+        r"SchedulingGated",
+    ),
+    ("Volcano", "gang-not-ready"): (
+        r"(?:.* )?\d+/\d+ tasks in gang unschedulable: .*",
+        r"(?:.* )?pod group is not ready, .*",
+    ),
+    ("EKS Fargate", "not-for-fargate"): (r"(?:.* )?Pod not supported on Fargate: .*",),
     ("kube-scheduler", "preempted"): (
         r"(?:.* )?Preempted by (?:a )?(?:pod|PodGroup) .*",
         r"(?:.* )?preempting to accommodate a higher priority pod",
@@ -322,6 +333,21 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?waiting for pods? \S+ to be scheduled",
         r"WaitForFirstConsumer|WaitForPodScheduled",
     ),
+    ("storage driver", "provisioning-failed"): (
+        r"(?:.* )?failed to provision volume with StorageClass .*",
+        r"ProvisioningFailed",
+    ),
+    ("kube-controller-manager", "job-failed"): (
+        r"(?:.* )?Job has reached the specified backoff limit",
+        r"(?:.* )?Job was active longer than specified deadline",
+        r"(?:.* )?Container \S+ for pod \S+ failed with exit code \d+ matching FailJob rule .*",
+        r"BackoffLimitExceeded|PodFailurePolicy",
+    ),
+    ("kube-controller-manager", "runs-missed"): (
+        r"(?:.* )?too many missed start times?\b.*",
+        r"(?:.* )?Missed scheduled time to start a job.*",
+        r"TooManyMissedTimes|MissSchedule|FailedNeedsStart",
+    ),
     ("kube-controller-manager", "claim-being-provisioned"): (
         r"(?:.* )?Waiting for a volume to be created either by the external provisioner .*",
     ),
@@ -342,7 +368,11 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?Failed to create pod sandbox: .*",
         r"FailedCreatePodSandBox",
     ),
-    ("Karpenter", "disruption-blocked"): (r"(?:.* )?Cannot disrupt Node(?:Claim)?: .*", r"DisruptionBlocked"),
+    ("Karpenter", "disruption-blocked"): (
+        r"(?:.* )?Cannot disrupt Node(?:Claim)?: .*",
+        r"(?:.* )?pdb \S+ prevents pod evictions",
+        r"DisruptionBlocked",
+    ),
     ("Kueue", "quota-not-reserved"): (
         r"(?:.* )?couldn't assign flavors to pod set .*",
         r"(?:.* )?insufficient (?:unused )?quota .*",

@@ -1,4 +1,4 @@
-"""Hardware of nodes that offer less of it than the pod requests, or offer it under another name."""
+"""Hardware of nodes that offer less of it than the pod requests, or offer it under another name; devices of drivers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from itertools import islice
 
 from msgspec import Struct
 
-from kschedx.findings import Finding, InsufficientResource
+from kschedx.findings import DeviceClaimNotCreated, DeviceShortage, Finding, InsufficientResource
 from kschedx.kube.autoscalers import HAMI_REGISTER
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
 from kschedx.kube.names import is_hugepages
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
 from kschedx.kube.resources import RequestOptions
@@ -20,8 +21,11 @@ from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import pinned_to, selects_node
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.daemon_sets import daemon_pods
+from kschedx.snapshot.events import CLAIM_REFUSED
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
+
+_DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
 
 class RootCause(Struct, frozen=True, kw_only=True):
@@ -36,6 +40,20 @@ class RootCause(Struct, frozen=True, kw_only=True):
 class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
     driver: str
     """Empty if the class does not name one."""
+
+
+class IncompletePool(RootCause, frozen=True, kw_only=True):
+    """kube-scheduler uses no device of a pool until the driver has published all of its ResourceSlices."""
+
+    pool: str
+    """`driver/pool`."""
+
+
+class DeviceClaimRefused(RootCause, frozen=True, kw_only=True):
+    """Why kube-controller-manager creates no ResourceClaim from the pod's template."""
+
+    lacks_admin_label: bool
+    """Whether the namespace lacks the label that requests with admin access need."""
 
 
 class PartitionedResource(RootCause, frozen=True, kw_only=True):
@@ -238,9 +256,10 @@ def is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:
 
 
 def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:
-    """Yield the other resources of the vendor, if no node offers the requested one."""
+    """Yield the other resources of the vendor, if no node has the requested one, not even out of order."""
     domain, slash, _ = finding.resource.partition("/")
-    if slash and finding.offered_nowhere:
+    capacities = (node.status.capacity.get(finding.resource) for node in snapshot.cluster.nodes)
+    if slash and finding.offered_nowhere and not any(resource_amount(finding.resource, each) for each in capacities):
         yield from _offered_instead(snapshot, finding.resource, re.compile(f"{re.escape(domain)}/.*"))
 
 
@@ -274,3 +293,63 @@ def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]
 
 def _amount_text(amount: int, resource: str) -> str:
     return format_quantities((amount,), Unit.BYTE)[0] if is_hugepages(resource) else f"{amount:,}"
+
+
+def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCreated) -> Iterator[DeviceClaimRefused]:
+    namespace = pod.metadata.namespace
+    event = snapshot.failed_creates.get(("Pod", namespace, pod.metadata.name))
+    message = event.message if event is not None and event.uid in ("", pod.metadata.uid) else ""
+    if message.startswith(CLAIM_REFUSED):
+        why = message.removeprefix(f"{CLAIM_REFUSED}: ").partition("failed to create ResourceClaim: ")
+        text = f"kube-controller-manager cannot create the claim: {why[2] or why[0]}"
+        yield DeviceClaimRefused(text=text, lacks_admin_label=ADMIN_ACCESS_LABEL in message)
+        return
+    template, labels = snapshot.devices.templates.get(finding.template), snapshot.namespaces.get(namespace)
+    is_admin = template is not None and any(
+        request.exactly is not None and request.exactly.admin_access for request in template.devices.requests
+    )
+    if is_admin and labels is not None and labels.get(ADMIN_ACCESS_LABEL) != "true":
+        text = f"template {finding.template} requests admin access, for which namespace {namespace} lacks the label"
+        yield DeviceClaimRefused(text=f"{text} {ADMIN_ACCESS_LABEL}=true", lacks_admin_label=True)
+
+
+def taint_rules(snapshot: Snapshot, shortage: DeviceShortage) -> Iterator[RootCause]:
+    taints = {phrase.rpartition(" on ")[0] for phrase in shortage.taints}
+    for rule in snapshot.devices.taint_rules:
+        if str(rule.spec.taint) in taints:
+            yield RootCause(text=f"DeviceTaintRule {rule.metadata.name} sets the taint {rule.spec.taint} on devices")
+
+
+def incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
+    """Return the cause for a pool, `driver/pool`, without all ResourceSlices of its newest generation."""
+    driver, _, name = pool.partition("/")
+    pools = [
+        resource_slice.spec.pool
+        for resource_slice in snapshot.devices.slices
+        if resource_slice.spec.driver == driver and resource_slice.spec.pool.name == name
+    ]
+    newest = max((pool.generation for pool in pools), default=0)
+    of_newest = [pool for pool in pools if pool.generation == newest]
+    expected = max((pool.resource_slice_count for pool in of_newest), default=0)
+    counts = f": {len(of_newest):,} of {expected:,} exist" if len(of_newest) < expected else ""
+    text = f"driver {driver} has not published all ResourceSlices of pool {name}{counts}"
+    return IncompletePool(text=text, pool=pool)
+
+
+def driver_of(selectors: Iterable[DeviceSelector]) -> str:
+    """Return the driver that CEL expressions compare with `device.driver`, or an empty string."""
+    matches = (_DRIVER.search(selector.cel.expression) for selector in selectors if selector.cel is not None)
+    return next((match[1] for match in matches if match is not None), "")
+
+
+def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:
+    devices = snapshot.devices
+    drivers = tuple(sorted({resource_slice.spec.driver for resource_slice in devices.slices}))
+    known_class = devices.classes.get(device_class)
+    driver = driver_of(known_class.spec.selectors if known_class is not None else ())
+    if driver in drivers or (drivers and not driver):
+        return
+    of_driver = f" of driver {driver}" if driver else ""
+    others = f"; drivers with ResourceSlices: {listed(drivers, 3)}" if drivers else ""
+    text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}{others}"
+    yield NoDevicesPublished(text=text, driver=driver)

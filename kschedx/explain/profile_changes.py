@@ -33,7 +33,7 @@ WEIGHED = frozenset({"score", "priorities"})
 """The extension points with weights; a Policy has priorities."""
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class ProfileChange(Struct, frozen=True, kw_only=True):
     """One changed setting; a side without it is empty."""
 
     profile: str
@@ -48,7 +48,7 @@ class Change(Struct, frozen=True, kw_only=True):
     after: str = ""
 
 
-def changes(before: Setup, after: Setup) -> tuple[Change, ...]:
+def changes(before: Setup, after: Setup) -> tuple[ProfileChange, ...]:
     """Return the changes: the version first, then common settings, then each profile in the order of the framework."""
     return (
         *_release(before.release, after.release),
@@ -57,34 +57,38 @@ def changes(before: Setup, after: Setup) -> tuple[Change, ...]:
     )
 
 
-def _release(before: Release, after: Release) -> Iterator[Change]:
+def _release(before: Release, after: Release) -> Iterator[ProfileChange]:
     if before.version != after.version:
-        yield Change(profile="", place="release", subject="Kubernetes", before=before.version, after=after.version)
+        yield ProfileChange(
+            profile="", place="release", subject="Kubernetes", before=before.version, after=after.version
+        )
     if not before.shares_facts_with(after):
         return
     for gate in sorted({*before.gates, *after.gates}):
         first, second = before.gates.get(gate), after.gates.get(gate)
         # a gate that only one version knows is not there yet, or can no longer be set
         if first is not second and None not in (first, second):
-            yield Change(profile="", place="gate", subject=gate, before=_text(first), after=_text(second))
+            yield ProfileChange(profile="", place="gate", subject=gate, before=_text(first), after=_text(second))
     yield from _facts("message", before.messages, after.messages)
     yield from _facts("behavior", before.behaviour, after.behaviour)
 
 
-def _facts(place: str, before: Iterable[tuple[str, object]], after: Iterable[tuple[str, object]]) -> Iterator[Change]:
+def _facts(
+    place: str, before: Iterable[tuple[str, object]], after: Iterable[tuple[str, object]]
+) -> Iterator[ProfileChange]:
     """Yield differences between versions, by the name of the fact."""
     others = dict(after)
     for name, fact in before:
         if fact != others[name]:
             subject = name.replace("_", " ")
-            yield Change(profile="", place=place, subject=subject, before=_text(fact), after=_text(others[name]))
+            yield ProfileChange(profile="", place=place, subject=subject, before=_text(fact), after=_text(others[name]))
 
 
-def _shared(before: Setup, after: Setup) -> Iterator[Change]:
+def _shared(before: Setup, after: Setup) -> Iterator[ProfileChange]:
     first = [str(extender.url) for extender in before.scheduler.config.extenders]
     second = [str(extender.url) for extender in after.scheduler.config.extenders]
     if before.scheduler.config.extenders != after.scheduler.config.extenders:
-        yield Change(
+        yield ProfileChange(
             profile="", place="scheduler", subject="extenders", before=", ".join(first), after=", ".join(second)
         )
 
@@ -97,10 +101,10 @@ def _names(before: Setup, after: Setup) -> list[str]:
     return first if len(second) == 1 else list(dict.fromkeys((*first, *second)))
 
 
-def _profile(name: str, before: Setup, after: Setup) -> Iterator[Change]:
+def _profile(name: str, before: Setup, after: Setup) -> Iterator[ProfileChange]:
     first, second = before.profile_compared(name), after.profile_compared(name)
     if first is None or second is None:
-        yield Change(
+        yield ProfileChange(
             profile=name,
             place="scheduler",
             subject="profile",
@@ -109,7 +113,7 @@ def _profile(name: str, before: Setup, after: Setup) -> Iterator[Change]:
         )
         return
     if first.percentage_of_nodes_to_score != second.percentage_of_nodes_to_score:
-        yield Change(
+        yield ProfileChange(
             profile=name,
             place="scheduler",
             subject="percentageOfNodesToScore",
@@ -127,14 +131,14 @@ def _percentage(profile: Profile) -> str:
     return f"{share}%" if share else "by cluster size"
 
 
-def _point(name: str, point: str, before: Profile, after: Profile) -> Iterator[Change]:
+def _point(name: str, point: str, before: Profile, after: Profile) -> Iterator[ProfileChange]:
     first, second = before.enabled.get(point, ()), after.enabled.get(point, ())
     for plugin in dict.fromkeys((*first, *second)):
         sides = [_entry(point, plugin, profile) for profile in (before, after)]
         if "" in sides:
-            yield Change(profile=name, place=point, subject=plugin, before=sides[0], after=sides[1])
+            yield ProfileChange(profile=name, place=point, subject=plugin, before=sides[0], after=sides[1])
         elif sides[0] != sides[1]:
-            yield Change(
+            yield ProfileChange(
                 profile=name,
                 place=point,
                 subject=plugin,
@@ -152,7 +156,7 @@ def _entry(point: str, plugin: str, profile: Profile) -> str:
     return f"weight {profile.weights[plugin]}" if point in WEIGHED else "enabled"
 
 
-def _order(name: str, point: str, first: Sequence[str], second: Sequence[str]) -> Iterator[Change]:
+def _order(name: str, point: str, first: Sequence[str], second: Sequence[str]) -> Iterator[ProfileChange]:
     """Yield the plugins that moved relative to the others that both sides have."""
     old, new = [name for name in first if name in second], [name for name in second if name in first]
     kept = {
@@ -162,7 +166,7 @@ def _order(name: str, point: str, first: Sequence[str], second: Sequence[str]) -
     }
     for plugin in old:
         if plugin not in kept:
-            yield Change(
+            yield ProfileChange(
                 profile=name,
                 place=point,
                 subject=plugin,
@@ -176,13 +180,13 @@ def _position(plugins: Sequence[str], plugin: str) -> str:
     return f"{plugins.index(plugin) + 1} of {len(plugins)}"
 
 
-def _args(name: str, plugin: str, before: PluginArgs | None, after: PluginArgs | None) -> Iterator[Change]:
+def _args(name: str, plugin: str, before: PluginArgs | None, after: PluginArgs | None) -> Iterator[ProfileChange]:
     if before is None or after is None:
         return  # a plugin that only one side has is reported at its extension points
     first, second = (dict(flat(formatted(args))) for args in (before, after))
     for path in dict.fromkeys((*first, *second)):
         if first.get(path) != second.get(path):
-            yield Change(
+            yield ProfileChange(
                 profile=name,
                 place="args",
                 subject=plugin,
@@ -214,7 +218,7 @@ MANY = 256
 """The maximum number of identical pods in a part."""
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class EvaluatedRows(Struct, frozen=True, kw_only=True):
     """Rows of pods that are evaluated together."""
 
     rows: tuple[int, ...]
@@ -264,17 +268,19 @@ class Pair:
 
     # --- many pods
 
-    def parts(self, rows: Sequence[int]) -> list[Part]:
+    def parts(self, rows: Sequence[int]) -> list[EvaluatedRows]:
         """Group pods of the snapshot so that computing their differences costs least."""
         wanted = np.array(rows, dtype=np.int64)
         alike = self._can_share(wanted)
         together, alone = wanted[alike], wanted[~alike].tolist()
         kinds = self.snapshot.pods.class_numbers(together)
         order, start = rows_by_group(kinds, int(kinds.max(initial=-1)) + 1)
-        parts = [Part(rows=tuple(alone[at : at + FEW]), are_alike=False) for at in range(0, len(alone), FEW)]
+        parts = [EvaluatedRows(rows=tuple(alone[at : at + FEW]), are_alike=False) for at in range(0, len(alone), FEW)]
         for begin, end in pairwise(start.tolist()):
             kind = together[order[begin:end]].tolist()
-            parts += [Part(rows=tuple(kind[at : at + MANY]), are_alike=True) for at in range(0, len(kind), MANY)]
+            parts += [
+                EvaluatedRows(rows=tuple(kind[at : at + MANY]), are_alike=True) for at in range(0, len(kind), MANY)
+            ]
         return parts
 
     def _can_share(self, rows: IntArray) -> BoolArray:
@@ -292,7 +298,7 @@ class Pair:
         shared: BoolArray = is_new & runs_on & pods.specs.where(shares_columns)[rows]
         return shared
 
-    def differences(self, part: Part) -> Iterator[tuple[int, Difference | UndecidableError | None]]:
+    def differences(self, part: EvaluatedRows) -> Iterator[tuple[int, Difference | UndecidableError | None]]:
         """Yield every pod of a part with its `difference`, or why that is unknown."""
         if not part.are_alike:
             yield from ((row, self._difference_or_why_not(row)) for row in part.rows)

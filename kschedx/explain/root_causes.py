@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -13,21 +13,25 @@ from kschedx.apiserver.optional_admission import PROJECT_NODE_SELECTOR, SELECTOR
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
-    NoDevicesPublished,
     RootCause,
     SharedByHami,
+    device_claim_refusal,
+    incomplete_pool,
     is_of_hami,
     of_other_vendors,
     partitioned,
     plugins_down,
     resource_amount,
+    taint_rules,
     unhealthy,
+    unpublished,
 )
 from kschedx.findings import (
+    ClaimInUse,
     ClaimNotFound,
     ClaimUnbound,
     DeviceClaimNotCreated,
-    DeviceShortage,
+    ExistingAntiAffinityConflict,
     Finding,
     GangTooSmall,
     HostPortConflict,
@@ -48,25 +52,23 @@ from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.resources import container_requests
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import CSINode, OfStatefulSet, PersistentVolumeClaim, own_claims
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, ObjectMeta, Pod, PodAffinity
-from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
+from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, TEMPLATE_HASH, pinned_to
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow
-from kschedx.snapshot.events import CLAIM_REFUSED, RecordedEvent
+from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
 
 RESIZE_PENDING = "PodResizePending"
 MOST_NODES = 50
 """The maximum number of nodes of a group that are searched for a cause."""
-_DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
 
 class ResizePending(RootCause, frozen=True, kw_only=True):
@@ -74,20 +76,6 @@ class ResizePending(RootCause, frozen=True, kw_only=True):
 
     pod: str
     node: str
-
-
-class IncompletePool(RootCause, frozen=True, kw_only=True):
-    """kube-scheduler uses no device of a pool until the driver has published all of its ResourceSlices."""
-
-    pool: str
-    """`driver/pool`."""
-
-
-class DeviceClaimRefused(RootCause, frozen=True, kw_only=True):
-    """Why kube-controller-manager creates no ResourceClaim from the pod's template."""
-
-    lacks_admin_label: bool
-    """Whether the namespace lacks the label that requests with admin access need."""
 
 
 class MembersNotCreated(RootCause, frozen=True, kw_only=True):
@@ -121,6 +109,12 @@ class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
     namespace: str
     annotation: str
     """The annotation with the selector, or the one that replaces the default."""
+
+
+class SharedClaim(RootCause, frozen=True, kw_only=True):
+    """Pods of one controller use a claim that only one pod at a time may use."""
+
+    claim: str
 
 
 class PortOfService(RootCause, frozen=True, kw_only=True):
@@ -457,10 +451,12 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             for shortage in shortages:
                 if shortage.stage == "none":
                     yield from unpublished(cycle.snapshot, shortage.device_class)
-                yield from (_incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
-                yield from _taint_rules(cycle.snapshot, shortage)
+                yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
+                yield from taint_rules(cycle.snapshot, shortage)
         case DeviceClaimNotCreated():
             yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
+        case ClaimInUse():
+            yield from _shared_claim(cycle, finding)
         case VolumeLimitExceeded():
             yield from _unused_attachments(diagnosis)
         case GangTooSmall() | PodGroupIncomplete():
@@ -471,9 +467,10 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
                 why = event.message.removeprefix("Error creating: ")
                 text = f"{owner.kind} {owner.name} cannot create the others: {why}"
                 yield MembersNotCreated(text=text, message=why)
-        case TopologySpreadSkew(itself=0, topology_key=key):
-            missed = f"the labelSelector of the spread constraint over {key} does not match the pod itself"
-            yield RootCause(text=f"{missed}: it counts other pods")
+        case TopologySpreadSkew():
+            yield from _others_counted(cycle, finding)
+        case ExistingAntiAffinityConflict():
+            yield from _covered_namespace(cycle, finding)
         case PodAffinityUnsatisfied(matches_itself=False):
             yield from _absent_matches(cycle, finding)
             yield from _unselected_namespaces(cycle, finding)
@@ -482,6 +479,12 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             yield RootCause(text=f"{missed} does not match the pod itself: it avoids other pods")
         case _:
             return
+
+
+def _shared_claim(cycle: Cycle, finding: ClaimInUse) -> Iterator[RootCause]:
+    own, row = cycle.pod.metadata.controller, cycle.snapshot.pods.rows.get(finding.holder)
+    if own is not None and row is not None and own in cycle.snapshot.pods.owners[row]:
+        yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
 
 
 def _unreachable(cluster: ClusterNodes, terms: Sequence[TermMatch]) -> Iterator[RootCause]:
@@ -560,19 +563,68 @@ def _absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[R
 
 
 def _unselected_namespaces(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
-    """Yield the namespace with the pods that a term selects, if its namespaceSelector matches another one or none."""
+    """Yield the namespace with the pods that a term selects, if it looks only in others."""
     affinity = cycle.pod.spec.affinity or Affinity()
     terms = (affinity.pod_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
-    if finding.term >= len(terms) or terms[finding.term].namespace_selector is None or finding.every_namespace:
+    if finding.term >= len(terms) or finding.every_namespace:
         return
     pods, term = cycle.snapshot.pods, terms[finding.term]
     rows = np.flatnonzero((pods.node >= 0) & pods.labels.where(compile_selector(term.label_selector).matches))
     there = sorted({pods.namespaces[int(row)] for row in rows})
     if not there or {*there} & {*finding.namespaces}:
         return
-    chosen = f"podAffinity term {finding.term + 1} selects namespaces with {compile_selector(term.namespace_selector)}"
-    run = f"pods {finding.selector} run in namespace {there[0]}, which does not match"
-    yield RootCause(text=f"{chosen}; {run}")
+    inside = f"in namespace {listed(finding.namespaces, 2)}"
+    if term.namespace_selector is not None:
+        inside = f"in namespaces with {compile_selector(term.namespace_selector)}"
+    chosen = f"podAffinity term {finding.term + 1} selects pods only {inside}"
+    yield RootCause(text=f"{chosen}; pods {finding.selector} run in namespace {there[0]}")
+
+
+def _others_counted(cycle: Cycle, finding: TopologySpreadSkew) -> Iterator[RootCause]:
+    """Yield the other workloads whose pods a constraint of the pod counts, or that it does not count the pod itself."""
+    if not finding.itself:
+        missed = f"the labelSelector of the spread constraint over {finding.topology_key} does not match the pod itself"
+        yield RootCause(text=f"{missed}: it counts other pods")
+        return
+    constraints, pods = cycle.pod.spec.topology_spread_constraints, cycle.snapshot.pods
+    maker = _maker(cycle.pod.metadata)
+    if finding.constraint >= len(constraints) or not maker:
+        return
+    constraint, labels = constraints[finding.constraint], cycle.pod.metadata.labels
+    selector, own = (
+        compile_selector(constraint.label_selector),
+        {key: labels.get(key) for key in constraint.match_label_keys},
+    )
+    counted = (pods.node >= 0) & pods.namespaces.where(lambda name: name == cycle.pod.metadata.namespace)
+    counted &= pods.labels.where(lambda other: selector.matches(other) and own.items() <= other.items())
+    others = Counter(_maker(pods[row].metadata) or f"pod {pods.names[row]}" for row in np.flatnonzero(counted).tolist())
+    del others[maker]
+    if others:
+        (name, number), more = others.most_common(1)[0], len(others) - 1
+        text = f"the spread constraint over {finding.topology_key} also counts {count(number, 'pod')} of {name}"
+        yield RootCause(text=f"{text}{_and_more(more)}")
+
+
+def _maker(metadata: ObjectMeta) -> str:
+    """Return the controller of a pod, `Deployment web` for its ReplicaSets; empty without a controller."""
+    owner, template = metadata.controller, metadata.labels.get(TEMPLATE_HASH)
+    if owner is None:
+        return ""
+    is_of_deployment = owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}")
+    return f"Deployment {owner.name.removesuffix(f'-{template}')}" if is_of_deployment else f"{owner.kind} {owner.name}"
+
+
+def _covered_namespace(cycle: Cycle, finding: ExistingAntiAffinityConflict) -> Iterator[RootCause]:
+    """Yield the field by which the anti-affinity of a pod in another namespace covers this pod."""
+    namespace, first = cycle.pod.metadata.namespace, finding.pods[0]
+    if first.partition("/")[0] == namespace:
+        return
+    pods = cycle.snapshot.pods
+    affinity = pods.specs[pods.rows[first]].affinity or Affinity()
+    terms = (affinity.pod_anti_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
+    if finding.term < len(terms):
+        field = "namespaces" if namespace in terms[finding.term].namespaces else "namespaceSelector"
+        yield RootCause(text=f"the anti-affinity of {first} covers namespace {namespace} by its {field}")
 
 
 def misses_pod(pod: Pod, term: int) -> bool:
@@ -717,63 +769,3 @@ def _counted_nominees(diagnosis: Diagnosis) -> Iterator[RootCause]:
             else ": it counts"
         )
         yield RootCause(text=f"{phrase}{counts} there as if {'they' if others else 'it'} ran")
-
-
-def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCreated) -> Iterator[DeviceClaimRefused]:
-    namespace = pod.metadata.namespace
-    event = snapshot.failed_creates.get(("Pod", namespace, pod.metadata.name))
-    message = event.message if event is not None and event.uid in ("", pod.metadata.uid) else ""
-    if message.startswith(CLAIM_REFUSED):
-        why = message.removeprefix(f"{CLAIM_REFUSED}: ").partition("failed to create ResourceClaim: ")
-        text = f"kube-controller-manager cannot create the claim: {why[2] or why[0]}"
-        yield DeviceClaimRefused(text=text, lacks_admin_label=ADMIN_ACCESS_LABEL in message)
-        return
-    template, labels = snapshot.devices.templates.get(finding.template), snapshot.namespaces.get(namespace)
-    is_admin = template is not None and any(
-        request.exactly is not None and request.exactly.admin_access for request in template.devices.requests
-    )
-    if is_admin and labels is not None and labels.get(ADMIN_ACCESS_LABEL) != "true":
-        text = f"template {finding.template} requests admin access, for which namespace {namespace} lacks the label"
-        yield DeviceClaimRefused(text=f"{text} {ADMIN_ACCESS_LABEL}=true", lacks_admin_label=True)
-
-
-def _taint_rules(snapshot: Snapshot, shortage: DeviceShortage) -> Iterator[RootCause]:
-    taints = {phrase.rpartition(" on ")[0] for phrase in shortage.taints}
-    for rule in snapshot.devices.taint_rules:
-        if str(rule.spec.taint) in taints:
-            yield RootCause(text=f"DeviceTaintRule {rule.metadata.name} sets the taint {rule.spec.taint} on devices")
-
-
-def _incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
-    """Return the cause for a pool, `driver/pool`, without all ResourceSlices of its newest generation."""
-    driver, _, name = pool.partition("/")
-    pools = [
-        resource_slice.spec.pool
-        for resource_slice in snapshot.devices.slices
-        if resource_slice.spec.driver == driver and resource_slice.spec.pool.name == name
-    ]
-    newest = max((pool.generation for pool in pools), default=0)
-    of_newest = [pool for pool in pools if pool.generation == newest]
-    expected = max((pool.resource_slice_count for pool in of_newest), default=0)
-    counts = f": {len(of_newest):,} of {expected:,} exist" if len(of_newest) < expected else ""
-    text = f"driver {driver} has not published all ResourceSlices of pool {name}{counts}"
-    return IncompletePool(text=text, pool=pool)
-
-
-def driver_of(selectors: Iterable[DeviceSelector]) -> str:
-    """Return the driver that CEL expressions compare with `device.driver`, or an empty string."""
-    matches = (_DRIVER.search(selector.cel.expression) for selector in selectors if selector.cel is not None)
-    return next((match[1] for match in matches if match is not None), "")
-
-
-def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:
-    devices = snapshot.devices
-    drivers = tuple(sorted({resource_slice.spec.driver for resource_slice in devices.slices}))
-    known_class = devices.classes.get(device_class)
-    driver = driver_of(known_class.spec.selectors if known_class is not None else ())
-    if driver in drivers or (drivers and not driver):
-        return
-    of_driver = f" of driver {driver}" if driver else ""
-    others = f"; drivers with ResourceSlices: {listed(drivers, 3)}" if drivers else ""
-    text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}{others}"
-    yield NoDevicesPublished(text=text, driver=driver)

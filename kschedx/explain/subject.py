@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.admission import (
-    Ledger,
+    QuotaLedger,
     admission_notes,
     admitted_pod,
     new_claims,
@@ -75,7 +75,7 @@ def _with_ephemeral_claims(
     claims: dict[str, PersistentVolumeClaim] = {}
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=NEW_UID, controller=True)
     classes = default_class(snapshot.storage.classes.values())
-    quotas = Ledger(snapshot, release)
+    quotas = QuotaLedger(snapshot, release)
     refused: list[Note] = []
     for volume in volumes if isinstance(volumes, list) else ():
         ephemeral = volume.get("ephemeral")
@@ -103,7 +103,7 @@ def _with_ephemeral_claims(
 
 
 def with_claims_of_templates(
-    snapshot: Snapshot, pod: Pod, quotas: Ledger | None = None
+    snapshot: Snapshot, pod: Pod, quotas: QuotaLedger | None = None
 ) -> tuple[Snapshot, Pod, tuple[Note, ...]]:
     """Return the cluster with the claims, the pod with their names in its status, and a note about them, without the
     claims that `quotas` refuse."""
@@ -203,7 +203,7 @@ def admitted(
     snapshot, pod, of_volumes = _with_ephemeral_claims(
         snapshot, pod, manifest, setup.release, is_recreated=is_recreated
     )
-    snapshot, pod, of_devices = with_claims_of_templates(snapshot, pod, Ledger(snapshot, setup.release))
+    snapshot, pod, of_devices = with_claims_of_templates(snapshot, pod, QuotaLedger(snapshot, setup.release))
     later = (*of_volumes, *of_devices)
     first: Subject | None = None
     if any(later_note.id == CLAIMS_MADE for later_note in later):

@@ -39,7 +39,7 @@ from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim
 from kschedx.kube.types import Pod, PodSpec
 from kschedx.kube.workloads import REVISION
 from kschedx.snapshot import events
-from kschedx.snapshot.build import Batch, Page
+from kschedx.snapshot.build import ObjectBatch, ObjectPage
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.wire import MaybeRaw, OtherItem, PodItem, SlimPodStatus, SlimVolume, read_annotations, slim_status
 
@@ -78,7 +78,7 @@ class Annotations(Struct, frozen=True):
     """A map whose keys in `ANNOTATIONS` are kept."""
 
 
-class ListOf(Struct, frozen=True):
+class SlimList(Struct, frozen=True):
     item: Shape
 
 
@@ -94,14 +94,14 @@ class NodeConditions(Struct, frozen=True):
     of: Mapping[str, Shape]
 
 
-Shape = Leaf | Annotations | ListOf | Fields | NodeConditions
+Shape = Leaf | Annotations | SlimList | Fields | NodeConditions
 
 
 def _shape(hint: object) -> Shape:
     """Return the shape of what the decoder of a type reads."""
     args = [arg for arg in get_args(hint) if arg is not type(None)]
     if get_origin(hint) is tuple:
-        return ListOf(_shape(args[0]))
+        return SlimList(_shape(args[0]))
     if isinstance(hint, type) and issubclass(hint, Struct):
         hints = get_type_hints(hint)
         fields: dict[str, Shape] = {info.encode_name: _shape(hints[info.name]) for info in msgspec.structs.fields(hint)}
@@ -165,7 +165,7 @@ def cut(value: object, shape: Shape) -> object:
         case NodeConditions(of=of) if isinstance(value, dict):
             kept = {key: item for key, item in value.items() if key in of and item is not None}
             return kept if _is_trouble(value) else {key: item for key, item in kept.items() if key not in _WORDS}
-        case ListOf(item=item) if isinstance(value, list):
+        case SlimList(item=item) if isinstance(value, list):
             return [cut(element, item) for element in value]
         case Annotations() if isinstance(value, dict):
             return {key: item for key, item in value.items() if key in ANNOTATIONS}
@@ -203,7 +203,7 @@ class Slim:
         self._shared_parts: dict[bytes, Raw] = {}
         self._specs: dict[bytes, bytes] = {}
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: ObjectBatch) -> None:
         """Add objects that `SnapshotBuilder.add` has accepted."""
         try:
             pods: list[PodItem] = batch.decode(_PODS)
@@ -215,7 +215,7 @@ class Slim:
         else:
             self._add_pods(pods, details)
 
-    def add_page(self, page: Page) -> None:
+    def add_page(self, page: ObjectPage) -> None:
         """Add a page, as `SnapshotBuilder.add_page` does."""
         self.add(page.with_kinds())
 

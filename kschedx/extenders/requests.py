@@ -14,7 +14,7 @@ from msgspec import NODEFAULT, Struct
 from kschedx.errors import UndecidableError
 from kschedx.framework.extenders import Victims
 from kschedx.kube.types import Node, Pod
-from kschedx.snapshot.snapshot import Manifests
+from kschedx.snapshot.snapshot import StoredManifests
 
 Json = dict[str, object]
 
@@ -25,7 +25,7 @@ _AS_ADMITTED = frozenset({"tolerations", "nodeSelector"})
 class Objects:
     """A cluster's pods and nodes as JSON for requests."""
 
-    def __init__(self, manifests: Manifests | None) -> None:
+    def __init__(self, manifests: StoredManifests | None) -> None:
         self._manifests = manifests
 
     def incoming(self, pod: Pod) -> Json:

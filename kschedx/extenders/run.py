@@ -61,7 +61,7 @@ from kschedx.kube.scalars import wrap_int64
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRow, IntArray, cluster_rows, each_cluster_row, each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.snapshot import Manifests
+from kschedx.snapshot.snapshot import StoredManifests
 
 MAX_EXTENDER_PRIORITY = 10
 
@@ -84,11 +84,11 @@ class FilteredByExtenders(Struct, frozen=True, kw_only=True):
     """The error that ended the cycle."""
 
 
-class Extenders:
+class HTTPExtenders:
     """The extenders of one configuration, the objects for their requests, and the source of their answers."""
 
     def __init__(
-        self, configured: tuple[Extender, ...], ask: Ask | None = None, manifests: Manifests | None = None
+        self, configured: tuple[Extender, ...], ask: Ask | None = None, manifests: StoredManifests | None = None
     ) -> None:
         """`configured` is in the order of the configuration. Without `ask`, no extender is called."""
         self.configured = configured
@@ -433,7 +433,7 @@ def _sum(totals: IntArray, added: Mapping[str, IntArray]) -> IntArray:
 class Extended:
     """The extenders' part of a cycle, filled step by step; `judged` adds it to the finished cycle."""
 
-    def __init__(self, framework: Framework, extenders: Extenders, pod: Pod) -> None:
+    def __init__(self, framework: Framework, extenders: HTTPExtenders, pod: Pod) -> None:
         self._framework = framework
         self._extenders = extenders
         self._pod = pod

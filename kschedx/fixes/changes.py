@@ -117,8 +117,13 @@ def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
             for index, (volume, other) in enumerate(zip(old, new, strict=True)):
                 if volume != other:
                     # records hold only the fields of a volume that are read
-                    name = other.persistent_volume_claim.claim_name
-                    yield add_operation(f"/spec/volumes/{index}/persistentVolumeClaim/claimName", name)
+                    source, path = other.persistent_volume_claim, f"/spec/volumes/{index}"
+                    if source is not None:
+                        yield add_operation(f"{path}/persistentVolumeClaim/claimName", source.claim_name)
+                    else:
+                        spec = other.ephemeral.volume_claim_template.spec
+                        path = f"{path}/ephemeral/volumeClaimTemplate/spec/storageClassName"
+                        yield add_operation(path, spec.storage_class_name)
         elif new in (None, "", (), {}):
             yield {"op": "remove", "path": f"/spec/{encoded}"}
         else:

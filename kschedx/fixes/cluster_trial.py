@@ -3,7 +3,7 @@ the pods afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
 
 import numpy as np
@@ -17,12 +17,12 @@ from kschedx.explain.setup import Setup
 from kschedx.fixes.changes import Change, PatchError, apply_patch
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.proposal import Proposal, apply_steps
-from kschedx.fixes.ranking import BudgetUse, Landing, Shortfall, TrialOutcome
-from kschedx.fixes.steps import DeletePods, MovePods, Step, TakeOldFirst
+from kschedx.fixes.ranking import BudgetUse, ReplacementNodes, Shortfall, TrialOutcome
+from kschedx.fixes.steps import DeletePods, FixStep, MovePods, RaisePriority, TakeOldFirst
 from kschedx.kube.types import Pod
 from kschedx.simulate.apply import ClusterChanges
-from kschedx.simulate.changes import Change as ClusterChange
 from kschedx.simulate.changes import ChangeVerb
+from kschedx.simulate.changes import SimulatedChange as ClusterChange
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_only_pods
@@ -31,6 +31,8 @@ from kschedx.snapshot.snapshot import Snapshot
 
 MOST_REPLICAS = 500
 """A larger rollout takes longer than an answer may."""
+MOST_AHEAD = 200
+"""Pending pods of a higher priority that are scheduled in each trial."""
 
 
 class ClusterTrial:
@@ -77,7 +79,7 @@ class ClusterTrial:
         manifest = workloads.manifest_of(self._snapshot, self._workload)
         return manifest is None or workloads.wanted_replicas(manifest) <= MOST_REPLICAS
 
-    def outcome(self, steps: Sequence[Step], sent: Sequence[Change]) -> TrialOutcome:
+    def outcome(self, steps: Sequence[FixStep], sent: Sequence[Change]) -> TrialOutcome:
         """Return the outcome of a fix on the whole cluster.
 
         `sent` are the changes that you make; `steps` also hold what components do by themselves. There is no shortfall
@@ -95,7 +97,7 @@ class ClusterTrial:
             self.__dict__.pop("_simulator", None)
             return TrialOutcome()
 
-    def _tried(self, steps: Sequence[Step], sent: Sequence[Change]) -> TrialOutcome:
+    def _tried(self, steps: Sequence[FixStep], sent: Sequence[Change]) -> TrialOutcome:
         is_patched = self._patches(sent)
         before, known = self._without_made if is_patched else (self._snapshot, {})
         proposal = apply_steps(steps, Proposal(pod=self._pod), before)
@@ -119,10 +121,16 @@ class ClusterTrial:
                 self._send(change, proposal.pod, simulator, by_hand)
         if not is_patched and simulator.row(self._pod.key) is None:
             self._put(proposal.pod, simulator)
-        simulator.settle([*self._asked(simulator)])
+        simulator.settle([*self._asked(simulator), *self._ahead])
+        decisions = simulator.queue.steps[record.steps :]
+        gone = {*proposal.deleted, *(key for step in decisions if step.key in self._ahead for key in step.victim_keys)}
+        preempted: set[str] = set()
+        if any(isinstance(step, RaisePriority) for step in steps):  # it is meant to evict pods, for each pod of its own
+            preempted = {key for step in decisions for key in step.victim_keys} - gone
         outcome = TrialOutcome(
             is_tried=True,
-            shortfall=self._shortfall(simulator, before.pods, steps, sent, proposal),
+            shortfall=self._shortfall(simulator, before.pods, steps, sent, gone | preempted),
+            preempted=len(preempted),
             landings=tuple(self._landings(simulator, before, steps)),
             budgets=tuple(self._budgets(before, steps)),
             left=sum(simulator.pods.node_names[row] == "" for row in self._members(simulator)),
@@ -130,6 +138,14 @@ class ClusterTrial:
         simulator.revert(mark)
         simulator.queue.rewind(record)
         return outcome
+
+    @cached_property
+    def _ahead(self) -> Mapping[str, None]:
+        """Pending pods of other workloads with a higher priority, which take the room of a fix first."""
+        pods, own = self._snapshot.pods, self._own
+        rows = [row for row in pods.pending if row not in own and int(pods.priorities[row]) > self._pod.priority]
+        rows.sort(key=lambda row: -int(pods.priorities[row]))
+        return dict.fromkeys(map(pods.key, rows[:MOST_AHEAD]))
 
     @cached_property
     def _simulator(self) -> Simulator:
@@ -148,7 +164,7 @@ class ClusterTrial:
                 )
             )
 
-    def _move(self, steps: Sequence[Step], simulator: Simulator) -> None:
+    def _move(self, steps: Sequence[FixStep], simulator: Simulator) -> None:
         index, rows = simulator.run.cluster.snapshot.cluster.index, simulator.run.cluster.pods.rows
         for step in steps:
             if isinstance(step, MovePods):
@@ -219,7 +235,7 @@ class ClusterTrial:
         return [row for row in simulator.manager.members(self._workload) if row not in deleted]
 
     @staticmethod
-    def _landings(simulator: Simulator, before: Snapshot, steps: Sequence[Step]) -> Iterator[Landing]:
+    def _landings(simulator: Simulator, before: Snapshot, steps: Sequence[FixStep]) -> Iterator[ReplacementNodes]:
         """Yield the landings of pods that controllers create. The pod that replaces an evicted one keeps its row."""
         owners, pods, rows = Owners(before), simulator.pods, before.pods.rows
         by_controller: dict[str, list[int]] = {}
@@ -233,10 +249,13 @@ class ClusterTrial:
             created = [row for row in its if row not in simulator.deleted]
             nodes = tuple(pods.node_names[row] for row in created if pods.node[row] >= 0)
             if created:
-                yield Landing(controller=controller, nodes=nodes, pending=len(created) - len(nodes))
+                kind, _, name = controller.partition(" ")
+                is_known = (kind, before.pods.namespaces[victims[0]], name) in before.workloads
+                left = len(created) - len(nodes)
+                yield ReplacementNodes(controller=controller, nodes=nodes, pending=left, is_assumed=not is_known)
 
     @staticmethod
-    def _budgets(before: Snapshot, steps: Sequence[Step]) -> Iterator[BudgetUse]:
+    def _budgets(before: Snapshot, steps: Sequence[FixStep]) -> Iterator[BudgetUse]:
         """Yield the budgets of the pods that you delete: `kubectl delete` does not check budgets."""
         gone = {key for step in steps for key in _deleted_by_you(step)}
         rows = [row for key in gone if (row := before.pods.rows.get(key)) is not None]
@@ -247,8 +266,14 @@ class ClusterTrial:
                 yield BudgetUse(budget=budget.name, pods=covered, allowed=max(allowed, 0))
 
     def _shortfall(
-        self, simulator: Simulator, before: PodTable, steps: Sequence[Step], sent: Sequence[Change], proposal: Proposal
+        self,
+        simulator: Simulator,
+        before: PodTable,
+        steps: Sequence[FixStep],
+        sent: Sequence[Change],
+        expected: Set[str],
     ) -> Shortfall | None:
+        """`expected` are other pods that lose their nodes as the fix says, or whatever it does."""
         pods, workload, manager = simulator.pods, self._workload, simulator.manager
         members = self._members(simulator)
         pending = sum(bool(pods.node[row] < 0) for row in members)
@@ -269,19 +294,19 @@ class ClusterTrial:
         lost = tuple(
             key
             for row in gone.tolist()
-            if row not in own
-            and not before.deletion_timestamps[row]
-            and (key := before.key(row)) not in proposal.deleted
+            if row not in own and not before.deletion_timestamps[row] and (key := before.key(row)) not in expected
         )
         refusal = "" if rollout is None else rollout.refusal
         if refused is not None and self._patches(sent):
             refusal = refused.refusal
         if is_placed and not lost and not refusal:
             return None
-        return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal)
+        rows = () if is_placed else [row for key in self._ahead if (row := simulator.row(key)) is not None]
+        first = tuple(pods.key(row) for row in rows if pods.node[row] >= 0)
+        return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal, first=first)
 
 
-def _deleted_by_you(step: Step) -> Iterator[str]:
+def _deleted_by_you(step: FixStep) -> Iterator[str]:
     yield from (pod for pod, by in step.deletions() if not by)
     if isinstance(step, MovePods):
         yield from (move.victim.pod for move in step.moves)

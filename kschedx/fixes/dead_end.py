@@ -103,6 +103,13 @@ def _find_dead_end(situation: Situation) -> DeadEnd:
         match finding:
             case ClaimNotFound(ephemeral=True) | ClaimNotOwned():
                 return _of_controller(finding.claim)
+            case DeviceClaimNotCreated(template=template, template_exists=exists) if not exists:
+                lacks = (
+                    "is not in the snapshot: if it does not exist, create it" if exists is None else "does not exist"
+                )
+                return DeadEnd(
+                    text=f"ResourceClaimTemplate {template}, the source of claim {finding.pod_claim}, {lacks}"
+                )
             case DeviceClaimNotCreated():
                 return _of_controller(finding.pod_claim)
             case PodGroupIncomplete():

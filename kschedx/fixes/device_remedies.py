@@ -11,8 +11,7 @@ from itertools import accumulate, islice
 
 from msgspec.structs import replace
 
-from kschedx.explain.hardware import hardware_label
-from kschedx.explain.root_causes import device_claim_refusal, driver_of, unpublished
+from kschedx.explain.hardware import device_claim_refusal, driver_of, hardware_label, unpublished
 from kschedx.findings import (
     DeviceClaimBeingDeleted,
     DeviceClaimNotCreated,
@@ -27,7 +26,7 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_gone
 from kschedx.fixes.new_node import described_devices, meant_values, slices_with
 from kschedx.fixes.resource_remedies import MOST_VICTIMS
-from kschedx.fixes.trial import Candidate
+from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.devices import (
     AllocationMode,
     CELDeviceSelector,
@@ -64,7 +63,7 @@ DeviceProblem = (
 )
 
 
-def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step]:
+def device_remedies(finding: DeviceProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
     devices = place.snapshot.devices
     match finding:
         case InsufficientDevices():
@@ -102,7 +101,7 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
                     yield _recreated(claim, spec, place, f" with class {name}")
             device_class = DeviceClass(metadata=ObjectMeta(name=finding.device_class))
             title = f"create device class {finding.device_class}"
-            yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(device_class,))
+            yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(device_class,))
         case _:
             claim = devices.claims.get(finding.claim)
             if claim is None:
@@ -117,10 +116,10 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
 def _recreated(
     claim: ResourceClaim,
     spec: ResourceClaimSpec,
-    place: Candidate,
+    place: RemedyCandidate,
     named: str = "",
     owner: OwnerReference | None = None,
-) -> s.Step:
+) -> s.FixStep:
     title = f"delete and recreate {{}}{named}"
     return _renewed(title, claim, spec, place, s.Cost.AROUND, owner, noun="resource claim")
 
@@ -129,11 +128,11 @@ def _renewed(
     title: str,
     claim: ResourceClaim,
     spec: ResourceClaimSpec,
-    place: Candidate,
+    place: RemedyCandidate,
     cost: s.Cost,
     owner: OwnerReference | None = None,
     noun: str = "claim",
-) -> s.Step:
+) -> s.FixStep:
     """Return the step that deletes and recreates a claim. If it was created from a template, only the template is
     recreated by hand: its controller creates the claims of all pending pods again. `title` has room for the object."""
     template = _template_of(claim, place)
@@ -155,7 +154,7 @@ def _renewed(
     )
 
 
-def _template_of(claim: ResourceClaim, place: Candidate) -> str | None:
+def _template_of(claim: ResourceClaim, place: RemedyCandidate) -> str | None:
     """Return the template, `namespace/name`, from which the pod's claim was created."""
     names = (claim.resource_claim_template_name for claim in place.pod.spec.resource_claims)
     known = (f"{claim.metadata.namespace}/{name}" for name in names if name)
@@ -174,11 +173,11 @@ def _made_from(template: str, pod: Pod) -> Iterator[str]:
             yield f"{namespace}/{status.resource_claim_name}"
 
 
-def _is_used_by_others(claim: ResourceClaim, place: Candidate) -> bool:
+def _is_used_by_others(claim: ResourceClaim, place: RemedyCandidate) -> bool:
     return any(not _is_own(consumer_reference, place) for consumer_reference in claim.status.reserved_for)
 
 
-def _is_own(consumer: ResourceClaimConsumerReference, place: Candidate) -> bool:
+def _is_own(consumer: ResourceClaimConsumerReference, place: RemedyCandidate) -> bool:
     """Whether the consumer is the pod itself, its group, or a deleted pod, whose reservation kube-controller-manager
     removes."""
     pod = place.pod
@@ -190,7 +189,7 @@ def _is_own(consumer: ResourceClaimConsumerReference, place: Candidate) -> bool:
     return consumer.resource == "pods" and (consumer.name == pod.metadata.name or is_gone)
 
 
-def _in_use(claim: ResourceClaim, place: Candidate) -> Iterator[s.Step]:
+def _in_use(claim: ResourceClaim, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the deletion of the other pods that use the claim, which has to come first."""
     others = tuple(
         f"{consumer_reference.resource}/{consumer_reference.name}"
@@ -223,14 +222,14 @@ def _nearly_called(key: str, known: Iterable[str]) -> str:
     return meant_by(key, sorted(name for name in known if name.startswith(f"{namespace}/")))
 
 
-def _guesses(place: Candidate) -> Iterator[ResourceClaimSpec]:
+def _guesses(place: RemedyCandidate) -> Iterator[ResourceClaimSpec]:
     """Yield specs with one device of each existing class."""
     for name in sorted(place.snapshot.devices.classes)[:_TRIED]:
         exactly = ExactDeviceRequest(device_class_name=name, allocation_mode=AllocationMode.EXACT_COUNT, count=1)
         yield ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="device", exactly=exactly),)))
 
 
-def _from_template(finding: DeviceClaimNotCreated, place: Candidate) -> Iterator[s.Step]:
+def _from_template(finding: DeviceClaimNotCreated, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield nothing for a claim that the API server refuses."""
     if any(device_claim_refusal(place.snapshot, place.pod, finding)):
         return
@@ -268,7 +267,7 @@ def _of_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimS
     return replace(spec, devices=replace(spec.devices, requests=tuple(map(changed, spec.devices.requests))))
 
 
-def _fewer(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
+def _fewer(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield claims that request only as many devices as are free, or one device instead of all if another request needs
     some of them as well."""
     short = finding.shortages[0] if len(finding.shortages) == 1 else None
@@ -283,7 +282,7 @@ def _fewer(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
                 yield from _asking_for(key, request.name, 1, place)
 
 
-def _asking_for(key: str, name: str, number: int, place: Candidate) -> Iterator[s.Step]:
+def _asking_for(key: str, name: str, number: int, place: RemedyCandidate) -> Iterator[s.FixStep]:
     claim = place.snapshot.devices.claims.get(key)
     if claim is None or _is_used_by_others(claim, place):
         return
@@ -300,7 +299,7 @@ def _asking_for(key: str, name: str, number: int, place: Candidate) -> Iterator[
         yield _changed(claim, spec, f"request {count(number, 'device')} in request {name} of {{}}", place)
 
 
-def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
+def _wider(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield claims with fewer conditions: any device of the class, for one request or for all that lack devices, or
     devices without constraints between them."""
     lacking: dict[str, list[str]] = {}
@@ -333,11 +332,11 @@ def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
             yield _changed(claim, spec, "remove the constraints from {}", place)
 
 
-def _changed(claim: ResourceClaim, spec: ResourceClaimSpec, title: str, place: Candidate) -> s.Step:
+def _changed(claim: ResourceClaim, spec: ResourceClaimSpec, title: str, place: RemedyCandidate) -> s.FixStep:
     return _renewed(title, claim, spec, place, s.Cost.CONSTRAINT)
 
 
-def _of_product(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
+def _of_product(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield claims whose selectors compare a string with the value that the node's devices have for the same
     product."""
     here = [
@@ -374,7 +373,7 @@ def _with_selectors(spec: ResourceClaimSpec, changed: DeviceRequest, wrong: str,
     return replace(spec, devices=replace(spec.devices, requests=requests))
 
 
-def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
+def _wider_classes(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield a class without selectors except for its driver, if devices are in reach but none belongs to the class."""
     devices = place.snapshot.devices
     for name in dict.fromkeys(
@@ -392,12 +391,12 @@ def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s
                 title=f"remove the selectors of device class {name}{kept}: no device matches them",
                 cost=s.Cost.STOPGAP,
                 costs=("every claim of the class may get other devices",),
-                group=s.Group.CLUSTER,
+                group=s.FixGroup.CLUSTER,
                 objects=(after,),
             )
 
 
-def _published(finding: InsufficientDevices, place: Candidate) -> Iterator[s.OfferDevices]:
+def _published(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.OfferDevices]:
     """Yield the devices of a driver that publishes none, on a node whose labels name the driver's hardware."""
     classes = dict.fromkeys(shortage.device_class for shortage in finding.shortages if shortage.stage == "none")
     drivers = [published.driver for name in classes for published in unpublished(place.snapshot, name)]
@@ -407,7 +406,7 @@ def _published(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Off
         yield s.OfferDevices(node=place.node.name, label=label, slices=slices)
 
 
-def _completed(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
+def _completed(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the pools whose driver has not published every ResourceSlice, with the devices that are known."""
     known = place.snapshot.devices.slices
     for key in dict.fromkeys(pool for short in finding.shortages for pool in short.updating):
@@ -431,7 +430,7 @@ def _in_pool(resource_slice: ResourceSlice, pool: ResourcePool) -> ResourceSlice
     return replace(resource_slice, spec=replace(resource_slice.spec, pool=pool))
 
 
-def _repaired(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
+def _repaired(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the devices on the node without the taints that their driver sets."""
     taints = {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
     here = [
@@ -448,7 +447,7 @@ def _repaired(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step
             yield _by_driver(title, driver, changed)
 
 
-def _untainted_by_rules(finding: InsufficientDevices, place: Candidate) -> Iterator[s.DeleteTaintRules]:
+def _untainted_by_rules(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.DeleteTaintRules]:
     taints = {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
     rules = [rule for rule in place.snapshot.devices.taint_rules if str(rule.spec.taint) in taints]
     if rules:
@@ -466,8 +465,8 @@ def _untainted(resource_slice: ResourceSlice, taints: Collection[str]) -> Resour
     )
 
 
-def _by_driver(title: str, driver: str, slices: tuple[ResourceSlice, ...]) -> s.Step:
-    return s.ObjectStep(title=title, cost=s.Cost.REPAIR, group=s.Group.CAPACITY, objects=slices, maker=driver)
+def _by_driver(title: str, driver: str, slices: tuple[ResourceSlice, ...]) -> s.FixStep:
+    return s.ObjectStep(title=title, cost=s.Cost.REPAIR, group=s.FixGroup.CAPACITY, objects=slices, maker=driver)
 
 
 def _without_capacity(request: DeviceRequest, name: str) -> DeviceRequest:
@@ -491,7 +490,7 @@ def _unselective(request: DeviceRequest, names: Sequence[str]) -> DeviceRequest:
 # --- pods that use devices
 
 
-def _free(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
+def _free(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the deletion of the pod with the lowest priority that uses enough devices, or of the fewest pods."""
     if not finding.shortages or any(_lacking(shortage) is None for shortage in finding.shortages):
         return
@@ -521,7 +520,7 @@ def _lacking(short: DeviceShortage) -> int | None:
     return wanted - short.free if short.stage == "taken" and wanted <= short.free + len(short.holders) else None
 
 
-def _pods(claim: str, consumers: tuple[str, ...], place: Candidate) -> list[int]:
+def _pods(claim: str, consumers: tuple[str, ...], place: RemedyCandidate) -> list[int]:
     """Return the rows of the pods that use a claim; empty if one of them may not be evicted or is unknown."""
     pods = place.snapshot.pods
     namespace = claim.partition("/")[0]

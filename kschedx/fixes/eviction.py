@@ -15,13 +15,13 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import faults_of, taken_away_by
 from kschedx.fixes.owners import Owner, template_owner, workload_above
 from kschedx.fixes.proposal import Proposal, apply_step
-from kschedx.fixes.trial import Candidate, Situation
+from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.types import OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, Pod, PriorityClass
 from kschedx.kube.workloads import pinned_to
-from kschedx.simulate.moves import SYSTEM_CRITICAL, MoveSearch, Place, lacks_only_room
+from kschedx.simulate.moves import SYSTEM_CRITICAL, MoveSearch, MoveTarget, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot
 
 SYSTEM_NAMESPACE = "kube-system"
@@ -117,12 +117,12 @@ def _controller_name(row: int, snapshot: Snapshot) -> str:
     return "" if controller is None else f"{controller.kind} {controller.name}"
 
 
-def delete_named(key: str, place: Candidate) -> Iterator[s.Step]:
+def delete_named(key: str, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the deletion of one pod; `key` is `namespace/name`."""
     yield from delete_all([key], 1, place)
 
 
-def delete_all(names: Sequence[str], count: int, place: Candidate) -> Iterator[s.Step]:
+def delete_all(names: Sequence[str], count: int, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the deletion of the `count` pods in the way, if `names` lists all of them and all may be evicted; or the
     wait for them if all are being deleted."""
     rows = tuple(row for name in names if (row := place.snapshot.pods.rows.get(name)) is not None)
@@ -135,7 +135,7 @@ def delete_all(names: Sequence[str], count: int, place: Candidate) -> Iterator[s
         yield deletion(rows, place.snapshot)
 
 
-def stop_holder(key: str, place: Candidate) -> tuple[s.Step, ...]:
+def stop_holder(key: str, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
     """Return the step that frees what only one pod at a time may use, if its holder may be evicted. If possible, it
     stops the workload, since a recreated pod would use the same again."""
     row = place.snapshot.pods.rows.get(key)
@@ -146,7 +146,7 @@ def stop_holder(key: str, place: Candidate) -> tuple[s.Step, ...]:
     return _taken_from(row, place) if can_evict(row, place.situation) else ()
 
 
-def take_from_holder(key: str, place: Candidate) -> tuple[s.Step, ...]:
+def take_from_holder(key: str, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
     """Return the same step for a holder of any priority, unless it is critical for the cluster, or belongs to a
     DaemonSet or the pod's own workload."""
     pods = place.snapshot.pods
@@ -158,7 +158,7 @@ def take_from_holder(key: str, place: Candidate) -> tuple[s.Step, ...]:
     return _taken_from(row, place)
 
 
-def _taken_from(row: int, place: Candidate) -> tuple[s.Step, ...]:
+def _taken_from(row: int, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
     return (_stopped(row, place.snapshot) or deletion([row], place.snapshot),)
 
 
@@ -201,7 +201,7 @@ MOST_TRIALS = 60
 def moves(situation: Situation) -> Iterator[s.MovePods]:
     """Yield moves that make room on the nearest nodes that lack nothing but room."""
     places = (
-        Place(node=situation.nodes.cluster_row(row), findings=tuple(group.exemplar.findings))
+        MoveTarget(node=situation.nodes.cluster_row(row), findings=tuple(group.exemplar.findings))
         for group in situation.groups
         if lacks_only_room(group.exemplar.findings)
         for row in group.rows
@@ -215,7 +215,7 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
         victims = iter(_victims_of(found_moves.rows, situation.snapshot))
         yield s.MovePods(
             moves=tuple(
-                s.Move(victim=next(victims), source=names[clearing.node], to=names[pod.to])
+                s.VictimMove(victim=next(victims), source=names[clearing.node], to=names[pod.to])
                 for clearing in found_moves.clearings
                 for pod in clearing.pods
             )
@@ -290,6 +290,7 @@ def _classes(start: Situation) -> tuple[PriorityClass, ...]:
         priority_class
         for priority_class in start.snapshot.priority_classes.values()
         if start.pod.priority < priority_class.value < NODE_CRITICAL.value
+        and priority_class.metadata.name not in BUILT_IN_CLASSES
         and priority_class.preemption_policy != PREEMPT_NEVER
     ]
     lowest = sorted(above, key=lambda priority_class: priority_class.value)[:MOST_CLASSES]
@@ -302,7 +303,7 @@ MOST_OLD = 4
 """Old pods, each on a different node."""
 
 
-def taking_old_first(situation: Situation) -> Iterator[tuple[s.Step, ...]]:
+def taking_old_first(situation: Situation) -> Iterator[tuple[s.FixStep, ...]]:
     """Yield steps with which a workload deletes an old pod first, if it now creates a new pod first. A Deployment
     deletes unavailable old pods before others, so their nodes have to be repaired as well."""
     snapshot, pod = situation.snapshot, situation.pod

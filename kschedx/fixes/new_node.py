@@ -11,8 +11,8 @@ from itertools import chain, islice, product
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.explain.hardware import driver_of
 from kschedx.explain.node_groups import NodeGroup, account_of
-from kschedx.explain.root_causes import driver_of
 from kschedx.findings import (
     DriverNotInstalled,
     ExistingAntiAffinityConflict,

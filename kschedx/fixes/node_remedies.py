@@ -20,6 +20,7 @@ from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import delete_named
 from kschedx.fixes.node_requirements import (
+    ABOUT_TO_GO,
     KEPT,
     NEW_NAMES,
     OF_CONTROL_PLANE,
@@ -33,7 +34,7 @@ from kschedx.fixes.node_requirements import (
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import expressions
 from kschedx.fixes.steps.node import NodeFault
-from kschedx.fixes.trial import Candidate, Situation
+from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import ResourceFlavor, Workload
@@ -49,8 +50,9 @@ from kschedx.kube.names import (
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
-from kschedx.kube.types import OUT_OF_SERVICE, PodSpec, Taint, Toleration
+from kschedx.kube.types import OUT_OF_SERVICE, Node, PodSpec, Taint, Toleration
 from kschedx.kube.typos import meant_by, product_meant
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -139,7 +141,7 @@ def _flavor_labels(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(key for flavor in snapshot.of(ResourceFlavor) for key in flavor.spec.node_labels)
 
 
-def _is_admitted_by_kueue(place: Candidate | Situation) -> bool:
+def _is_admitted_by_kueue(place: RemedyCandidate | Situation) -> bool:
     metadata = place.pod.metadata
     return metadata.controller is not None and any(
         (reference.kind, reference.name) == (metadata.controller.kind, metadata.controller.name)
@@ -149,7 +151,7 @@ def _is_admitted_by_kueue(place: Candidate | Situation) -> bool:
     )
 
 
-def comes_back(requirement: RequirementMatch, source: str, place: Candidate | Situation) -> bool:
+def comes_back(requirement: RequirementMatch, source: str, place: RemedyCandidate | Situation) -> bool:
     """Whether admission or a controller adds a requirement again after you drop or change it. It does if the pod's
     RuntimeClass, namespace, or Kueue flavor has it, or if the template of the pod's workload lacks it. A
     RuntimeClass that the dump lacks counts as having it."""
@@ -179,7 +181,7 @@ MARKS = frozenset({"", "true", "yes"})
 """Values of labels that only mark a node; `node-role.kubernetes.io/worker` has the first one."""
 
 
-def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterator[s.Step]:
+def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield remedies for the term that is closest to matching the node."""
     term = min(finding.terms, key=lambda t: t.missing, default=None)
     if term is None:
@@ -237,7 +239,7 @@ def _is_offered(requirement: RequirementMatch, cluster: ClusterNodes) -> bool:
 _NAMES = re.compile(r"[A-Za-z0-9]+")
 
 
-def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
+def _invalid(term: int, place: RemedyCandidate) -> tuple[RequirementMatch, ...]:
     """Return the requirements of a term that matches no node because one of its values is not a valid label value."""
     return tuple(
         RequirementMatch(
@@ -247,7 +249,7 @@ def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
     )
 
 
-def _may_label(requirement: RequirementMatch, place: Candidate) -> bool:
+def _may_label(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
     """Whether an administrator may set the label on the node: it states no fact, and if it replaces a value, no other
     selector uses that, and no other nodes are the pool of the new one. Nodes of a NodePool have the pool's labels."""
     key = requirement.key
@@ -368,20 +370,33 @@ MOST_TAINTS = 50
 """A sentence with more is no advice."""
 
 
-def uncordon(place: Candidate) -> s.Step:
+def uncordon(place: RemedyCandidate) -> s.FixStep:
     """Return the step that uncordons the node by hand; if a maintenance cordoned it, the step that waits for it or
     repairs it. The maintenance would cordon the node again, or is not finished there."""
-    metadata = place.node.metadata
-    finding = Maintenance.of(metadata.labels, metadata.annotations)
+    return _uncordoned(place.node_row, place.node)
+
+
+def _uncordoned(row: ClusterRow, node: Node) -> s.FixStep:
+    finding = Maintenance.of(node.metadata.labels, node.metadata.annotations)
     if finding is None:
-        return s.Uncordon(row=place.node_row, node=place.node.name)
+        return s.Uncordon(row=row, node=node.name)
     taint = Taint(key=CORDON_TAINT, effect=NO_SCHEDULE)
-    taint = next((taint for taint in place.node.spec.taints if taint.key == CORDON_TAINT), taint)
+    taint = next((taint for taint in node.spec.taints if taint.key == CORDON_TAINT), taint)
     fault = NodeFault(taint=taint, by=finding.title, is_failed=finding.is_failed)
-    return s.RepairNode(row=place.node_row, node=place.node.name, faults=(fault,))
+    return s.RepairNode(row=row, node=node.name, faults=(fault,))
 
 
-def taint_remedies(place: Candidate) -> Iterator[s.Step]:
+def node_repairs(row: ClusterRow, node: Node, snapshot: Snapshot) -> Iterator[s.FixStep]:
+    """Yield the steps after which a node has no fault and is not cordoned, unless it is about to be removed."""
+    if node.metadata.deletion_timestamp or any(taint.key.startswith(ABOUT_TO_GO) for taint in node.spec.taints):
+        return
+    if missing := [taint for taint in node.spec.taints if is_removed_by_itself(taint, node, snapshot)]:
+        yield s.RepairNode(row=row, node=node.name, faults=faults_of(node, missing, snapshot))
+    if node.spec.unschedulable:
+        yield _uncordoned(row, node)
+
+
+def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield remedies for all taints of the node that the pod does not tolerate: tolerating only the first one does not
     help."""
     missing = _untolerated(place)
@@ -414,7 +429,7 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
         yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing)
 
 
-def _misspelled(taint: Taint, place: Candidate) -> Toleration | None:
+def _misspelled(taint: Taint, place: RemedyCandidate) -> Toleration | None:
     """Return the pod's toleration that was probably meant for the taint: a similar one that tolerates no taint of any
     node. None if there is none."""
 
@@ -438,7 +453,7 @@ def _misspelled(taint: Taint, place: Candidate) -> Toleration | None:
     return None
 
 
-def _untolerated(place: Candidate) -> tuple[Taint, ...]:
+def _untolerated(place: RemedyCandidate) -> tuple[Taint, ...]:
     comparison = place.situation.scheduler.release.enabled("TaintTolerationComparisonOperators")
     tolerations = Tolerations(place.pod.spec.tolerations, comparison=comparison)
     return tuple(
@@ -446,7 +461,7 @@ def _untolerated(place: Candidate) -> tuple[Taint, ...]:
     )
 
 
-def host_port_remedies(finding: HostPortConflict, place: Candidate) -> Iterator[s.Step]:
+def host_port_remedies(finding: HostPortConflict, place: RemedyCandidate) -> Iterator[s.FixStep]:
     pods = place.snapshot.pods
     taken = {p.host_port for row in pods.with_host_ports for c in pods.specs[int(row)].containers for p in c.ports}
     taken |= {p.host_port for c in place.pod.spec.containers for p in c.ports}

@@ -285,14 +285,14 @@ def with_constraint(
 # --- ports
 
 
-class HostPort(Struct, frozen=True, kw_only=True):
+class RequestedPort(Struct, frozen=True, kw_only=True):
     """A host port that a pod requests."""
 
     port: int
     protocol: str
 
 
-def with_host_port(pod: Pod, port: HostPort, number: int) -> Pod:
+def with_host_port(pod: Pod, port: RequestedPort, number: int) -> Pod:
     """Return the pod with another host port; 0 removes it. Under hostNetwork, the container listens on the same
     number."""
 
@@ -351,6 +351,21 @@ def with_claim(pod: Pod, claim: str, name: str) -> Pod:
         if source is None or source.claim_name != claim:
             return volume
         return replace(volume, persistent_volume_claim=replace(source, claim_name=name))
+
+    return with_spec(pod, replace(pod.spec, volumes=tuple(map(changed, pod.spec.volumes))))
+
+
+def with_class(pod: Pod, name: str, storage_class: str) -> Pod:
+    """Return the pod with another storage class in the template of one generic ephemeral volume."""
+
+    def changed(volume: Volume) -> Volume:
+        source = volume.ephemeral
+        if volume.name != name or source is None or source.volume_claim_template is None:
+            return volume
+        spec = replace(source.volume_claim_template.spec, storage_class_name=storage_class)
+        return replace(
+            volume, ephemeral=replace(source, volume_claim_template=replace(source.volume_claim_template, spec=spec))
+        )
 
     return with_spec(pod, replace(pod.spec, volumes=tuple(map(changed, pod.spec.volumes))))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from msgspec import Struct
 
-from kschedx.apiserver.pod_security import ALL, PREFIX, Level
+from kschedx.apiserver.pod_security import ALL, PREFIX, PodSecurityLevel
 from kschedx.fixes.changes import Change, pointer
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.documents import Json, Target
@@ -79,7 +79,7 @@ def _in_order(context: Json) -> Json:
     return in_order
 
 
-def relabelled(namespace: str, level: Level) -> Change:
+def relabelled(namespace: str, level: PodSecurityLevel) -> Change:
     """Return the change that makes a namespace enforce another level."""
     target = Target(api_version="v1", kind="Namespace", namespace="", name=namespace)
     path = f"/metadata/labels/{pointer(ENFORCE)}"

@@ -102,7 +102,7 @@ class Cost(IntEnum):
     """Stored data is lost."""
 
 
-class Group(StrEnum):
+class FixGroup(StrEnum):
     """The area of responsibility to which a fix belongs."""
 
     CAPACITY = "capacity"
@@ -110,18 +110,18 @@ class Group(StrEnum):
     CLUSTER = "cluster"
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class FixStep(Struct, frozen=True, kw_only=True):
     """One change. Subclasses define `title` and `apply`, and `_cost` or `cost`."""
 
     _cost: ClassVar[Cost] = Cost.POD
-    _group: ClassVar[Group] = Group.WORKLOAD
+    _group: ClassVar[FixGroup] = FixGroup.WORKLOAD
 
     @property
     def cost(self) -> Cost:
         return self._cost
 
     @property
-    def group(self) -> Group:
+    def group(self) -> FixGroup:
         return self._group
 
     @property
@@ -168,7 +168,7 @@ class Step(Struct, frozen=True, kw_only=True):
         yield from ()
 
 
-class PodStep(Step, frozen=True, kw_only=True):
+class PodStep(FixStep, frozen=True, kw_only=True):
     """A step that changes only the pod, so that it can be repeated for each replica."""
 
     @property
@@ -191,7 +191,7 @@ def _kind(item: ClusterObject) -> type[Struct]:
 class Proposal(Struct, frozen=True, kw_only=True):
     """Steps, and the cluster and pod after them. Rows are those of the whole cluster."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[FixStep, ...] = ()
     pod: Pod
     nodes: Mapping[ClusterRow, Node] = field(default_factory=dict)
     """The changed nodes."""
@@ -333,12 +333,15 @@ class Proposal(Struct, frozen=True, kw_only=True):
         if self.added is not None:
             yield Change(target=_target("Node", "", self.added.name), create=manifest("v1", "Node", self.added))
         drivers = {_key(item): by for step in self.steps for item, by in step.makers()}
+        is_recreated = self.pod.spec != pod.spec  # and its own claims with it
         for changed_object in self.objects:
             driver = drivers.get(_key(changed_object), "")
             for change in _changes(
                 _existing(changed_object, snapshot), changed_object, is_prebound=self._names_claim(changed_object)
             ):
-                yield replace(change, by=driver) if driver and not change.delete else change
+                owner = changed_object.metadata.controller
+                goes = is_recreated and owner is not None and owner.kind == "Pod"
+                yield replace(change, by=driver) if driver and (goes or not change.delete) else change
         if status := tuple(pod_status_patch(pod, self.pod)):
             yield Change(target=target, patch=status, by=CONTROLLER_MANAGER)
 
@@ -349,14 +352,14 @@ class Proposal(Struct, frozen=True, kw_only=True):
         return any(reference is not None and (reference.namespace, reference.name) == key for reference in references)
 
 
-def apply_step(step: Step, proposal: Proposal, snapshot: Snapshot) -> Proposal:
+def apply_step(step: FixStep, proposal: Proposal, snapshot: Snapshot) -> Proposal:
     """Return the proposal with this step as well; a step that it already has is not applied again."""
     if step in proposal.steps:
         return proposal
     return replace(step.apply(proposal, snapshot), steps=(*proposal.steps, step))
 
 
-def apply_steps(steps: Iterable[Step], proposal: Proposal, snapshot: Snapshot) -> Proposal:
+def apply_steps(steps: Iterable[FixStep], proposal: Proposal, snapshot: Snapshot) -> Proposal:
     for step in steps:
         proposal = apply_step(step, proposal, snapshot)
     return proposal

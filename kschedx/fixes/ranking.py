@@ -15,10 +15,10 @@ from kschedx.fixes.steps import (
     AwaitController,
     ChangeRule,
     Cost,
+    FixStep,
     LabelNode,
     LowerRequests,
     RemoveTaints,
-    Step,
     TakeOldFirst,
     Tolerate,
 )
@@ -46,15 +46,19 @@ class Shortfall(Struct, frozen=True, kw_only=True):
     """Other pods, `namespace/name`, that lose their node; not those that the fix names."""
     refusal: str = ""
     """Why the API server refuses pods of the changed template."""
+    first: tuple[str, ...] = ()
+    """Pods of a higher priority, `namespace/name`, that take the room first."""
 
 
-class Landing(Struct, frozen=True, kw_only=True):
+class ReplacementNodes(Struct, frozen=True, kw_only=True):
     """The nodes of the pods that a controller creates in place of those that a fix deletes."""
 
     controller: str
     """`ReplicaSet web-5d7b9`."""
     nodes: tuple[str, ...]
     pending: int
+    is_assumed: bool = False
+    """Whether the cluster lacks the controller, whose template may differ from its pods."""
 
 
 class BudgetUse(Struct, frozen=True, kw_only=True):
@@ -75,17 +79,19 @@ class TrialOutcome(Struct, frozen=True, kw_only=True):
     """None if the fix achieves what it promises."""
     is_delivered: bool = False
     """Whether controllers replace the pod once its template has changed, so that you need not delete it."""
-    landings: tuple[Landing, ...] = ()
+    landings: tuple[ReplacementNodes, ...] = ()
     """Landings of pods of the controllers that the cluster has."""
     budgets: tuple[BudgetUse, ...] = ()
     left: int = 0
     """Pods of the workload that stay pending."""
+    preempted: int = 0
+    """Pods that the workload's other pods evict because of its raised priority."""
 
 
-class Fix(Struct, frozen=True, kw_only=True):
+class TriedFix(Struct, frozen=True, kw_only=True):
     """A change that would help. Only changes that were tried are listed."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[FixStep, ...]
     certainty: FixCertainty
     changes: tuple[Change, ...]
     """In the order in which to make them."""
@@ -103,7 +109,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     """With a shortfall, the fix is partial."""
 
 
-ClusterTest = Callable[[Fix], TrialOutcome]
+ClusterTest = Callable[[TriedFix], TrialOutcome]
 
 
 # The selection and order of the fixes that are shown.
@@ -133,7 +139,9 @@ CAPACITY_FIRST = (
 constraints."""
 
 
-def verified_fixes(situations: Sequence[Situation], cycle: Cycle, test: ClusterTest, *, is_full: bool) -> Iterator[Fix]:
+def verified_fixes(
+    situations: Sequence[Situation], cycle: Cycle, test: ClusterTest, *, is_full: bool
+) -> Iterator[TriedFix]:
     """Yield a few fixes of each cost, those with the most feasible nodes first. Fixes that fall short on the whole
     cluster are included only if there are no others. With `is_full`, a node meets every constraint of the pod and lacks
     only room."""
@@ -153,7 +161,7 @@ def verified_fixes(situations: Sequence[Situation], cycle: Cycle, test: ClusterT
     if _awaits(ordered[0]):
         ordered = ordered[:1]  # the controller may not admit the pod while the problem remains
     shown: list[Situation] = []
-    short: list[Fix] = []
+    short: list[TriedFix] = []
     known_changes: list[tuple[Change, ...]] = []
     for situation in ordered:
         proposal = situation.proposal
@@ -181,8 +189,8 @@ def verified_fixes(situations: Sequence[Situation], cycle: Cycle, test: ClusterT
                 yield fix
             else:
                 short.append(replace(fix, certainty=FixCertainty.PARTIAL))
-    if not shown:
-        yield from short[:MOST_PARTIAL]
+    taken = [fix for fix in short if fix.trial.shortfall is not None and fix.trial.shortfall.first]
+    yield from taken[:1] if shown else short[:MOST_PARTIAL]
 
 
 def _enters_another_pool(situation: Situation) -> bool:
@@ -231,7 +239,7 @@ def _awaits(situation: Situation) -> bool:
     return any(isinstance(step, AwaitController) for step in situation.proposal.steps)
 
 
-def partial_fixes(situations: Sequence[Situation], start: Situation, cycle: Cycle) -> Iterator[Fix]:
+def partial_fixes(situations: Sequence[Situation], start: Situation, cycle: Cycle) -> Iterator[TriedFix]:
     """Yield proposals after which a plugin that rejected nodes rejects none, or PreFilter accepts the pod; those that
     leave the fewest plugins first."""
     nearer = [situation for situation in situations if situation.remaining and _is_nearer(situation, start)]
@@ -245,7 +253,7 @@ def _is_nearer(situation: Situation, start: Situation) -> bool:
     return bool(start.remaining.keys() - situation.remaining.keys())
 
 
-def _fix(situation: Situation, cycle: Cycle) -> Fix:
+def _fix(situation: Situation, cycle: Cycle) -> TriedFix:
     open_ = _deciding(situation, cycle) if situation.feasible else ()
     deciding = tuple(
         dict.fromkeys(unevaluated.name for unevaluated in open_ if unevaluated.kind is not UnevaluatedKind.EXTENDER)
@@ -254,7 +262,7 @@ def _fix(situation: Situation, cycle: Cycle) -> Fix:
         cycle.is_extended or any(unevaluated.kind is UnevaluatedKind.EXTENDER for unevaluated in open_)
     )
     is_sure = situation.feasible and not deciding and not extender_decides and not _awaits(situation)
-    return Fix(
+    return TriedFix(
         steps=situation.proposal.steps,
         certainty=FixCertainty.VERIFIED if is_sure else FixCertainty.PARTIAL,
         changes=tuple(situation.proposal.changes(cycle.pod, cycle.snapshot)),
@@ -278,7 +286,7 @@ def _rare_architecture(situation: Situation) -> str:
     return column.values[codes.pop()] or "" if len(codes) == 1 and usual not in codes else ""
 
 
-def fix_by(autoscaler: str, situation: Situation, cycle: Cycle) -> Fix | None:
+def fix_by(autoscaler: str, situation: Situation, cycle: Cycle) -> TriedFix | None:
     """Return a fix whose node an autoscaler adds; None if it remains open whether the pod fits."""
     fix = _fix(situation, cycle)
     changes = (replace(change, by=autoscaler) if change.target.kind == "Node" else change for change in fix.changes)

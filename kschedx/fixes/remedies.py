@@ -25,7 +25,8 @@ from kschedx.fixes.node_requirements import meant_key
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.resource_remedies import larger_node, resource_remedies
 from kschedx.fixes.storage_remedies import claim_remedies, give_up_volume, volume_remedies
-from kschedx.fixes.trial import Candidate
+from kschedx.fixes.trial import RemedyCandidate
+from kschedx.kube.decoding import map_at
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import PodAffinityTerm
@@ -33,7 +34,7 @@ from kschedx.kube.typos import meant_by
 from kschedx.kube.workloads import TEMPLATE_HASH
 
 
-def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: Candidate) -> Iterator[s.Step]:
+def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: RemedyCandidate) -> Iterator[s.FixStep]:
     index, key = finding.constraint, finding.topology_key
     constraints = place.pod.spec.topology_spread_constraints
     if index >= len(constraints) or constraints[index].topology_key != key:
@@ -63,7 +64,9 @@ def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: 
     yield changed(when_unsatisfiable="ScheduleAnyway", min_domains=None)
 
 
-def _own_rule_remedies(finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, place: Candidate) -> Iterator[s.Step]:
+def _own_rule_remedies(
+    finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, place: RemedyCandidate
+) -> Iterator[s.FixStep]:
     anti = isinstance(finding, PodAntiAffinityConflict)
     rule = edit.required_term(place.pod, finding.term, anti=anti)
     if rule is not None:
@@ -77,14 +80,14 @@ def _own_rule_remedies(finding: PodAffinityUnsatisfied | PodAntiAffinityConflict
         yield from delete_all(finding.pods, finding.pod_count, place)
 
 
-def _existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: Candidate) -> Iterator[s.Step]:
+def _existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: RemedyCandidate) -> Iterator[s.FixStep]:
     rule = edit.required_term(place.pod, finding.term, anti=True)
     if rule is not None and all(is_twin(place.snapshot.pods.rows[pod], place.situation) for pod in finding.pods):
         yield s.PreferTerm(number=finding.term + 1, selector=finding.selector, rule=rule, anti=True)
     yield from delete_all(finding.pods, finding.pod_count, place)
 
 
-def _known_topologies(key: str, place: Candidate) -> Iterator[tuple[str, s.Cost]]:
+def _known_topologies(key: str, place: RemedyCandidate) -> Iterator[tuple[str, s.Cost]]:
     """Yield a topology key that nodes have, if no node has this one: the key that was meant, or the zone or host."""
     known = place.nodes.cluster.label_keys
     if key in known:
@@ -103,7 +106,7 @@ _EACH_NODE = frozenset({"host", "node", "nodename"})
 """Topology keys without a label that mean a domain for each node."""
 
 
-def _own_labels(selector: LabelSelector | None, place: Candidate) -> LabelSelector | None:
+def _own_labels(selector: LabelSelector | None, place: RemedyCandidate) -> LabelSelector | None:
     """Return the selector with the pod's own labels, if it now matches only labels of others. None if it matches the
     pod or cannot match it. Keys that the pod has stay."""
     labels = place.pod.metadata.labels
@@ -122,7 +125,7 @@ def _own_labels(selector: LabelSelector | None, place: Candidate) -> LabelSelect
 
 
 def _as_meant(
-    finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, rule: PodAffinityTerm, place: Candidate
+    finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, rule: PodAffinityTerm, place: RemedyCandidate
 ) -> Iterator[tuple[PodAffinityTerm, s.Cost]]:
     """Yield terms that were probably meant, with their costs. One has the topology key that nodes have. If a term
     selects no pod, one has the label or namespace of existing pods. If an anti-affinity term selects only other pods,
@@ -132,18 +135,18 @@ def _as_meant(
     if isinstance(finding, PodAntiAffinityConflict):
         own = _own_labels(rule.label_selector, place) if misses_pod(place.pod, finding.term) else None
         if own is not None:
-            yield replace(rule, label_selector=own), s.Cost.POD
+            owner = template_owner(place.snapshot, place.pod)
+            has_others = owner is not None and map_at(owner.manifest, "spec").get("replicas") not in (0, 1, None)
+            yield replace(rule, label_selector=own), s.Cost.POD if has_others else s.Cost.CONSTRAINT
         return
-    pods, own_namespace = place.snapshot.pods, place.pod.metadata.namespace
+    pods = place.snapshot.pods
     running = pods.node >= 0
     selected = running & pods.labels.where(compile_selector(rule.label_selector).matches)
     if selected.any():
         there = {pods.namespaces[int(row)] for row in np.flatnonzero(selected)}
         if len(there) == 1 and not finding.every_namespace and not there & {*finding.namespaces}:
-            if rule.namespace_selector is not None:
-                yield replace(rule, namespaces=(*rule.namespaces, *there)), s.Cost.POD
-            elif finding.namespaces == (own_namespace,) and not rule.namespaces:
-                yield replace(rule, namespaces=tuple(there)), s.Cost.POD
+            kept = rule.namespaces if rule.namespace_selector is not None else ()
+            yield replace(rule, namespaces=(*kept, *there)), s.Cost.POD
         return
     looked_at = running & pods.namespaces.where(lambda name: finding.every_namespace or name in finding.namespaces)
     labels = [
@@ -165,11 +168,11 @@ def _as_meant(
 # Remedies for the findings on a node. The trial decides whether they help.
 
 
-def last_remedies(findings: Sequence[f.Finding], place: Candidate) -> tuple[tuple[s.Step, ...], ...]:
+def last_remedies(findings: Sequence[f.Finding], place: RemedyCandidate) -> tuple[tuple[s.FixStep, ...], ...]:
     """Return last remedies, for when no other node would fit: the pod depends on a node that is too small, on a volume
     where no node can be, or on something that a pod with a higher priority uses."""
     short = [x for x in findings if isinstance(x, f.InsufficientResource | f.TooManyPods)]
-    groups: list[tuple[s.Step, ...]] = [(larger_node(short, place),)] if short else []
+    groups: list[tuple[s.FixStep, ...]] = [(larger_node(short, place),)] if short else []
     for finding in findings:
         if isinstance(finding, f.VolumeNodeAffinityMismatch | f.VolumeZoneMismatch):
             groups.append(tuple(give_up_volume(finding, place)))
@@ -180,9 +183,9 @@ def last_remedies(findings: Sequence[f.Finding], place: Candidate) -> tuple[tupl
     return tuple(groups)
 
 
-def remedies(findings: Sequence[f.Finding], place: Candidate) -> tuple[tuple[s.Step, ...], ...]:
+def remedies(findings: Sequence[f.Finding], place: RemedyCandidate) -> tuple[tuple[s.FixStep, ...], ...]:
     """Return the alternative remedies for each problem on the node. If a problem has none, the node cannot be fixed."""
-    groups: list[tuple[s.Step, ...]] = []
+    groups: list[tuple[s.FixStep, ...]] = []
     short = [x for x in findings if isinstance(x, f.InsufficientResource | f.TooManyPods)]
     if short:
         groups.append(tuple(resource_remedies(short, place)))
@@ -192,7 +195,7 @@ def remedies(findings: Sequence[f.Finding], place: Candidate) -> tuple[tuple[s.S
     return tuple(groups)
 
 
-def _for_one(finding: f.Finding, place: Candidate) -> Iterator[s.Step]:
+def _for_one(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.FixStep]:
     match finding:
         case f.NodeUnschedulable():
             yield uncordon(place)

@@ -21,7 +21,7 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating, stay_gone
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import INJECTED, VERTICAL, ContainerRequest, amount_of
-from kschedx.fixes.trial import Candidate, Situation
+from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
 from kschedx.kube.quantity import Unit
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64
@@ -52,7 +52,7 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
         yield from map(ClusterRow, sorted({int(pods.node[row]) for row in rows})[:MOST_NODES])
 
 
-def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.OfferResource]:
+def offering(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[s.OfferResource]:
     """Yield the step that makes the node offer the resource, if it lacks nothing else."""
     if len(short) != 1:
         return
@@ -79,7 +79,7 @@ def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterato
         )
 
 
-def _set_aside(more: s.NodeAmount, place: Candidate) -> Iterator[s.OfferResource]:
+def _set_aside(more: s.NodeAmount, place: RemedyCandidate) -> Iterator[s.OfferResource]:
     """Yield the step that reserves huge pages; they reduce the node's memory."""
     index = place.nodes.resources.index.get(MEMORY)
     if index is None:
@@ -99,7 +99,9 @@ LEAST_REQUEST_SHARE = 10
 MOST_VICTIMS = 5
 
 
-def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], place: Candidate) -> Iterator[s.Step]:
+def resource_remedies(
+    findings: Sequence[InsufficientResource | TooManyPods], place: RemedyCandidate
+) -> Iterator[s.FixStep]:
     """Yield steps that each resolve all shortages on a node, since resolving a part does not help."""
     short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
     crowded = len(short) < len(findings)
@@ -125,7 +127,7 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
         yield deletion(victims, place.snapshot, node=place.node.name)
 
 
-def larger_node(findings: Sequence[InsufficientResource | TooManyPods], place: Candidate) -> s.EnlargeNode:
+def larger_node(findings: Sequence[InsufficientResource | TooManyPods], place: RemedyCandidate) -> s.EnlargeNode:
     """Return the step that enlarges the node by what the pod lacks there."""
     amounts = [
         s.NodeAmount(
@@ -138,7 +140,7 @@ def larger_node(findings: Sequence[InsufficientResource | TooManyPods], place: C
     return s.EnlargeNode(row=place.node_row, node=place.node.name, amounts=tuple(amounts))
 
 
-def _far_too_much(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[UnlikelyQuantity]:
+def _far_too_much(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[UnlikelyQuantity]:
     cluster = place.nodes.cluster
     for finding in short:
         column = place.nodes.resources.index.get(finding.resource)
@@ -146,7 +148,7 @@ def _far_too_much(short: Sequence[InsufficientResource], place: Candidate) -> It
             yield from far_too_much(place.pod.spec, finding.resource, int(cluster.allocatable[:, column].max()))
 
 
-def _misspelled(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.Step]:
+def _misspelled(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield a similarly named resource, if no node offers the requested one."""
     if len(short) != 1 or "/" not in short[0].resource:
         return
@@ -164,7 +166,7 @@ def _is_part(resource: str, whole: str) -> bool:
     return resource.startswith((f"{whole}.", f"{whole}-", f"{whole}_")) or ("/mig-" in resource) > ("/mig-" in whole)
 
 
-def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.WithdrawResize]:
+def _withdrawn_resizes(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[s.WithdrawResize]:
     """Yield steps that reset a pod's requests to what its node has allocated, if the node cannot meet them."""
     snapshot = place.snapshot
     pending = {
@@ -186,7 +188,7 @@ def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) 
             yield s.WithdrawResize(pod=key, node=place.node.name, requests=requests)
 
 
-def _source(request: ContainerRequest, place: Candidate) -> str:
+def _source(request: ContainerRequest, place: RemedyCandidate) -> str:
     """Return the VerticalPodAutoscaler, LimitRange, or injector that sets a container's request; empty if the pod's own
     manifest sets it."""
     if not request.container:
@@ -221,7 +223,7 @@ def rounded_down(resource: str, amount: int) -> int:
     return amount // step * step if amount >= step else amount
 
 
-def _victims(short: Sequence[InsufficientResource], crowded: bool, place: Candidate) -> tuple[int, ...]:
+def _victims(short: Sequence[InsufficientResource], crowded: bool, place: RemedyCandidate) -> tuple[int, ...]:
     """Return pods whose deletion makes room on the node: if possible one, with the lowest priority and the best fit;
     otherwise the fewest, the largest first."""
     pods, requests = place.snapshot.pods, place.nodes.requests

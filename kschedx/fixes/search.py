@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice, product
 from operator import length_hint
 
@@ -25,10 +25,10 @@ from kschedx.fixes.new_node import (
 from kschedx.fixes.node_remedies import without_contradiction
 from kschedx.fixes.node_requirements import are_all_of_control_plane
 from kschedx.fixes.proposal import Proposal, apply_step, apply_steps
-from kschedx.fixes.ranking import ClusterTest, Fix, TrialOutcome, fix_by, partial_fixes, verified_fixes
+from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, fix_by, partial_fixes, verified_fixes
 from kschedx.fixes.remedies import last_remedies, remedies
 from kschedx.fixes.resource_remedies import rows_of_interest
-from kschedx.fixes.trial import Candidate, Situation, after_attempt, try_proposal
+from kschedx.fixes.trial import RemedyCandidate, Situation, after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.names import HOSTNAME
@@ -63,16 +63,22 @@ MOST_COMBINED = 24
 """Combinations of remedies that are tried on a node."""
 
 
-def find_fixes(scheduler: Scheduler, cycle: Cycle, test: ClusterTest = lambda fix: TrialOutcome()) -> Iterator[Fix]:
+def find_fixes(
+    scheduler: Scheduler,
+    cycle: Cycle,
+    test: ClusterTest = lambda fix: TrialOutcome(),
+    drained: Collection[str] = (),
+) -> Iterator[TriedFix]:
     """Yield the fixes, cheapest first: changes of the pod, then of its surroundings, then of nodes. Every fix was
-    tried. `test` tries a fix on the whole cluster, with every controller, once the fix is needed."""
+    tried. `test` tries a fix on the whole cluster, with every controller, once the fix is needed. No fix uncordons a
+    drained node."""
     if cycle.outcome not in NOTHING_TO_FIX and conditions_of(cycle.pod.spec) <= MOST_RULES:
-        yield from _Search(scheduler, cycle, test).fixes()
+        yield from _Search(scheduler, cycle, test, drained).fixes()
 
 
 def find_fix_by_autoscaler(
     scheduler: Scheduler, cycle: Cycle, pod: Pod, node: Node, autoscaler: str
-) -> tuple[Fix, Situation] | None:
+) -> tuple[TriedFix, Situation] | None:
     """Return the fix in which an autoscaler adds a node like `node`, and the situation afterwards; None if the pod does
     not fit it. The pod then has the spec of `pod`."""
     daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options, but=cycle.pod)
@@ -93,8 +99,9 @@ def find_fix_by_autoscaler(
 class _Search:
     """The trials of one pod: each proposal is tried once, and their number is limited."""
 
-    def __init__(self, scheduler: Scheduler, cycle: Cycle, test: ClusterTest) -> None:
+    def __init__(self, scheduler: Scheduler, cycle: Cycle, test: ClusterTest, drained: Collection[str]) -> None:
         self._test = test
+        self._drained = drained
         self._scheduler = scheduler
         self._cycle = cycle
         self._most = MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
@@ -105,7 +112,7 @@ class _Search:
         self._seen: set[str] = set()
         """The steps of all tried proposals, sorted, as text: some steps hold maps, which cannot be hashed."""
 
-    def fixes(self) -> Iterator[Fix]:
+    def fixes(self) -> Iterator[TriedFix]:
         start = self._try(_ungated(self._cycle))
         if start is None:
             return
@@ -130,6 +137,8 @@ class _Search:
         if not verified or all(map(_is_a_node_that_is_gone, verified)):
             verified += self._last_resorts(situations)
         verified = [situation for situation in verified if self._is_let_in(situation)]
+        if self._drained:  # the node with the data comes back
+            verified = [situation for situation in verified if situation.proposal.cost is not s.Cost.DATA]
         if verified:
             is_full = any(map(_lacks_room_alone, starts)) and any(map(self._makes_room, verified))
             yield from verified_fixes(verified, self._cycle, self._test, is_full=is_full)
@@ -149,9 +158,11 @@ class _Search:
         return situation.scheduler.schedule(situation.pod, self._cycle.profile).outcome is not Outcome.GATED
 
     def _try(self, proposal: Proposal) -> Situation | None:
-        """Return the situation after the proposal. None if it was tried already, is undecidable, or changes a node that
-        does not exist yet."""
+        """Return the situation after the proposal. None if it was tried already, is undecidable, takes back a drain, or
+        changes a node that does not exist yet."""
         if any(row >= len(self._scheduler.nodes) for row in proposal.nodes):
+            return None
+        if any(isinstance(step, s.Uncordon) and step.node in self._drained for step in proposal.steps):
             return None
         key = repr(sorted(map(repr, proposal.steps)))
         if key in self._seen:
@@ -320,7 +331,7 @@ def _is_a_node_that_is_gone(situation: Situation) -> bool:
     return added is not None and added.metadata.labels.get(HOSTNAME, added.name) not in (added.name, "")
 
 
-def _nameless(pod: Pod) -> Iterator[s.Step]:
+def _nameless(pod: Pod) -> Iterator[s.FixStep]:
     """Yield steps that remove node names from the pod, which no new node has."""
     if edit.names_nodes(pod) and not is_of_a_daemon_set(pod):
         yield s.DropNodeNames()
@@ -350,36 +361,36 @@ def _is_about_its_nodes(situation: Situation) -> bool:
 # --- nodes to examine
 
 
-def _places(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ...]]]:
+def _places(situation: Situation) -> Iterator[tuple[RemedyCandidate, tuple[Finding, ...]]]:
     """Yield the nearest node of each group with all its findings, nearest group first."""
     if situation.status.is_success:
         for group in situation.groups[:MOST_PLACES]:
             row = group.exemplar.row
-            yield Candidate(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
+            yield RemedyCandidate(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
         yield from _of_interest(situation)
     elif len(situation.scheduler.nodes):
         # rejected before any node was filtered: the fix for a finding about the pod is the same on every node
-        place = Candidate(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
+        place = RemedyCandidate(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
         yield place, tuple(dict.fromkeys(situation.status.findings))
 
 
-def _of_interest(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ...]]]:
+def _of_interest(situation: Situation) -> Iterator[tuple[RemedyCandidate, tuple[Finding, ...]]]:
     """Yield nodes that differ from others of their group."""
     nodes = situation.nodes
     for of_cluster in rows_of_interest(situation):
         row = nodes.row_of(of_cluster)
         if row is not None:
             yield (
-                Candidate(situation=situation, nodes=nodes, row=row),
+                RemedyCandidate(situation=situation, nodes=nodes, row=row),
                 account_of(nodes, situation.outcome, row).findings,
             )
 
 
-def _ways(findings: Sequence[Finding], place: Candidate) -> tuple[tuple[s.Step, ...], ...]:
+def _ways(findings: Sequence[Finding], place: RemedyCandidate) -> tuple[tuple[s.FixStep, ...], ...]:
     return () if len(findings) > MOST_WRONG else remedies(findings, place)
 
 
-def _whole(groups: Sequence[Sequence[s.Step]], situation: Situation) -> Iterator[Proposal]:
+def _whole(groups: Sequence[Sequence[s.FixStep]], situation: Situation) -> Iterator[Proposal]:
     """Yield proposals that fix all problems of a node."""
     if not groups or not all(groups):
         return
@@ -429,7 +440,7 @@ def _for_added(situation: Situation) -> Iterator[Proposal]:
         return
     row = TableRow(nodes.names.index(added.name))
     findings = situation.status.findings if is_about_pod else account_of(nodes, situation.outcome, row).findings
-    place = Candidate(situation=situation, nodes=nodes, row=row)
+    place = RemedyCandidate(situation=situation, nodes=nodes, row=row)
     for steps in islice(product(*_ways(tuple(dict.fromkeys(findings)), place)), MOST_COMBINED):
         if steps and not any(isinstance(step, s.AddNode) for step in steps):
             yield apply_steps(steps, situation.proposal, situation.snapshot)

@@ -29,7 +29,7 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_gone
 from kschedx.fixes.phrases import joined, provisioning_text
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
-from kschedx.fixes.trial import Candidate
+from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.decoding import decode
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -50,7 +50,7 @@ from kschedx.kube.storage import (
     volume_for,
     with_default_class,
 )
-from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
+from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, Volume, VolumeResourceRequirements
 from kschedx.kube.typos import meant_by
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch, volume_to_bind
 from kschedx.snapshot.snapshot import Snapshot
@@ -62,7 +62,7 @@ LEAST_CLAIM_SHARE = 10
 Unmade = NoMatchingVolume | InsufficientStorageCapacity | ProvisioningTopologyMismatch
 
 
-def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> Iterator[s.Step]:
+def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: RemedyCandidate) -> Iterator[s.FixStep]:
     if isinstance(finding, VolumeLimitExceeded):
         yield from _fewer_volumes(finding, place)
         return
@@ -88,7 +88,7 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
     yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by)
 
 
-def _smaller_claim(finding: InsufficientStorageCapacity, claim: PersistentVolumeClaim) -> Iterator[s.Step]:
+def _smaller_claim(finding: InsufficientStorageCapacity, claim: PersistentVolumeClaim) -> Iterator[s.FixStep]:
     """Yield the claim with a request as large as the largest volume in reach."""
     largest = finding.largest
     if largest * LEAST_CLAIM_SHARE < finding.claim.requested or largest >= finding.claim.requested:
@@ -101,7 +101,7 @@ def _smaller_claim(finding: InsufficientStorageCapacity, claim: PersistentVolume
 
 
 def _more_storage(
-    finding: InsufficientStorageCapacity, volume: PersistentVolume, driver: str, place: Candidate
+    finding: InsufficientStorageCapacity, volume: PersistentVolume, driver: str, place: RemedyCandidate
 ) -> Iterator[s.AddStorage]:
     """Yield the storage with the most capacity of the class, grown until the claim's volume can be created there."""
     here = next((capacity for capacity in finding.capacities if capacity.reachable), None)
@@ -127,7 +127,7 @@ def _more_storage(
     )
 
 
-def _fewer_volumes(finding: VolumeLimitExceeded, place: Candidate) -> Iterator[s.Step]:
+def _fewer_volumes(finding: VolumeLimitExceeded, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the deletion of pods that are the only users of a volume, those with the lowest priority first."""
     pods = place.snapshot.pods
     alone = (holder.pods[0] for holder in finding.holders if len(holder.pods) == 1)
@@ -161,7 +161,7 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
             return
 
 
-def _like_a_volume(claim: PersistentVolumeClaim, place: Candidate, *, at_once: bool) -> Iterator[s.RecreateClaim]:
+def _like_a_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_once: bool) -> Iterator[s.RecreateClaim]:
     """Yield the claim as the free volume needs it that differs least: with its access modes, its size, or, if no driver
     provisions volumes of the claim's class, its class. It is bound `at_once`, or with the pod."""
     storage = place.snapshot.storage
@@ -204,7 +204,7 @@ def _like_a_volume(claim: PersistentVolumeClaim, place: Candidate, *, at_once: b
     yield from sorted(recreations, key=lambda step: (len(step.differs), step.is_renamed))[:1]
 
 
-def _bound_claims(claim: PersistentVolumeClaim, place: Candidate) -> Iterator[s.UseClaim]:
+def _bound_claims(claim: PersistentVolumeClaim, place: RemedyCandidate) -> Iterator[s.UseClaim]:
     """Yield claims of the namespace that no pod uses and that are bound to a volume that fits this claim."""
     storage, named = (
         place.snapshot.storage,
@@ -246,7 +246,7 @@ ClaimProblem = (
 )
 
 
-def claim_remedies(finding: ClaimProblem, place: Candidate) -> Iterator[s.Step]:
+def claim_remedies(finding: ClaimProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
     snapshot = place.snapshot
     match finding:
         case ClaimNotFound():
@@ -277,7 +277,7 @@ def claim_remedies(finding: ClaimProblem, place: Candidate) -> Iterator[s.Step]:
             yield s.RecreateClaim(claim=_anew(claim, place))
 
 
-def _anew(claim: PersistentVolumeClaim, place: Candidate, *, owned: bool = False) -> PersistentVolumeClaim:
+def _anew(claim: PersistentVolumeClaim, place: RemedyCandidate, *, owned: bool = False) -> PersistentVolumeClaim:
     """Return the claim as a new one: bound to no volume."""
     metadata = claim.metadata
     annotations = {key: text for key, text in metadata.annotations.items() if key == BETA_STORAGE_CLASS}
@@ -294,7 +294,9 @@ def _anew(claim: PersistentVolumeClaim, place: Candidate, *, owned: bool = False
     )
 
 
-def give_up_volume(finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, place: Candidate) -> Iterator[s.Step]:
+def give_up_volume(
+    finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, place: RemedyCandidate
+) -> Iterator[s.FixStep]:
     """Yield a claim without its old volume, if no other pod uses it."""
     claim = place.snapshot.storage.claims.get(finding.claim)
     if claim is not None and not any(True for _ in _users(claim, place.snapshot)):
@@ -316,7 +318,7 @@ def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: boo
 # --- claims that do not exist
 
 
-def _nearly_called(finding: ClaimNotFound, place: Candidate) -> str:
+def _nearly_called(finding: ClaimNotFound, place: RemedyCandidate) -> str:
     """Return a claim of the namespace with a similar name; empty if there is none, or if the name is generated."""
     namespace, _, name = finding.claim.partition("/")
     if finding.ephemeral or name.endswith(f"-{place.pod.metadata.name}"):
@@ -325,7 +327,7 @@ def _nearly_called(finding: ClaimNotFound, place: Candidate) -> str:
     return meant_by(name, sorted(other for its, _, other in keys if its == namespace))
 
 
-def _new_claim(finding: ClaimNotFound, place: Candidate) -> s.Step:
+def _new_claim(finding: ClaimNotFound, place: RemedyCandidate) -> s.FixStep:
     """Return the step that creates the claim from the template of the StatefulSet or the volume; of other claims, only
     the name is known."""
     snapshot = place.snapshot
@@ -361,7 +363,7 @@ def _new_claim(finding: ClaimNotFound, place: Candidate) -> s.Step:
     return _created(claim, is_ephemeral=finding.ephemeral)
 
 
-def _created(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.Step:
+def _created(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.FixStep:
     """Return the step that creates a claim; with `is_ephemeral`, kube-controller-manager creates it for the pod's
     ephemeral volume."""
     of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
@@ -370,7 +372,7 @@ def _created(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.Step:
     return s.ObjectStep(title=f"create claim {claim.key}{of_class}{by}", objects=(claim,), maker=maker)
 
 
-def _of_volume(key: str, place: Candidate) -> PersistentVolumeClaim | None:
+def _of_volume(key: str, place: RemedyCandidate) -> PersistentVolumeClaim | None:
     """Return the claim as its generic ephemeral volume specifies it; None if that is invalid."""
     namespace, _, name = key.partition("/")
     for volume in place.pod.spec.volumes:
@@ -385,6 +387,23 @@ def _of_volume(key: str, place: Candidate) -> PersistentVolumeClaim | None:
             return None
         return claim
     return None
+
+
+def _is_made_for(claim: PersistentVolumeClaim, volume: Volume, place: RemedyCandidate) -> bool:
+    return volume.ephemeral is not None and claim_name(place.pod.metadata.name, volume) == claim.name
+
+
+def _of_template(step: s.RecreateClaim, volume: Volume, place: RemedyCandidate) -> s.SetEphemeralClass:
+    """Return the step that changes the class in the pod, whose claim a controller creates again."""
+    metadata = replace(step.claim.metadata, owner_references=(place.as_owner,))
+    return s.SetEphemeralClass(
+        name=volume.name,
+        claim=replace(step.claim, metadata=metadata),
+        wrong_class=step.wrong_class,
+        is_typo=step.is_typo,
+        volume=step.volume,
+        provisioner=step.provisioner,
+    )
 
 
 def _usual_class(classes: Iterable[StorageClass], storage: Storage) -> StorageClass | None:
@@ -409,7 +428,7 @@ def _templates(stateful_set: bytes) -> tuple[PersistentVolumeClaim, ...]:
 # --- claims that have to be bound first
 
 
-def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate) -> Iterator[s.Step]:
+def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield steps that bind the claim: to an existing volume, with the class that was meant, or to a volume to be
     created."""
     snapshot = place.snapshot
@@ -419,15 +438,18 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
     volume = named if usable else None if claim.spec.volume_name else volume_to_bind(claim, storage)
     if volume is not None:
         title = f"bind claim {claim.key} to volume {volume.name}"
-        yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(bound_claim(claim, volume.name),))
+        yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(bound_claim(claim, volume.name),))
     if claim.spec.storage_class_name == "":  # an empty class name means that nothing is provisioned
         default = default_class(storage.classes.values())
         if volume is None and default is not None and default.can_provision:
             yield _of_class(claim, default)
     elif finding.cause in ("class-missing", "no-class", "static"):
         may_set = place.situation.scheduler.release.enabled("RetroactiveDefaultStorageClass")
+        ephemeral = next((volume for volume in place.pod.spec.volumes if _is_made_for(claim, volume, place)), None)
         for step in _with_classes(claim, storage, is_bindable=volume is not None):
-            if may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
+            if ephemeral is not None and isinstance(step, s.RecreateClaim):
+                yield _of_template(step, ephemeral, place)
+            elif may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
                 yield _class_set(claim, step)
                 if default_class(storage.classes.values()) is None:
                     yield _default_set(storage.classes[step.storage_class], storage)
@@ -511,7 +533,7 @@ def _default_set(storage_class: StorageClass, storage: Storage) -> s.SetDefaultC
     )
 
 
-def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.Step]:
+def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.FixStep]:
     """Yield the claim with the class of a similar name, or with the class that a new claim would get; then a new class
     of that name, whose provisioner is unknown."""
     classes = {
@@ -528,7 +550,7 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
         yield _of_class(claim, chosen)
     if claim.storage_class and not is_bindable and not storage.volumes_of(claim.storage_class):
         title = f"create storage class {claim.storage_class}"
-        yield s.ObjectStep(title=title, group=s.Group.CLUSTER, objects=(_new_class(claim.storage_class),))
+        yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(_new_class(claim.storage_class),))
 
 
 def _of_other_classes(claim: PersistentVolumeClaim, storage: Storage) -> Iterator[s.RecreateClaim]:

@@ -102,7 +102,7 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
         return groups_of(self.nodes, self.outcome)
 
 
-class Candidate(Struct, frozen=True, kw_only=True):
+class RemedyCandidate(Struct, frozen=True, kw_only=True):
     """A node of a situation for which remedies are collected."""
 
     situation: Situation

@@ -560,7 +560,7 @@ def dry_run(
         return potential_victims(nodes, pod.priority, violating, exempt=exempt, rankings=rankings)
 
     def run(nodes: NodeTable, potential: PotentialVictims, state: CycleState) -> _Tried:
-        trial = Trial(handle=handle, state=state, pod=pod, nodes=nodes, potential=potential, bounds=bounds)
+        trial = PreemptionTrial(handle=handle, state=state, pod=pod, nodes=nodes, potential=potential, bounds=bounds)
         return _tried(trial, nobody)
 
     if potential is None and KEPT in state and state[KEPT].holds:
@@ -602,7 +602,7 @@ class Evicted(Struct, frozen=True, kw_only=True):
         return cls(gone=gone, unfit=gone)
 
 
-class Trial(Struct, frozen=True, kw_only=True):
+class PreemptionTrial(Struct, frozen=True, kw_only=True):
     """A trial in which pods are removed from the nodes of a table, and added back as long as `pod` fits beside them."""
 
     handle: Handle
@@ -666,7 +666,7 @@ def _before(mask: BoolArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(mask)])
 
 
-def _tried(trial: Trial, nobody: Callable[[str], Status]) -> _Tried:
+def _tried(trial: PreemptionTrial, nobody: Callable[[str], Status]) -> _Tried:
     handle, state, pod, nodes, potential = trial.handle, trial.state, trial.pod, trial.nodes, trial.potential
     names = nodes.cluster.names
     unable = nodes.take(rows_where(potential.count == 0))

@@ -18,17 +18,17 @@ from kschedx.framework.interface import Plugin
 from kschedx.releases import PLACEMENT_POINTS, Release
 from kschedx.releases import POINTS as RELEASE_POINTS
 from kschedx.releases.dates import minor
-from kschedx.releases.plugins import KUBERNETES, OF_KOORDINATOR, PLUGINS, SCHEDULER_PLUGINS, Row, points_in
+from kschedx.releases.plugins import KUBERNETES, OF_KOORDINATOR, PLUGINS, SCHEDULER_PLUGINS, PluginRow, points_in
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-def _module(row: Row) -> str:
+def _module(row: PluginRow) -> str:
     return f"kschedx.plugins.{row.module or re.sub(r'(?<!^)(?=[A-Z])', '_', row.name).lower()}"
 
 
-ROWS: Mapping[str, Row] = {row.name: row for row in PLUGINS}
+ROWS: Mapping[str, PluginRow] = {row.name: row for row in PLUGINS}
 
 IN_TREE: Mapping[str, str] = {row.name: _module(row) for row in PLUGINS if row.module != "none"}
 """Names of the plugins in kschedx, each with the module that has the class of the same name."""
@@ -112,7 +112,7 @@ def points_of_others(named: Mapping[str, Collection[str]]) -> Mapping[str, froze
     return {name: _points_of_other(name) for name in sorted(others)}
 
 
-def _is_meant(row: Row, named: Mapping[str, Collection[str]]) -> bool:
+def _is_meant(row: PluginRow, named: Mapping[str, Collection[str]]) -> bool:
     """Return whether the name means this project's plugin: if it is enabled at a point that this one lacks, it is
     another plugin of that name."""
     return row.name in third_party() or set(named[row.name]) <= {*points_in(row, ()), "multiPoint"}

@@ -2,9 +2,9 @@
 
 A `Standing` holds the results, on all nodes, of plugins that do not read pods on other nodes. Pods of many classes
 share it, and updating it costs only what has moved since its last use. Plugins that read only sums
-(`Plugin.reads_sums`) evaluate many nodes at once, each with one more replica, before the nodes get it. `Replicas` adds
-what the other plugins count over the cluster; each of these follows its own results (`Following`). If a plugin cannot
-be followed, the series ends, and `EquivalenceClass.decide` continues.
+(`Plugin.reads_sums`) evaluate many nodes at once, each with one more replica, before the nodes get it. `ReplicaSeries`
+adds what the other plugins count over the cluster; each of these follows its own results (`Following`). If a plugin
+cannot be followed, the series ends, and `EquivalenceClass.decide` continues.
 
 Arrays are (node,) over the whole cluster.
 """
@@ -324,7 +324,7 @@ def _in_bounds(scores: IntArray) -> IntArray:
     return scores
 
 
-class Replicas:
+class ReplicaSeries:
     """A series of identical pods."""
 
     def __init__(self, standing: Standing, pod: Pod, row: int, concerned: Collection[Plugin]) -> None:

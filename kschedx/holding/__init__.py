@@ -9,7 +9,7 @@ import numpy as np
 from kschedx.errors import UndecidableError
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
-from kschedx.holding.model import Attempt, DevicePool, Gate, Holding, Kueue
+from kschedx.holding.model import Attempt, Gate, Holding, Kueue, ReportedPool
 from kschedx.holding.pod_groups import pod_group_of
 from kschedx.holding.schedulers import other_scheduler
 from kschedx.kube.devices import ResourcePoolStatusRequest
@@ -65,7 +65,7 @@ def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
     )
 
 
-def _device_pools(snapshot: Snapshot, pod: Pod) -> Iterator[DevicePool]:
+def _device_pools(snapshot: Snapshot, pod: Pod) -> Iterator[ReportedPool]:
     """Yield each pool of the newest ResourcePoolStatusRequest with it, for a pod with claims and without a node."""
     if not pod.spec.resource_claims or pod.spec.node_name:
         return
@@ -76,7 +76,7 @@ def _device_pools(snapshot: Snapshot, pod: Pod) -> Iterator[DevicePool]:
             if (pool.driver, pool.pool_name) in seen:
                 continue
             seen.add((pool.driver, pool.pool_name))
-            yield DevicePool(
+            yield ReportedPool(
                 request=report.metadata.name,
                 driver=pool.driver,
                 pool=pool.pool_name,

@@ -335,7 +335,7 @@ class GangStatus(Struct, frozen=True, kw_only=True):
         )
 
 
-class DevicePool(Struct, frozen=True, kw_only=True):
+class ReportedPool(Struct, frozen=True, kw_only=True):
     """A pool of devices as a ResourcePoolStatusRequest reports it; None where it has no number."""
 
     request: str
@@ -357,7 +357,7 @@ class Holding(Struct, frozen=True, kw_only=True):
     gates: tuple[Gate, ...] = ()
     scheduler: OtherScheduler | None = None
     group: GangStatus | None = None
-    pools: tuple[DevicePool, ...] = ()
+    pools: tuple[ReportedPool, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.kueue or self.gates or self.scheduler or self.group or self.pools)

@@ -27,6 +27,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, key_of, title
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
+from kschedx.kube.decoding import map_at
 from kschedx.kube.types import Pod
 from kschedx.render.states import (
     BeingDeleted,
@@ -156,7 +157,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             is_changed = has_new_spec(clusters.read, workload)
         gathering = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
         if not is_alone:
-            own = gather_queue(gathering, setup, queue, target, admit, is_tried=self.is_written)
+            own = _gather_queue(gathering, setup, queue, target, admit, is_tried=self.is_written)
             return own.explanation if isinstance(own, BoundPods) else gathering.place().explain(own, self.autoscaling)
         subject = admit(gathering.snapshot)
         own = gather(gathering, subject, target, is_tried=self.is_written)
@@ -212,7 +213,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if len(queue) == 1 and not is_stored:
             return answer
         gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
-        own = gather_queue(gathering, setup, queue, target, partial(target.admitted, setup=setup))
+        own = _gather_queue(gathering, setup, queue, target, partial(target.admitted, setup=setup))
         if isinstance(own, ReplicaGroup):
             together = gathering.place()
             answer = together.daemon_set(own) if len(queue) > 1 else answer
@@ -266,9 +267,12 @@ def waiting_member_of(target: Pod | Written, snapshot: Snapshot) -> Pod | None:
 
 
 def notes_about(target: Pod | Written) -> tuple[Note, ...]:
-    """Return the notes about the rollout of a workload of the cluster."""
+    """Return the notes about the rollout of a workload of the cluster, or about a status that its dump lacks."""
     if isinstance(target, Pod) or target.document is not None or target.workload is None:
         return ()
+    if "status" not in target.workload and map_at(target.workload, "metadata").get("uid"):
+        text = f"the dump lacks the status of {title(target.workload)}: its controller counts as running"
+        return (note("status-missing", text),)
     message = deadline_exceeded(target.workload)
     if not message:
         return ()
@@ -300,7 +304,7 @@ def gather_beside(gathering: ManifestQuestions, setup: Setup, target: Pod | Writ
         return
 
 
-def gather_queue(
+def _gather_queue(
     gathering: ManifestQuestions,
     setup: Setup,
     queue: Sequence[Pod | Written],

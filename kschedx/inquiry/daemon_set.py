@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.resource_quota import not_created
 from kschedx.controllers.manager import Rollout, RolloutDocument
-from kschedx.explain.admission import Ledger
+from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import Blocker, NodeGroup
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject
 from kschedx.findings import UntoleratedTaint
-from kschedx.fixes.proposal import Group
+from kschedx.fixes.proposal import FixGroup
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
@@ -61,7 +61,7 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
     def _made(self) -> tuple[int, str]:
         """The number of pods that quotas admit, and why they refuse the next one."""
         nodes = (*self.runs, *(name for group in self.waits for name in self.names(group)))
-        quotas = Ledger(self.subject.snapshot, self.setup.release)
+        quotas = QuotaLedger(self.subject.snapshot, self.setup.release)
         number = len(self.has_pod.intersection(nodes))
         for _ in range(len(nodes) - number):
             refusal = quotas.take(self.subject.pod)
@@ -154,7 +154,7 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
             return None
         fixes = self.on(self.names(group)[0]).fixes
         if is_left_out:
-            return min(fixes, key=lambda fix: fix.group is not Group.WORKLOAD, default=None)
+            return min(fixes, key=lambda fix: fix.group is not FixGroup.WORKLOAD, default=None)
         return next(iter(fixes), None)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from itertools import starmap
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct, field
@@ -11,8 +12,8 @@ from msgspec import Meta, Struct, field
 from kschedx.findings.facts import FindingDocument
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Scores, UnevaluatedDocument
-from kschedx.framework.status import CodeText, FilterOutcome, Status, StatusDocument
-from kschedx.inquiry.extenders import CandidateDocument, ExtendersDocument, extenders_document
+from kschedx.framework.extenders import Trace
+from kschedx.framework.status import Code, CodeText, FilterOutcome, Status, StatusDocument
 from kschedx.kube.documents import ChangeDocument, Document, Json, Part, camel, document, part_of, to_json
 from kschedx.snapshot.columns import each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
@@ -107,6 +108,74 @@ class ScoresDocument(Document, frozen=True):
     nodes: Mapping[str, NodeScores]
 
 
+# HTTP extenders: their requests and responses.
+
+
+class FilterCallDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
+    extender: int
+    asked: tuple[str, ...] = field(name="in")
+    left: tuple[str, ...] = field(name="out")
+    failed: Mapping[str, str]
+    failed_and_unresolvable: Mapping[str, str]
+    error: str = ""
+    ignored: bool = False
+
+
+class HostScore(Document, frozen=True):
+    host: str
+    score: int
+
+
+class ScoreCallDocument(Document, frozen=True, omit_defaults=True):
+    extender: int
+    raw: tuple[HostScore, ...]
+    weight: int
+    added: Mapping[str, int]
+    error: str = ""
+
+
+class VictimsDocument(Document, frozen=True):
+    pods: tuple[str, ...]
+    pdb_violations: int = field(name="numPDBViolations")
+
+
+class PreemptCallDocument(Document, frozen=True, omit_defaults=True):
+    extender: int
+    asked: Mapping[str, VictimsDocument] = field(name="in")
+    left: Mapping[str, VictimsDocument] | None = field(name="out")
+    error: str = ""
+    ignored: bool = False
+
+
+class RefusalDocument(Document, frozen=True):
+    """Of a node, or of preemption as a whole."""
+
+    code: CodeText
+    reasons: tuple[str, ...]
+
+
+class CandidateDocument(Document, frozen=True):
+    node: str
+    victims: tuple[str, ...]
+    pdb_violations: int
+
+
+class ExtendersDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
+    """Extenders are identified by their index in the configuration."""
+
+    order: tuple[int, ...] = ()
+    interested: tuple[bool, ...]
+    called: bool
+    passed_plugins: tuple[str, ...] = ()
+    filter: tuple[FilterCallDocument, ...] = ()
+    statuses: Mapping[str, RefusalDocument] = {}
+    silent: tuple[str, ...] = ()
+    scores: tuple[ScoreCallDocument, ...] = ()
+    preempt: tuple[PreemptCallDocument, ...] = ()
+    candidates: tuple[CandidateDocument, ...] = ()
+    candidates_status: RefusalDocument | None = None
+
+
 class PreemptionDocument(Document, frozen=True):
     code: CodeText
     reasons: tuple[str, ...]
@@ -197,7 +266,7 @@ def explanation_document(cycle: Cycle, fixes: Iterable[FixDocument], notes: Iter
         post_filter=_post_filter(cycle),
         fixes=tuple(fixes),
         notes=tuple(notes),
-        extenders=None if cycle.extenders is None else extenders_document(cycle.extenders),
+        extenders=None if cycle.extenders is None else _extenders(cycle.extenders),
     )
 
 
@@ -271,4 +340,20 @@ def _post_filter(cycle: Cycle) -> PreemptionDocument | None:
             CandidateDocument(names[candidate.node], tuple(map(pods.key, candidate.victims)), candidate.pdb_violations)
             for candidate in result.candidates
         ),
+    )
+
+
+def _extenders(trace: Trace) -> ExtendersDocument:
+    error = trace.candidates_error
+    return part_of(
+        ExtendersDocument,
+        trace,
+        statuses={name: RefusalDocument(status.code.text, status.reasons) for name, status in trace.statuses.items()},
+        scores=tuple(
+            part_of(ScoreCallDocument, call, raw=tuple(starmap(HostScore, call.raw))) for call in trace.scores
+        ),
+        candidates=tuple(
+            CandidateDocument(node, own.pods, own.pdb_violations) for node, own in trace.candidates.items()
+        ),
+        candidates_status=RefusalDocument(Code.ERROR.text, (error,)) if error else None,
     )

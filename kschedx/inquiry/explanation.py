@@ -19,7 +19,7 @@ from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.autoscalers import autoscaler_document, scalings_of
 from kschedx.inquiry.document import Covered
-from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER, NODE_POOL
+from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import (
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.fixes.changes import Change
     from kschedx.fixes.owners import Owner
-    from kschedx.fixes.ranking import ClusterTest
-    from kschedx.fixes.ranking import Fix as FoundFix
+    from kschedx.fixes.ranking import ClusterTest, TriedFix
     from kschedx.fixes.steps import AddNode
     from kschedx.holding import Holding
     from kschedx.holding.model import GangStatus
@@ -139,6 +138,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     """With a setup, fixes may create pods, and are tried on the whole cluster."""
     before: Snapshot | None = None
     """The cluster without the manifests in question; None if there are none."""
+    drained: frozenset[str] = frozenset()
+    """Nodes that the question drains, which no fix uncordons."""
 
     @property
     def is_run(self) -> bool:
@@ -312,7 +313,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
         pod, stored_in = self.cycle.pod, self._stored_in
         before = self.before or (None if self.setup is None else self.setup.snapshot)
-        for found_fix in find_fixes(self.scheduler, self.cycle, self._cluster_test(owner)):
+        for found_fix in find_fixes(self.scheduler, self.cycle, self._cluster_test(owner), self.drained):
             if self.gang is None or not any(map(self._deletes_member, found_fix.changes)):
                 fix = self._for_group(Fix.of(found_fix, owner, pod, stored_in=stored_in))
                 yield fix.with_claims_of(owner, pod, before, self.cycle.snapshot)
@@ -332,9 +333,11 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             room = self._room(owner, with_changes_of_pod=True)
         if not room:
             return (), iter(fixes)
-        by_hand_first = () if not all(fix.reshapes_pool for fix in room) else filter(_is_without_karpenter, fixes)
+        by_hand_first = (
+            () if not all(fix.reshapes_pool for fix in room) else (fix for fix in fixes if fix.is_without_karpenter)
+        )
         adds = any(scaling.adds_node for scaling in self.scalings)
-        repairs = [] if adds else [fix for fix in fixes if _repairs_what_exists(fix)]
+        repairs = [fix for fix in fixes if fix.repairs_what_exists(is_of_pool=adds)]
         others = (fix for fix in fixes if not fix.adds_node and fix not in repairs)
         return (*repairs, *by_hand_first, *room), others
 
@@ -483,19 +486,19 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
         from kschedx.controllers.daemon_set import agents_down
         from kschedx.explain.diagnosis import Diagnosis
-        from kschedx.explain.hardware import SharedByHami
+        from kschedx.explain.hardware import DeviceClaimRefused, SharedByHami
         from kschedx.explain.root_causes import (
             CapacityNotPublished,
-            DeviceClaimRefused,
             DriverNotRegistered,
             MatchingPodPending,
             NodeGone,
             PortOfService,
             SelectorOfNamespace,
+            SharedClaim,
             VirtualNode,
             root_causes,
         )
-        from kschedx.inquiry.fix import Fix, admin_access
+        from kschedx.inquiry.fix import Fix, admin_access, free_port, one_pod_at_a_time
         from kschedx.kube.escaping import shell_command, why_command
         from kschedx.render.wording import listed
 
@@ -514,15 +517,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                         commands.append(shell_command("kubectl delete pod {} -n {}", pod.name, namespace))
                     title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
                     yield Fix.untried(title, commands=tuple(commands))
+                case SharedClaim(claim=claim):
+                    yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, claim)
                 case DeviceClaimRefused(lacks_admin_label=lacks):
                     yield admin_access(pod.namespace) if lacks else Fix.untried("correct the ResourceClaimTemplate")
                 case PortOfService(ports=ports, service=service, own_service=own):
-                    named = f"port{'' if len(ports) == 1 else 's'} {listed(map(str, ports), 4)}"
-                    has = (
-                        f"change {named} of Service {own}: Service {service} has {'it' if len(ports) == 1 else 'them'}"
-                    )
-                    instead = f"remove {named} from Service {service}, or route through it instead of a host port"
-                    yield Fix.untried(has if own else instead)
+                    yield free_port(ports, service, own)
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:
                     named = f"DaemonSet {pod.controller.name} off nodes of {cause.provider}"
                     yield Fix.untried(f"keep {named}: require {key} NotIn [{value}] in its nodeAffinity")
@@ -584,11 +584,11 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return lambda fix: TrialOutcome()
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
 
-        def test(fix: FoundFix) -> TrialOutcome:
+        def test(fix: TriedFix) -> TrialOutcome:
             outcome = tried(fix)
             return outcome if self.covering is None else replace(outcome, left=0)  # tried for all pods then
 
-        def tried(fix: FoundFix) -> TrialOutcome:
+        def tried(fix: TriedFix) -> TrialOutcome:
             alone, whole = (Fix.of(fix, owner, pod, stored_in=stored).apply for stored in (None, self._stored_in))
             if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused workload creates no pods
                 outcome = trial.outcome(fix.steps, alone)
@@ -760,25 +760,6 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @property
     def state_document(self) -> dict[str, object]:
         return {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
-
-
-def _repairs_what_exists(fix: Fix) -> bool:
-    """Return whether no further node is needed once something broken or misspelled is corrected, or once
-    kube-scheduler or the rollout replaces pods."""
-    from kschedx.fixes import FixCertainty
-    from kschedx.fixes.steps import Cost
-
-    costs = [step.cost for step in fix.steps]
-    return bool(costs) and max(costs) <= Cost.ROLLOUT and fix.certainty is FixCertainty.VERIFIED
-
-
-def _is_without_karpenter(fix: Fix) -> bool:
-    """Return whether a fix adds a node like an existing one that Karpenter has not created."""
-    from kschedx.fixes.steps import AddNode
-
-    return fix.adds_node and all(
-        isinstance(step, AddNode) and step.model and NODE_POOL not in step.node.metadata.labels for step in fix.steps
-    )
 
 
 def terminating_victims(snapshot: Snapshot, pod: Pod) -> tuple[str, ...]:

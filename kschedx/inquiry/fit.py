@@ -11,7 +11,7 @@ from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints
 from kschedx.controllers.replicas import admit_pods
 from kschedx.errors import InputError, Place
-from kschedx.explain.admission import Ledger
+from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome, Stake, Unevaluated, UnevaluatedDocument
@@ -183,7 +183,7 @@ def fit(
     if wanted is not None and wanted > changes.MOST_COUNT:
         raise InputError(f"found {wanted:,}, at most {changes.MOST_COUNT:,} are tried", place=Place(object="replicas"))
     most = MOST_COPIES if wanted is None else min(wanted, _most_pods(snapshot, pod, setup))
-    known, quotas = snapshot.storage.claims, Ledger(snapshot, setup.release)
+    known, quotas = snapshot.storage.claims, QuotaLedger(snapshot, setup.release)
     if manifest is not None and manifest.get("kind") == "StatefulSet":
         taken = [name.partition("/")[2] for name in snapshot.pods.rows]
         most = min(most, MOST_COPIES // 10) if wanted is None else most

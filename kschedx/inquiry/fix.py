@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -10,18 +10,20 @@ from msgspec.structs import replace
 
 from kschedx import fixes
 from kschedx.fixes import Change, FixCertainty
-from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change
+from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change, template_owner
 from kschedx.fixes.phrases import joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
-from kschedx.fixes.steps import Cost, CreateVolume, Group, NextAttempt, ObjectStep, Step
+from kschedx.fixes.steps import AddNode, Cost, CreateVolume, FixGroup, FixStep, NextAttempt, ObjectStep, RepairNode
 from kschedx.fixes.steps.storage import ClassedClaim
 from kschedx.inquiry.document import Covered, FixDocument
+from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.decoding import map_at
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.documents import Json, part_of, to_json
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
+from kschedx.render.states import ComponentDown
 from kschedx.render.wording import listed
 from kschedx.render.words.fixes import delivery_text, fix_commands, fix_costs, fix_title
 from kschedx.snapshot.snapshot import Snapshot
@@ -37,6 +39,19 @@ NO_CLASS = '""'
 _OF_ADMINISTRATORS = frozenset({"LimitRange", "Namespace", "PriorityClass", "ResourceQuota", "RuntimeClass"})
 
 
+def component_repair(down: ComponentDown) -> tuple[str, str]:
+    """Return the title and the command of the fix for a component of which no instance runs."""
+    if down.scaled:
+        namespace, kind, name = down.scaled.split("/")
+        command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, name, namespace)
+        return f"scale {down.scaled} to 1 replica, which runs {down.component}", command
+    if down.is_pending:
+        return f"make room for {down.pods[0]} first: {down.component} has no node", why_command(down.pods[0])
+    namespace, _, name = down.pods[0].partition("/")
+    command = shell_command("kubectl logs {} -n {} --previous", name, namespace)
+    return f"repair {down.component}: its logs say why it does not run", command
+
+
 class Fix(Struct, frozen=True, kw_only=True):
     """A fix: changes after which the pod would be scheduled. `certainty` is UNTRIED for fixes that no trial can
     show."""
@@ -46,14 +61,14 @@ class Fix(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     """In the order in which they are made."""
     feasible_nodes: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[FixStep, ...]
     commands: tuple[str, ...] = ()
     """Empty if the fix takes a patch."""
 
     apply: tuple[Change, ...] = ()
     """The changes that a user would send. Changes of the pod are made to its owner's template, if that is known."""
 
-    of_group: Group | None = None
+    of_group: FixGroup | None = None
     """The group of a fix without steps."""
     costs: tuple[str, ...] = ()
     """The cost for others: where the pods recreated by a deleted pod's controller land, which budget is used."""
@@ -66,7 +81,7 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, fix: fixes.Fix, owner: Owner | None, pod: Pod, *, stored_in: Snapshot | None = None, title: str = ""
+        cls, fix: fixes.TriedFix, owner: Owner | None, pod: Pod, *, stored_in: Snapshot | None = None, title: str = ""
     ) -> Fix:
         """Return the reported form of a tried fix. `stored_in` is the cluster that has the pod, which a new template
         then has to reach. The default title describes the steps."""
@@ -128,7 +143,7 @@ class Fix(Struct, frozen=True, kw_only=True):
         changes: tuple[Change, ...] = (),
         *,
         commands: tuple[str, ...] = (),
-        of_group: Group | None = None,
+        of_group: FixGroup | None = None,
     ) -> Fix:
         """Return a fix for an operator that no trial can show."""
         return cls(
@@ -142,15 +157,32 @@ class Fix(Struct, frozen=True, kw_only=True):
             of_group=of_group,
         )
 
+    def repairs_what_exists(self, *, is_of_pool: bool) -> bool:
+        """Return whether no further node is needed once something broken or misspelled is corrected, or once
+        kube-scheduler or the rollout replaces pods. With `is_of_pool`, only a startup taint counts, which new nodes of
+        the pool get as well."""
+        costs = [step.cost for step in self.steps]
+        repaired = [fault for step in self.steps if isinstance(step, RepairNode) for fault in step.faults]
+        if is_of_pool and not any(fault.pool for fault in repaired):
+            return False
+        return bool(costs) and max(costs) <= Cost.ROLLOUT and self.certainty is FixCertainty.VERIFIED
+
     @property
-    def group(self) -> Group:
+    def is_without_karpenter(self) -> bool:
+        """Whether it adds a node like an existing one that Karpenter has not created."""
+        added = [step for step in self.steps if isinstance(step, AddNode)]
+        is_own = all(step.model and NODE_POOL not in step.node.metadata.labels for step in added)
+        return self.adds_node and len(added) == len(self.steps) and is_own
+
+    @property
+    def group(self) -> FixGroup:
         """The group that is responsible: that of the most expensive step, or of the changed objects."""
         if self.of_group is not None:
             return self.of_group
         if self.steps:
             return max(self.steps, key=lambda step: step.cost).group
         kinds = {change.target.kind for change in self.apply}
-        return Group.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else Group.WORKLOAD
+        return FixGroup.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else FixGroup.WORKLOAD
 
     @property
     def adds_node(self) -> bool:
@@ -180,7 +212,7 @@ def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
     for remedy in verdict.remedies:
         changes = () if remedy.target is None else (Change(target=remedy.target, patch=remedy.patch),)
         costs = (f"preempts {listed(remedy.victims, MOST_PREEMPTED)}",) if remedy.victims else ()
-        group = Group.CLUSTER if remedy.kind in of_queue else Group.WORKLOAD
+        group = FixGroup.CLUSTER if remedy.kind in of_queue else FixGroup.WORKLOAD
         yield replace(Fix.untried(remedy.title, changes, of_group=group), costs=costs)
 
 
@@ -209,3 +241,22 @@ def _owners(owner: Owner) -> Iterator[str]:
     """Yield that another controller writes the template, and may revert a change."""
     if owner.above:
         yield f"change it in {owner.above}, which may revert {owner.kind} {owner.name}"
+
+
+def free_port(ports: Sequence[int], service: str, own_service: str) -> Fix:
+    """Return the fix for a host port that the load balancer of a Service uses."""
+    named = f"port{'' if len(ports) == 1 else 's'} {listed(map(str, ports), 4)}"
+    has = f"change {named} of Service {own_service}: Service {service} has {'it' if len(ports) == 1 else 'them'}"
+    instead = f"remove {named} from Service {service}, or route through it instead of a host port"
+    return Fix.untried(has if own_service else instead)
+
+
+def one_pod_at_a_time(snapshot: Snapshot, pod: Pod, claim: str) -> Iterator[Fix]:
+    """Yield untried fixes for replicas of one template that share a claim with ReadWriteOncePod."""
+    owner = template_owner(snapshot, pod)
+    if owner is not None and owner.kind in ("Deployment", "ReplicaSet", "ReplicationController"):
+        template = "kubectl scale {}/{} -n {} --replicas=1"
+        command = shell_command(template, owner.kind.lower(), owner.name, pod.metadata.namespace)
+        title = f"scale {owner.kind} {owner.name} to 1 replica: one pod at a time may use claim {claim}"
+        yield Fix.untried(title, commands=(command,))
+    yield Fix.untried("give each replica a claim of its own with a StatefulSet, or share one with ReadWriteMany")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import starmap
 
 from msgspec.structs import replace
 
@@ -28,11 +27,12 @@ from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.fix import Fix, component_repair
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, merged_fields, set_field
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Target
-from kschedx.kube.escaping import shell_command, why_command
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -77,7 +77,7 @@ Manifest = Mapping[str, object]
 MOST_FIXES = 3
 MOST_OF_ANOTHER = 2
 """Fixes of the pending pod for which another waits."""
-_ATTACHED = re.compile(r"Multi-Attach error|already (exclusively )?attached|already used by pod")
+_ATTACHED = re.compile(r"Multi-Attach error|(?<!\d\) )already (exclusively )?attached|already used by pod")
 _NO_REQUEST = re.compile(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
 _NO_METRICS = re.compile(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
 _UNDISCOVERED = re.compile(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
@@ -85,6 +85,7 @@ _HELD_CONTENT = re.compile(r"(?P<finalizer>\S+) in \d+ resource instances")
 _OTHER_PLATFORM = re.compile(r"no match for platform|no matching manifest for|exec format error")
 _FOR_ALL = re.compile(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
+_DISRUPTED = re.compile(r"failed: (?:Preempt|Eviction|Deletion|Termination)\w+")
 _NO_FINALIZERS: Mapping[str, object] = {"metadata": {"finalizers": None}}
 _NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
 
@@ -118,6 +119,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._started(reason)
             case NamespaceTerminating(remaining=remaining):
                 yield from (_emptied(finalizer) for finalizer in remaining)
+            case ScaledToZero(owner=owner) if owner:
+                yield self._scaled_by_owner(owner)
             case ScaledToZero(field=field):
                 yield self._scaled(field)
             case RejectedByKubelet(reason=reason, message=message, nodes=nodes):
@@ -177,12 +180,12 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                     Fix.untried(title, (change,), commands=(phrase,)) for title, change, phrase in self._lost(node)
                 )
             case BeingDeleted(node=node, is_node_lost=True) if node:
-                yield from starmap(self._moved, self._lost(node))
+                yield from self._elsewhere(node)
             case WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
                 row = self.snapshot.pods.rows.get(f"{self.pod.metadata.namespace}/{name}")
                 if row is not None and self.snapshot.pods.deletion_timestamps[row]:
                     earlier = replace(self, pod=self.snapshot.pods[row])
-                    yield from starmap(earlier._moved, earlier._lost(node))
+                    yield from earlier._elsewhere(node)
             case WaitingForOrdinal(predecessor=name):
                 yield from self._started_other(f"{self.pod.metadata.namespace}/{name}")
             case BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
@@ -209,13 +212,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                     workload = Workload(owner.kind, self._namespace, owner.name)
                     yield from replace(self, maker=failing_rollout(self.snapshot, workload))._rolled_back()
                 yield from self._starting(lifecycle)
-            case ComponentDown(component=component, pods=pods, is_pending=True):
-                title = f"make room for {pods[0]} first: {component} has no node"
-                yield Fix.untried(title, commands=(why_command(pods[0]),))
-            case ComponentDown(component=component, pods=pods):
-                namespace, _, name = pods[0].partition("/")
-                command = shell_command("kubectl logs {} -n {} --previous", name, namespace)
-                yield Fix.untried(f"repair {component}: its logs say why it does not run", commands=(command,))
+            case ComponentDown():
+                title, command = component_repair(lifecycle)
+                yield Fix.untried(title, commands=(command,))
             case Failed():
                 yield from self._ended(lifecycle)
             case _:
@@ -266,6 +265,17 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         patch = [set_field(f"/{field.replace('.', '/')}", 1)]
         command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, self._maker_name, self._namespace)
         return self._tried("scale to 1 replica", (self._maker_change(patch),), commands=(command,))
+
+    def _scaled_by_owner(self, owner: str) -> Fix | None:
+        """Return what makes the owner create pods; a Deployment keeps its former ReplicaSets at zero."""
+        kind, _, _ = owner.partition(" ")
+        service = str(map_at(self.maker or {}, "metadata", "labels").get("serving.knative.dev/service") or "")
+        if kind == "Revision" and service:
+            annotations = {"autoscaling.knative.dev/min-scale": "1"}
+            spec = {"template": {"metadata": {"annotations": annotations}}}
+            command = self._merge_command("services.serving.knative.dev {}", service, spec=spec)
+            return Fix.untried("send a request to it: Knative adds pods for it, or keeps one", commands=(command,))
+        return None if kind == "Deployment" else Fix.untried(f"raise the replicas in {owner}, which sets them")
 
     def _scaled_by(self, autoscaler: str, why: str) -> Fix | None:
         """Return a change of the autoscaler, which would revert `kubectl scale`."""
@@ -344,6 +354,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             return Fix.untried("correct spec.schedule of the CronJob")
         name = self._maker_name
         command = shell_command("kubectl create job {}-1 --from=cronjob/{} -n {}", name, name, self._namespace)
+        if reason == "TooManyMissedTimes":
+            missed = "set startingDeadlineSeconds to fewer than 100 intervals"
+            return Fix.untried(f"see why kube-controller-manager did not run, and {missed}", commands=(command,))
         return Fix.untried("start the missed Job by hand, and raise startingDeadlineSeconds", commands=(command,))
 
     def _ended(self, state: Failed) -> Iterator[Fix]:
@@ -360,6 +373,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(title, (self._deletion,), commands=(delete_pod(self.pod.key),))
         elif not state.node:
             last = state.pods[-1:]
+            if not advice and _DISRUPTED.search(state.ends):
+                advice, last = "let podFailurePolicy ignore condition DisruptionTarget, or raise the Job's priority", ()
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
             of_pods = tuple(map(self._logs, last))
             kind = str((self.maker or {}).get("kind") or "Job")
@@ -573,14 +588,21 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             commands=(shell_command(template, metadata.name, metadata.namespace, _NO_FINALIZERS),),
         )
 
-    def _moved(self, title: str, change: Change, command: str) -> Fix:
+    def _elsewhere(self, node: str) -> Iterator[Fix]:
+        """Yield the fixes for a pod on a lost node; repairing it comes first if the pod fits no other."""
+        moved = [self._moved(title, change, command, node) for title, change, command in self._lost(node)]
+        if node in self.snapshot.cluster.index and all(fix.certainty is FixCertainty.PARTIAL for fix in moved):
+            yield _repaired(node)
+        yield from moved
+
+    def _moved(self, title: str, change: Change, command: str, lost: str) -> Fix:
         """Return a fix with kube-scheduler's decision about the pod that its controller recreates."""
         alone = replace(self.pod, metadata=replace(self.pod.metadata, deletion_timestamp=None))
         row = self.snapshot.pods.rows.get(alone.key)
         snapshot = self.snapshot if row is None else self.snapshot.without_pods([row])
         unbound = replace(alone, spec=replace(alone.spec, node_name=""), status=type(alone.status)())
         explanation = self._decided(Subject(snapshot=snapshot, pod=unbound, is_new=True))
-        return made_fix(title, (change,), explanation, commands=(command,))
+        return made_fix(title, (change,), explanation, commands=(command,), lost=lost)
 
 
 def _emptied(remaining: str) -> Fix | None:

@@ -35,7 +35,7 @@ class Edit(Struct, frozen=True):
     def applied(self, pod: Json, source: str) -> Json:
         """Return the changed manifest. Raises `InputError` for a field that no API server would accept, also in a
         stored pod, since the change is written by hand; `source` names it."""
-        changed = with_change(pod, self.text) if self.patch is None else with_patch(pod, self.patch)
+        changed = with_change(pod, self.text) if self.patch is None else _with_patch(pod, self.patch)
         for fault in unknown_fields(as_new(changed)):
             raise fault.at(Place(object=source))
         return changed
@@ -55,7 +55,7 @@ def with_change(pod: Json, change: str) -> Json:
     return changed
 
 
-def with_patch(pod: Json, patch: object) -> Json:
+def _with_patch(pod: Json, patch: object) -> Json:
     """Return the manifest with a JSON patch (a list) or a merge patch (a map) applied. Raises `InputError`."""
     if isinstance(patch, Mapping):
         below: object = patch

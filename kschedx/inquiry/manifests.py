@@ -19,7 +19,7 @@ from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import Note, note
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
-from kschedx.kube.custom_resources import PodCount, custom_kind
+from kschedx.kube.custom_resources import TemplatePodCount, custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import kind_of, refuse_unknown
@@ -120,7 +120,7 @@ class Written(Struct, frozen=True, kw_only=True):
     """The path of the pod template in the document."""
     is_one_of_several: bool = False
     """Whether the workload has other templates as well, so that its pods are not identical."""
-    count: PodCount | None = None
+    count: TemplatePodCount | None = None
     """The number of pods that a custom resource creates from the template; None for Kubernetes' own workloads."""
     notes: tuple[Note, ...] = ()
     beside: tuple[ManifestDocument, ...] = ()

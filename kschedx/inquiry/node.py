@@ -17,8 +17,12 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import stored
 from kschedx.findings import Finding
 from kschedx.findings.facts import FindingDocument
+from kschedx.fixes.node_remedies import node_repairs
+from kschedx.fixes.proposal import FixGroup
 from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.inquiry.document import FixDocument
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod import contradiction, explain, no_scheduler
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.quantity import Unit
@@ -53,7 +57,7 @@ class ResourceUse(Struct, frozen=True, kw_only=True):
         return self.allocatable - self.requested
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class PendingPodVerdict(Struct, frozen=True, kw_only=True):
     """The result of one pending pod on the node."""
 
     pod: str
@@ -131,6 +135,12 @@ class NodeAnswer:
             )
         return tuple(uses)
 
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """What makes the node fit for pods again."""
+        steps = node_repairs(self.row, self.node, self._scheduler.snapshot)
+        return tuple(Fix.untried(step.title, commands=step.commands(), of_group=FixGroup.CAPACITY) for step in steps)
+
     @cached_property
     def states(self) -> tuple[Lifecycle, ...]:
         """The states of the pods on the node that are not simply running."""
@@ -139,29 +149,29 @@ class NodeAnswer:
         held = (pod_lifecycle(snapshot, snapshot.pods[int(row)]) for row in rows)
         return tuple(state for state in held if state is not None and not isinstance(state, OnLostNode | KeptBySidecar))
 
-    def verdict(self, row: int) -> Verdict:
+    def verdict(self, row: int) -> PendingPodVerdict:
         """Return the result of the pod in one row of the snapshot. Raises `UndecidableError`."""
         pods = self._scheduler.snapshot.pods
         pod, key, priority = pods[row], pods.key(row), int(pods.priorities[row])
         if (unknown := no_scheduler(self._scheduler.snapshot, pod, self._setup)) is not None:
             by_another = explain(stored(self._scheduler.snapshot, pod), self._setup).cycle.unevaluated
             why = could_reject(by_another) or unknown.known
-            return Verdict(pod=key, priority=priority, findings=(), undecided=why)
+            return PendingPodVerdict(pod=key, priority=priority, findings=(), undecided=why)
         cycle = cycle_of(self._scheduler, pod, self._setup.profile_of(pod))
         diagnosis = Diagnosis(cycle)
         if diagnosis.stops:
             stops = [stop.status for stop in diagnosis.stops]
             findings = tuple(finding for status in stops for finding in status.findings)
-            return Verdict(
+            return PendingPodVerdict(
                 pod=key, priority=priority, findings=findings, plugins=tuple(status.plugin for status in stops)
             )
         here = None if cycle.nodes is None else cycle.nodes.row_named(self.name)
         if here is None:
             left_out = diagnosis.excluded.plugins if diagnosis.excluded is not None else ()
-            return Verdict(pod=key, priority=priority, findings=(), plugins=left_out or ("PreFilter",))
+            return PendingPodVerdict(pod=key, priority=priority, findings=(), plugins=left_out or ("PreFilter",))
         node_account = account(cycle, here)
         is_open = not node_account.blockers and cycle.outcome is Outcome.UNDECIDED
-        verdict = Verdict(
+        verdict = PendingPodVerdict(
             pod=key,
             priority=priority,
             findings=node_account.findings,
@@ -170,7 +180,7 @@ class NodeAnswer:
         )
         return self._in_state(verdict, cycle) if verdict.fits else verdict
 
-    def _in_state(self, verdict: Verdict, cycle: Cycle) -> Verdict:
+    def _in_state(self, verdict: PendingPodVerdict, cycle: Cycle) -> PendingPodVerdict:
         """Return the result with the state of a pod that fits the node, if the state keeps the pod from being
         assigned."""
         subject = stored(self._scheduler.snapshot, cycle.pod)
@@ -223,9 +233,10 @@ class NodeReportDocument(Document, frozen=True):
     resources: Mapping[str, ResourceDocument]
     states: tuple[StateDocument, ...]
     pending: tuple[PendingDocument, ...]
+    fixes: tuple[FixDocument, ...]
 
 
-def report_document(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> Json:
+def report_document(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -> Json:
     return document(
         "NodeReport",
         NodeReportDocument,
@@ -240,4 +251,5 @@ def report_document(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> Json:
             part_of(PendingDocument, verdict, findings=tuple(finding.to_dict() for finding in verdict.findings))
             for verdict in verdicts
         ),
+        fixes=tuple(fix.document() for fix in answer.fixes),
     )

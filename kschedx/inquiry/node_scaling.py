@@ -17,12 +17,11 @@ from msgspec.structs import replace
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.fixes import find_fix_by_autoscaler
 from kschedx.fixes.owners import Owner
-from kschedx.fixes.steps import Group, PodStep
+from kschedx.fixes.steps import FixGroup, PodStep
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
-from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.fix import Fix, component_repair
 from kschedx.kube.autoscalers import NodePool
-from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Node, Pod
 from kschedx.render.states import ComponentDown
 from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
@@ -115,7 +114,7 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
         node: Node | None,
         pod: Pod | None = None,
         *,
-        group: Group | None = Group.CAPACITY,
+        group: FixGroup | None = FixGroup.CAPACITY,
         helps: frozenset[str] | None = None,
     ) -> Fix:
         """Return the fix, tried with the changed `pod`, if there is one. It is untried if the node is unknown, or if
@@ -132,12 +131,12 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
         def answer() -> Explanation:
             return self.explain(then.scheduler.schedule(then.pod, then.profile), then.scheduler)
 
-        return replace(answer_fix, steps=(), of_group=group or Group.CAPACITY, answer=answer, helps=helps)
+        return replace(answer_fix, steps=(), of_group=group or FixGroup.CAPACITY, answer=answer, helps=helps)
 
     def remedied(self, remedy: NodeRemedy, place: str) -> Fix:
         """Return the fix by a remedy; `place` is `to workers` or `of general`."""
         then = f", then {self.autoscaler} adds a node {place}" if remedy.is_of_pod else ""
-        group = Group.WORKLOAD if remedy.step.kind is StepKind.CORRECTION else Group.CAPACITY
+        group = FixGroup.WORKLOAD if remedy.step.kind is StepKind.CORRECTION else FixGroup.CAPACITY
         return self.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod, group=group, helps=remedy.helps)
 
 
@@ -179,11 +178,10 @@ def reported_by_karpenter(message: str) -> Iterator[Fix]:
 
 
 def autoscaler_repair(down: ComponentDown) -> Fix:
-    namespace, _, name = down.pods[0].partition("/")
-    command = shell_command("kubectl logs {} -n {}", name, namespace)
-    return by_autoscaler(f"repair {down.component}, which does not run", command, group=None)
+    title, command = component_repair(down)
+    return by_autoscaler(title, command, group=None)
 
 
-def by_autoscaler(title: str, *commands: str, group: Group | None = Group.CAPACITY) -> Fix:
+def by_autoscaler(title: str, *commands: str, group: FixGroup | None = FixGroup.CAPACITY) -> Fix:
     """Return an untried fix: the cluster has no such node yet on which the pod could be tried."""
     return Fix.untried(title, of_group=group, commands=commands)

@@ -111,7 +111,7 @@ class SharedFixes:
         self._simulation = simulation
         self._scene = scene
         self._autoscalers = autoscalers
-        self._drained = {drain_result.node for drain_result in simulation.drained}
+        self._drained = frozenset(drain_result.node for drain_result in simulation.drained)
         self._known: dict[bytes, PendingStory | None] = {}
 
     def mended(self, pods: Sequence[str]) -> SharedFix | None:
@@ -184,9 +184,9 @@ class SharedFixes:
             return None
         if explanation is None:
             return None
-        explanation = replace(explanation, autoscalers=self._autoscalers)
+        explanation = replace(explanation, autoscalers=self._autoscalers, drained=self._drained)
         best: SharedFix | None = None
-        fixes = (fix for fix in explanation.each_fix() if not self._takes_back(fix))
+        fixes = explanation.each_fix()
         most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(rows), MOST_PODS_TRIED // len(rows))
         few = islice(fixes, max(most, 1))
         for fix in (wider for narrow in few for wider in (narrow, *self._more_uncordoned(narrow))):
@@ -219,10 +219,6 @@ class SharedFixes:
         if self._scene is None:
             return self._simulation.explain_now(pod)
         return self._simulation.explain_in(self._scene, pod)
-
-    def _takes_back(self, fix: Fix) -> bool:
-        """Return whether the fix uncordons a node that is being drained."""
-        return any(isinstance(step, Uncordon) and step.node in self._drained for step in fix.steps)
 
     def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix | None:
         """Try a fix of the first of these pods for all of them, in the cluster at the end of the simulation. Return

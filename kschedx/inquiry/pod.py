@@ -35,7 +35,7 @@ from kschedx.errors import (
     UndecidableError,
     nearest,
 )
-from kschedx.explain.admission import Ledger, has_siblings, security_warning, warned, without_pods
+from kschedx.explain.admission import QuotaLedger, has_siblings, security_warning, warned, without_pods
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded
 from kschedx.explain.missing_kinds import cycle_of, require_nodes, require_nodes_and_pods
@@ -251,7 +251,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     def over_quota(self) -> Explanation | None:
         """Return the answer about a workload whose next pod a ResourceQuota refuses; None if it is admitted."""
         subject, known = self.written.admitted(self.snapshot, self.setup), self.before.storage.claims
-        pods = admit_pods(subject.snapshot, Ledger(self.before, self.setup.release), [subject.pod], known)
+        pods = admit_pods(subject.snapshot, QuotaLedger(self.before, self.setup.release), [subject.pod], known)
         return self.refused(NotAdmittedError(pods.refusal)) if pods.refused else None
 
     def refused(self, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:

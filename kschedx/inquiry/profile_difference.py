@@ -16,8 +16,8 @@ from kschedx.explain.difference import (
     Filling,
     Summary,
 )
-from kschedx.explain.profile_changes import Change, Pair
-from kschedx.explain.profile_changes import Part as PairPart
+from kschedx.explain.profile_changes import EvaluatedRows as PairPart
+from kschedx.explain.profile_changes import Pair, ProfileChange
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import UnevaluatedDocument
 from kschedx.kube.documents import Document, document, part_of, to_json
@@ -33,7 +33,7 @@ class SetupComparison(Shown, Struct, frozen=True, kw_only=True):
 
     before: Setup
     after: Setup
-    changes: tuple[Change, ...]
+    changes: tuple[ProfileChange, ...]
     """The changes of the configuration."""
     summary: Summary | None = None
     snapshot: Snapshot | None = None
@@ -219,7 +219,7 @@ class Shard(Struct, frozen=True, kw_only=True):
         return {**document, KEY: {"index": self.index, "of": self.of}}
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class DifferencePart(Struct, frozen=True, kw_only=True):
     """The document of a part, and its file."""
 
     source: str
@@ -235,7 +235,7 @@ class Part(Struct, frozen=True, kw_only=True):
             raise InputError("not a part of an answer as --shard writes it", place=place) from None
 
 
-def merged(parts: Sequence[Part]) -> dict[str, Any]:
+def merged(parts: Sequence[DifferencePart]) -> dict[str, Any]:
     """Merge the documents of all parts into that of the whole question. Raises `InputError`."""
     ordered = sorted(parts, key=lambda part: part.shard.index)
     _check(ordered)
@@ -245,7 +245,7 @@ def merged(parts: Sequence[Part]) -> dict[str, Any]:
         raise InputError("not a complete part as --shard writes it", place=Place(source=ordered[0].source)) from None
 
 
-def _together(ordered: Sequence[Part]) -> dict[str, Any]:
+def _together(ordered: Sequence[DifferencePart]) -> dict[str, Any]:
     first = {key: value for key, value in ordered[0].document.items() if key != KEY}
     documents = [part.document for part in ordered]
     match first.get("kind"):
@@ -258,7 +258,7 @@ def _together(ordered: Sequence[Part]) -> dict[str, Any]:
             raise InputError(f"a {kind} has no parts", place=Place(source=ordered[0].source))
 
 
-def _check(ordered: Sequence[Part]) -> None:
+def _check(ordered: Sequence[DifferencePart]) -> None:
     """Raise `InputError` unless each part is there once and belongs to the same question."""
     first = ordered[0]
     of = first.shard.of
@@ -277,7 +277,7 @@ def _check(ordered: Sequence[Part]) -> None:
             )
 
 
-def _question(part: Part) -> PartDocument:
+def _question(part: DifferencePart) -> PartDocument:
     """Return the fields that all parts of an answer share."""
     return {key: part.document.get(key) for key in ("apiVersion", "kind", "before", "after", "configuration")}
 

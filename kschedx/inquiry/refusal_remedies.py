@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.admission import PodSecurity
 from kschedx.apiserver.defaulting import default_pod
-from kschedx.apiserver.pod_security import PREFIX, Level, LevelVersion
+from kschedx.apiserver.pod_security import PREFIX, LevelVersion, PodSecurityLevel
 from kschedx.apiserver.security_context import KubeletFields, KubeletSpec, judged
 from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
@@ -350,7 +350,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _at_lower_level(self, standard: PodSecurity) -> Iterator[Fix]:
         """Yield the fix to enforce in the namespace the strictest level that admits the pod."""
         namespace, kubelet = self._namespace, _kubelet(self.manifest)
-        for level in sorted(Level, reverse=True):
+        for level in sorted(PodSecurityLevel, reverse=True):
             lower = replace(standard, wanted=LevelVersion(level, standard.wanted.minor))
             if level < standard.wanted.level and lower.refusal(self.pod, kubelet) is None:
                 labels = {**self.snapshot.namespaces.get(namespace, {}), ENFORCE: str(level)}
@@ -603,7 +603,9 @@ def made_fix(
     *,
     commands: tuple[str, ...] = (),
     apply: tuple[Change, ...] = (),
+    lost: str = "",
 ) -> Fix:
+    """Return a fix with the pod's outcome after it, or what else it then needs without its lost node."""
     fix = Fix.untried(title, changes, commands=commands)
     if apply:
         fix = replace(fix, apply=apply)
@@ -611,7 +613,9 @@ def made_fix(
         return fix
     if then.alone is Outcome.SCHEDULED:
         return replace(fix, certainty=FixCertainty.VERIFIED, feasible_nodes=then.chosen_nodes)
-    if then.message:
+    if further := [each.title for each in then.fixes if not lost or lost not in each.title]:
+        title = f"{title}; then {further[0]}"
+    elif then.message:
         title = f"{title}; the pod is unschedulable then: {then.message}"
     return replace(fix, title=title, certainty=FixCertainty.PARTIAL)
 

@@ -40,7 +40,7 @@ from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render.states import CannotStart, RolloutStalled
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, Displaced
-from kschedx.simulate.changes import Change
+from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.drain import DrainDocument, DrainOutcome, DrainResult
 from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep, StepDocument, replay
@@ -244,7 +244,7 @@ class Simulation(Shown):
         self,
         simulator: Simulator,
         *,
-        changes: Sequence[Change] = (),
+        changes: Sequence[SimulatedChange] = (),
         effects: Sequence[ChangeEffect] = (),
         workloads: Mapping[Workload, Manifest | None] = {},
         refused_pods: Sequence[tuple[Manifest, NotAdmittedError]] = (),

@@ -16,7 +16,7 @@ from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError
 from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.types import OUT_OF_SERVICE
-from kschedx.simulate.changes import Change, ChangeVerb
+from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.drain import STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -25,7 +25,7 @@ MOST_DRAINED_NODES = 10
 MOST_BUDGETS = 4
 MOST_WAYS = 2
 
-Again: TypeAlias = Callable[[Sequence[Change]], Simulation]
+Again: TypeAlias = Callable[[Sequence[SimulatedChange]], Simulation]
 """A function that repeats the drain after more changes. Raises `InputError` for a change that cannot be made."""
 
 
@@ -34,8 +34,8 @@ class MoreReplicas(Struct, frozen=True, kw_only=True):
     replicas: int
 
     @property
-    def changes(self) -> tuple[Change, ...]:
-        return (Change(verb=ChangeVerb.SCALE, text=f"{self.workload.reference}={self.replicas}"),)
+    def changes(self) -> tuple[SimulatedChange, ...]:
+        return (SimulatedChange(verb=ChangeVerb.SCALE, text=f"{self.workload.reference}={self.replicas}"),)
 
 
 class SmallerBudget(Struct, frozen=True, kw_only=True):
@@ -50,10 +50,10 @@ class SmallerBudget(Struct, frozen=True, kw_only=True):
     """`Cluster pg`, which creates the budget."""
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[SimulatedChange, ...]:
         target = f"{self.namespace}/pdb/{self.name}"
         return tuple(
-            Change(verb=ChangeVerb.SET, text=f"{target}:spec.{field}={json.dumps(value)}")
+            SimulatedChange(verb=ChangeVerb.SET, text=f"{target}:spec.{field}={json.dumps(value)}")
             for field, value in self.fields.items()
         )
 
@@ -65,8 +65,8 @@ class WithoutBudget(Struct, frozen=True, kw_only=True):
     name: str
 
     @property
-    def changes(self) -> tuple[Change, ...]:
-        return (Change(verb=ChangeVerb.DELETE, text=f"{self.namespace}/pdb/{self.name}"),)
+    def changes(self) -> tuple[SimulatedChange, ...]:
+        return (SimulatedChange(verb=ChangeVerb.DELETE, text=f"{self.namespace}/pdb/{self.name}"),)
 
 
 class EvictUnhealthy(Struct, frozen=True, kw_only=True):
@@ -76,9 +76,9 @@ class EvictUnhealthy(Struct, frozen=True, kw_only=True):
     name: str
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[SimulatedChange, ...]:
         field = f"spec.unhealthyPodEvictionPolicy={ALWAYS}"
-        return (Change(verb=ChangeVerb.SET, text=f"{self.namespace}/pdb/{self.name}:{field}"),)
+        return (SimulatedChange(verb=ChangeVerb.SET, text=f"{self.namespace}/pdb/{self.name}:{field}"),)
 
 
 class OutOfService(Struct, frozen=True, kw_only=True):
@@ -87,8 +87,8 @@ class OutOfService(Struct, frozen=True, kw_only=True):
     node: str
 
     @property
-    def changes(self) -> tuple[Change, ...]:
-        return (Change(verb=ChangeVerb.TAINT, text=f"{self.node}:{OUT_OF_SERVICE}=nodeshutdown:NoExecute"),)
+    def changes(self) -> tuple[SimulatedChange, ...]:
+        return (SimulatedChange(verb=ChangeVerb.TAINT, text=f"{self.node}:{OUT_OF_SERVICE}=nodeshutdown:NoExecute"),)
 
 
 BudgetStep: TypeAlias = MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget | OutOfService

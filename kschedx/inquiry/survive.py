@@ -37,7 +37,7 @@ from kschedx.kube.types import Node
 from kschedx.progress import Phase, counted
 from kschedx.results import Shown
 from kschedx.simulate.added_nodes import AddedNodes, nodes_for
-from kschedx.simulate.changes import Change
+from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.drain import MOST_SCENES, STAYS, DrainDocument, DrainOutcome, DrainResult
 from kschedx.simulate.node_changes import unreachable
 from kschedx.simulate.queue import QueueStep
@@ -121,14 +121,14 @@ def _busiest(nodes: NodeTable, number: int) -> list[str]:
 # --- outcomes
 
 
-class Mode(StrEnum):
+class OutageMode(StrEnum):
     OUTAGE = "outage"
     """Pods are lost at once, and so are volumes that only lost nodes reach."""
     DRAIN = "drain"
     """Pods are evicted within their budgets."""
 
 
-class PodOutcome(StrEnum):
+class OutageOutcome(StrEnum):
     RESCHEDULED = "rescheduled"
     PENDING = "pending"
     NOT_CREATED = "not created"
@@ -140,7 +140,7 @@ class PodOutcome(StrEnum):
     UNDECIDED = "undecided"
 
 
-_RESCHEDULED = PodOutcome.RESCHEDULED  # member lookup is slow
+_RESCHEDULED = OutageOutcome.RESCHEDULED  # member lookup is slow
 
 
 class LostPodDocument(Document, frozen=True):
@@ -149,7 +149,7 @@ class LostPodDocument(Document, frozen=True):
     pod: str
     """`namespace/name`."""
     node: str
-    outcome: PodOutcome
+    outcome: OutageOutcome
     to: str
     """The node of the replacement."""
     message: str
@@ -162,7 +162,7 @@ class LostPod(LostPodDocument, frozen=True, gc=False):
     is_ready: bool
 
 
-class WorkloadState(StrEnum):
+class WorkloadImpact(StrEnum):
     """What a failure does to a workload, the worst first."""
 
     DOWN = "down"
@@ -177,8 +177,8 @@ class WorkloadState(StrEnum):
     RESCHEDULED = "rescheduled"
 
 
-BROKEN = frozenset({WorkloadState.DOWN, WorkloadState.PENDING, WorkloadState.BLOCKED})
-_FAILS = frozenset({PodOutcome.PENDING, PodOutcome.NOT_CREATED, PodOutcome.NOT_RECREATED})
+BROKEN = frozenset({WorkloadImpact.DOWN, WorkloadImpact.PENDING, WorkloadImpact.BLOCKED})
+_FAILS = frozenset({OutageOutcome.PENDING, OutageOutcome.NOT_CREATED, OutageOutcome.NOT_RECREATED})
 
 
 class WorkloadLossDocument(Document, frozen=True):
@@ -187,7 +187,7 @@ class WorkloadLossDocument(Document, frozen=True):
     kind: str
     namespace: str
     name: str
-    state: WorkloadState
+    state: WorkloadImpact
     replicas: int
     """Pods that had a node before the failure."""
     ready: int
@@ -208,15 +208,15 @@ class WorkloadLoss(OfWorkload, Struct, frozen=True, kw_only=True, dict=True):
     is_outage: bool = True
 
     @cached_property
-    def numbers(self) -> Counter[PodOutcome]:
+    def numbers(self) -> Counter[OutageOutcome]:
         return Counter(pod.outcome for pod in self.pods)
 
-    def number(self, *outcomes: PodOutcome) -> int:
+    def number(self, *outcomes: OutageOutcome) -> int:
         return sum(self.numbers[outcome] for outcome in outcomes)
 
     @property
     def lost(self) -> int:
-        return len(self.pods) - self.number(PodOutcome.BLOCKED)
+        return len(self.pods) - self.number(OutageOutcome.BLOCKED)
 
     @property
     def left(self) -> int:
@@ -224,24 +224,24 @@ class WorkloadLoss(OfWorkload, Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def after(self) -> int:
-        return self.left + self.number(PodOutcome.RESCHEDULED)
+        return self.left + self.number(OutageOutcome.RESCHEDULED)
 
     @property
     def _ready_left(self) -> int:
-        return self.ready - sum(pod.is_ready and pod.outcome is not PodOutcome.BLOCKED for pod in self.pods)
+        return self.ready - sum(pod.is_ready and pod.outcome is not OutageOutcome.BLOCKED for pod in self.pods)
 
     @cached_property
-    def state(self) -> WorkloadState:
-        rescheduled = self.number(PodOutcome.RESCHEDULED)
+    def state(self) -> WorkloadImpact:
+        rescheduled = self.number(OutageOutcome.RESCHEDULED)
         if self.number(*_FAILS):
-            ends = self.ready and self._ready_left + rescheduled + self.number(PodOutcome.UNDECIDED) <= 0
-            return WorkloadState.DOWN if ends else WorkloadState.PENDING
-        if self.number(PodOutcome.BLOCKED):
-            return WorkloadState.BLOCKED
-        if self.number(PodOutcome.UNDECIDED):
-            return WorkloadState.UNDECIDED
+            ends = self.ready and self._ready_left + rescheduled + self.number(OutageOutcome.UNDECIDED) <= 0
+            return WorkloadImpact.DOWN if ends else WorkloadImpact.PENDING
+        if self.number(OutageOutcome.BLOCKED):
+            return WorkloadImpact.BLOCKED
+        if self.number(OutageOutcome.UNDECIDED):
+            return WorkloadImpact.UNDECIDED
         is_stopped = self.is_outage and self.ready and self._ready_left <= 0
-        return WorkloadState.INTERRUPTED if is_stopped else WorkloadState.RESCHEDULED
+        return WorkloadImpact.INTERRUPTED if is_stopped else WorkloadImpact.RESCHEDULED
 
 
 class NodeEviction(Document, frozen=True):
@@ -289,10 +289,10 @@ class FailureResult(Struct, frozen=True, kw_only=True):
     scene: Snapshot | None = None
     """The final cluster; kept for the first few failures with pending pods."""
 
-    def pods(self, *outcomes: PodOutcome) -> tuple[LostPod, ...]:
+    def pods(self, *outcomes: OutageOutcome) -> tuple[LostPod, ...]:
         return tuple(pod for workload in self.workloads for pod in workload.pods if pod.outcome in outcomes)
 
-    def of(self, *states: WorkloadState) -> tuple[WorkloadLoss, ...]:
+    def of(self, *states: WorkloadImpact) -> tuple[WorkloadLoss, ...]:
         return tuple(workload for workload in self.workloads if workload.state in states)
 
     @property
@@ -307,7 +307,8 @@ class FailureResult(Struct, frozen=True, kw_only=True):
     def counts(self) -> Mapping[str, int]:
         """The number of pods with each outcome."""
         return {
-            camel(outcome.name.lower()): sum(loss.numbers[outcome] for loss in self.workloads) for outcome in PodOutcome
+            camel(outcome.name.lower()): sum(loss.numbers[outcome] for loss in self.workloads)
+            for outcome in OutageOutcome
         }
 
     @property
@@ -321,11 +322,11 @@ class FailureResult(Struct, frozen=True, kw_only=True):
 
     @property
     def is_undecided(self) -> bool:
-        return bool(self.of(WorkloadState.UNDECIDED)) and self.survives
+        return bool(self.of(WorkloadImpact.UNDECIDED)) and self.survives
 
 
 class SurvivalDocument(ClusterDocument, frozen=True):
-    mode: Mode
+    mode: OutageMode
     survives: bool
     results: tuple[FailureDocument, ...] = field(name="failures")
 
@@ -335,7 +336,7 @@ class Survival(Shown, Struct, frozen=True, kw_only=True):
 
     simulation: Simulation
     """The cluster after the changes, before any failure."""
-    mode: Mode
+    mode: OutageMode
     results: tuple[FailureResult, ...]
 
     def __repr__(self) -> str:
@@ -375,9 +376,9 @@ def survive(
     snapshot: Snapshot,
     setup: Setup,
     failures: Sequence[Failure],
-    wanted: Sequence[Change] = (),
+    wanted: Sequence[SimulatedChange] = (),
     *,
-    mode: Mode = Mode.OUTAGE,
+    mode: OutageMode = OutageMode.OUTAGE,
     namespace: str = "default",
 ) -> Survival:
     """Try failures one by one, in the cluster after the changes. A drain has `--force` and `--delete-emptydir-data`.
@@ -393,7 +394,7 @@ def survive(
 class _Trial:
     """A cluster in which failures are tried and reverted."""
 
-    def __init__(self, simulator: Simulator, mode: Mode) -> None:
+    def __init__(self, simulator: Simulator, mode: OutageMode) -> None:
         self._simulator = simulator
         self._mode = mode
         self._advised = 0
@@ -431,7 +432,7 @@ class _Trial:
         specs = pods.specs.take(np.array([*rows], dtype=np.int64))
         keys = dict(zip(rows, pods.keys([*rows]), strict=True))
         failure_result = self._moved(failure, places, rows, keys)
-        if self._mode is Mode.OUTAGE:
+        if self._mode is OutageMode.OUTAGE:
             stays = {
                 code: toleration_seconds(specs.values[code].tolerations, comparison=self._comparison)
                 for code in {*specs.codes.tolist()}
@@ -449,7 +450,7 @@ class _Trial:
     ) -> FailureResult:
         simulator, drained = self._simulator, tuple[DrainResult, ...]()
         first_row = len(simulator.pods)
-        if self._mode is Mode.OUTAGE:
+        if self._mode is OutageMode.OUTAGE:
             self._fail(places, rows)
         else:
             before = len(simulator.drained)
@@ -489,11 +490,11 @@ class _Trial:
                 replicas=self._replicas[workload],
                 ready=self._ready[workload],
                 pods=tuple(its),
-                is_outage=self._mode is Mode.OUTAGE,
+                is_outage=self._mode is OutageMode.OUTAGE,
             )
             for workload, its in by_workload.items()
         ]
-        order = list(WorkloadState)
+        order = list(WorkloadImpact)
         return tuple(sorted(losses, key=lambda loss: (order.index(loss.state), -loss.lost, loss.workload.reference)))
 
     # --- remedies
@@ -504,7 +505,7 @@ class _Trial:
         if self._scenes < MOST_SCENES:
             self._scenes += 1
             scene = simulator.run.cluster.frozen()
-        waiting = account.waiting([*failure_result.pods(PodOutcome.PENDING)])
+        waiting = account.waiting([*failure_result.pods(OutageOutcome.PENDING)])
         if not waiting or self._advised >= MOST_ADVISED:
             return replace(failure_result, scene=scene)
         self._advised += 1
@@ -610,14 +611,14 @@ class _Account:
     ) -> LostPod:
         simulator, pods = self._simulator, self._simulator.pods
 
-        def ends(outcome: PodOutcome, message: str = "", to: str = "") -> LostPod:
+        def ends(outcome: OutageOutcome, message: str = "", to: str = "") -> LostPod:
             return LostPod(key, node, outcome, to, message, preempted, is_ready)
 
         fate, budget = fates.get(key, (None, ""))
         if fate in STAYS:
-            return ends(PodOutcome.BLOCKED, budget)
+            return ends(OutageOutcome.BLOCKED, budget)
         if not is_controlled(pods.owners[row]):
-            return ends(PodOutcome.NOT_RECREATED, "no controller recreates it")
+            return ends(OutageOutcome.NOT_RECREATED, "no controller recreates it")
         now = pods.rows[key]
         if now in self._deleted:
             workload = simulator.manager.owners.of(pods, row)
@@ -625,7 +626,7 @@ class _Account:
             if not others:
                 refused = simulator.manager.refused.get(workload)
                 why = "its controller waits for other pods first" if refused is None else refused.refusal
-                return ends(PodOutcome.NOT_CREATED, why)
+                return ends(OutageOutcome.NOT_CREATED, why)
             now = others.pop(0)
         elif now >= self._first_row:
             its = self._successors.get(simulator.manager.owners.of(pods, now), [])
@@ -636,12 +637,12 @@ class _Account:
             if name not in self._gone:
                 return ends(_RESCHEDULED, to=name)
             message = f"its tolerations let kube-scheduler assign it to {name}, which is gone"
-            return ends(PodOutcome.PENDING, message)
+            return ends(OutageOutcome.PENDING, message)
         self._row_of[key] = now
         step = self._last.get(now)
         if step is not None and step.decision is None:
-            return ends(PodOutcome.UNDECIDED, step.undecided)
-        return ends(PodOutcome.PENDING, self.message(now))
+            return ends(OutageOutcome.UNDECIDED, step.undecided)
+        return ends(OutageOutcome.PENDING, self.message(now))
 
     def message(self, row: int) -> str:
         """Return kube-scheduler's message, or why kube-scheduler does not look at the pod."""

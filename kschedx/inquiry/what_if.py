@@ -16,7 +16,7 @@ from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.progress import Phase, counted
 from kschedx.simulate.apply import ClusterChanges
-from kschedx.simulate.changes import Change, ChangeVerb
+from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.goal import Goal, GoalResult, reach
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
@@ -33,7 +33,7 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
 
     simulator: Simulator
     by_hand: ClusterChanges
-    changes: tuple[Change, ...]
+    changes: tuple[SimulatedChange, ...]
 
     @property
     def snapshot(self) -> Snapshot:
@@ -61,7 +61,7 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
 def change_cluster(
     snapshot: Snapshot,
     setup: Setup,
-    wanted: Iterable[Change],
+    wanted: Iterable[SimulatedChange],
     options: SimulationOptions,
     namespace: str,
     *,
@@ -102,7 +102,7 @@ def change_cluster(
 def settled(
     snapshot: Snapshot,
     setup: Setup,
-    wanted: Sequence[Change],
+    wanted: Sequence[SimulatedChange],
     options: SimulationOptions,
     namespace: str,
     *,
@@ -126,7 +126,7 @@ def settled(
 def simulate(
     snapshot: Snapshot,
     setup: Setup,
-    wanted: Sequence[Change] = (),
+    wanted: Sequence[SimulatedChange] = (),
     *,
     options: SimulationOptions | None = None,
     namespace: str = "default",
@@ -168,7 +168,7 @@ def drain_in_turn(
     snapshot: Snapshot,
     setup: Setup,
     nodes: Sequence[str],
-    wanted: Sequence[Change] = (),
+    wanted: Sequence[SimulatedChange] = (),
     *,
     options: SimulationOptions,
     namespace: str = "default",
@@ -185,7 +185,7 @@ def drain_each(
     snapshot: Snapshot,
     setup: Setup,
     nodes: Sequence[str] | None,
-    wanted: Sequence[Change] = (),
+    wanted: Sequence[SimulatedChange] = (),
     *,
     options: SimulationOptions,
     namespace: str = "default",

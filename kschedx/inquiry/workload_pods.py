@@ -24,7 +24,7 @@ from kschedx.controllers.replicas import admit_pods, without_claims
 from kschedx.controllers.update_strategy import NoRollout, StatefulSetUpdate
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import NotAdmittedError, Place
-from kschedx.explain.admission import Ledger
+from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.causes import Taken
 from kschedx.explain.notes import AFTER_CHANGES, Note
 from kschedx.explain.setup import Setup
@@ -39,7 +39,7 @@ from kschedx.inquiry.pending_pods import SharedFix, SharedFixes
 from kschedx.inquiry.pod import explain
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import simulate
-from kschedx.kube.custom_resources import PodCount
+from kschedx.kube.custom_resources import TemplatePodCount
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import Pod
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 Explain = Callable[[Subject], Explanation]
 
 
-class KubeletAdmission(Struct, frozen=True, kw_only=True):
+class _KubeletAdmission(Struct, frozen=True, kw_only=True):
     """The outcome of the replicas that a workload lacks, on the node that their template names."""
 
     explanation: Explanation
@@ -64,7 +64,7 @@ class KubeletAdmission(Struct, frozen=True, kw_only=True):
     """The pods that the kubelet admits."""
 
 
-def _admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> KubeletAdmission:
+def _admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> _KubeletAdmission:
     """Return how many of the replicas the kubelet of their node admits, one after the other, as far as that is certain.
     Existing pods of the workload stay, on whatever node they are."""
     workload = workloads.workload_of(manifest)
@@ -83,7 +83,7 @@ def _admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) ->
 
     if len(pods) == 1 or node not in snapshot.cluster.index:
         alone = explain(subject)
-        return KubeletAdmission(explanation=alone, pods=tuple(pods) if alone.becomes is Outcome.SCHEDULED else ())
+        return _KubeletAdmission(explanation=alone, pods=tuple(pods) if alone.becomes is Outcome.SCHEDULED else ())
     number = bisect_left(range(len(pods)), True, key=is_refused)  # each pod leaves less for the next
     replicas = Replicas(
         workload=workload.reference,
@@ -94,7 +94,7 @@ def _admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) ->
         kubelet=node,
     )
     story = after(min(number, len(pods) - 1))
-    return KubeletAdmission(explanation=replace(story, replicas=replicas), pods=tuple(pods[:number]))
+    return _KubeletAdmission(explanation=replace(story, replicas=replicas), pods=tuple(pods[:number]))
 
 
 class QueueOutcome:
@@ -493,7 +493,7 @@ class ManifestQuestions:
         self._simulator = Simulator(snapshot, setup, SimulationOptions(), known=known)
         self._simulator.first_row = len(snapshot.pods)
         if snapshot.of(ResourceQuota):
-            self._simulator.put(Ledger(snapshot, setup.release).on(snapshot))
+            self._simulator.put(QuotaLedger(snapshot, setup.release).on(snapshot))
         self.groups: list[ReplicaGroup] = []
 
     @property
@@ -506,7 +506,12 @@ class ManifestQuestions:
         return state_of(group, self._simulator)
 
     def take(
-        self, subject: Subject, manifest: Manifest | None, *, count: PodCount | None = None, is_tried: bool = False
+        self,
+        subject: Subject,
+        manifest: Manifest | None,
+        *,
+        count: TemplatePodCount | None = None,
+        is_tried: bool = False,
     ) -> ReplicaGroup | BoundPods:
         """Add pods as `add` does, also if they name their node: the pods that the kubelet admits are in the cluster
         from then on."""
@@ -522,7 +527,12 @@ class ManifestQuestions:
         return BoundPods(subject=subject, explanation=explanation)
 
     def add(
-        self, subject: Subject, manifest: Manifest | None, *, count: PodCount | None = None, is_tried: bool = False
+        self,
+        subject: Subject,
+        manifest: Manifest | None,
+        *,
+        count: TemplatePodCount | None = None,
+        is_tried: bool = False,
     ) -> ReplicaGroup:
         """Add the pods of one object in question: a pod, a workload with a `manifest`, or a custom resource with a
         `count`.
@@ -561,11 +571,11 @@ class ManifestQuestions:
         manager.sync()
         return replace(_group_of(subject), workload=workload, manifest=manifest, waited=waited)
 
-    def _custom(self, subject: Subject, manifest: Manifest, count: PodCount) -> ReplicaGroup:
+    def _custom(self, subject: Subject, manifest: Manifest, count: TemplatePodCount) -> ReplicaGroup:
         """Create the pods of one template of a custom resource."""
         snapshot = self.snapshot
         cluster, pods = workloads.one_or_copies(snapshot, subject.pod, 1 if count.number is None else count.number)
-        quotas = Ledger(cluster, self._setup.release)
+        quotas = QuotaLedger(cluster, self._setup.release)
         admitted = admit_pods(cluster, quotas, pods, snapshot.storage.claims)
         rows = self._simulator.create(quotas.on(admitted.snapshot), admitted.created)
         return replace(
@@ -587,7 +597,7 @@ class ManifestQuestions:
 
     def _create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
         """Create pods that are admitted now; quotas count them."""
-        quotas = Ledger(cluster, self._setup.release)
+        quotas = QuotaLedger(cluster, self._setup.release)
         for pod in pods:
             quotas.take(pod)
         return self._simulator.create(quotas.on(cluster), pods)

@@ -23,7 +23,7 @@ from kschedx.karpenter.pods import Looked, PodEligibility, look_at, pod_requirem
 from kschedx.karpenter.provisioning import Provisioner, SkippedPool
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
 from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, Requirements
-from kschedx.karpenter.scheduler import RoundResult, SchedulingFailure, Settings, karpenter_version
+from kschedx.karpenter.scheduler import KarpenterSettings, RoundResult, SchedulingFailure, karpenter_version
 from kschedx.kube.autoscalers import (
     CAPACITY_TYPE,
     NODE_POOL,
@@ -114,7 +114,7 @@ class KarpenterOptions(Struct, frozen=True, kw_only=True):
     """The user's options about Karpenter."""
 
     catalogue: InstanceTypes | None = None
-    settings: Settings = Settings()
+    settings: KarpenterSettings = KarpenterSettings()
 
 
 class LaunchCertainty(StrEnum):
@@ -246,7 +246,7 @@ class Karpenter:
         return Provisioner.of(self.pools, lambda pool: self.known[pool.name].types, self.settings)
 
     @cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> KarpenterSettings:
         """Karpenter's settings; the default version is the cluster's."""
         given = self.options.settings
         return given if given.version else replace(given, version=karpenter_version(self.snapshot))

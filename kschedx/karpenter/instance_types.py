@@ -283,7 +283,7 @@ def filter_types(
     )
 
 
-class Cut(Struct, frozen=True, kw_only=True):
+class RequestedTypes(Struct, frozen=True, kw_only=True):
     """The types of a new node that are requested from the cloud."""
 
     types: tuple[InstanceType, ...]
@@ -291,14 +291,18 @@ class Cut(Struct, frozen=True, kw_only=True):
     """Keys of `minValues` with the number of values that the remaining types have."""
 
 
-def cheapest(types: Sequence[InstanceType], requirements: Requirements, allowed: frozenset[str], most: int) -> Cut:
+def cheapest(
+    types: Sequence[InstanceType], requirements: Requirements, allowed: frozenset[str], most: int
+) -> RequestedTypes:
     """Keep the cheapest types, up to the maximum that is requested from the cloud. If a price is unknown, keep all."""
     if len(types) <= most or not all(instance_type.has_prices for instance_type in types):
-        return Cut(types=tuple(types))
+        return RequestedTypes(types=tuple(types))
     priced = [(instance_type.price(requirements, allowed), instance_type) for instance_type in types]
     sort_slice(priced, lambda a, b: a[0] < b[0])
     left = tuple(instance_type for _, instance_type in priced[:most])
-    return Cut(types=left, too_few=min_values_unmet(left, requirements) if requirements.has_min_values else {})
+    return RequestedTypes(
+        types=left, too_few=min_values_unmet(left, requirements) if requirements.has_min_values else {}
+    )
 
 
 def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) -> dict[str, int]:

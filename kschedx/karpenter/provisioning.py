@@ -17,7 +17,7 @@ from kschedx.karpenter.node_claims import PoolTemplate, allowed_labels, pool_req
 from kschedx.karpenter.nodes import ClusterState, is_of_daemon_set, is_of_stateful_set, is_static
 from kschedx.karpenter.pods import DaemonOverhead, DaemonSets, karpenter_daemon_pods, volume_alternatives
 from kschedx.karpenter.requirements import Requirements
-from kschedx.karpenter.scheduler import Round, RoundResult, Settings
+from kschedx.karpenter.scheduler import KarpenterSettings, ProvisioningRound, RoundResult
 from kschedx.karpenter.topology import Counted, Topologies, TopologyDomains
 from kschedx.kube.autoscalers import DO_NOT_DISRUPT, NodePool
 from kschedx.kube.names import HOSTNAME
@@ -48,11 +48,11 @@ class Provisioner(Struct, frozen=True, kw_only=True):
     """The usable pools, in the order in which they are tried."""
     skipped: tuple[SkippedPool, ...]
     types: Mapping[str, PoolTypes]
-    settings: Settings
+    settings: KarpenterSettings
 
     @classmethod
     def of(
-        cls, pools: Sequence[NodePool], types_of: Callable[[NodePool], PoolTypes], settings: Settings
+        cls, pools: Sequence[NodePool], types_of: Callable[[NodePool], PoolTypes], settings: KarpenterSettings
     ) -> Provisioner:
         skipped = [SkippedPool(pool=pool, why=why) for pool in pools if (why := _why_skipped(pool))]
         left_out = {pool.pool.name for pool in skipped}
@@ -102,7 +102,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         existing = ExistingNodes(cluster.staying, snapshot, daemons, types)
         for node in existing.nodes:
             topologies.register(HOSTNAME, node.state.host_name)
-        return Round(
+        return ProvisioningRound(
             templates,
             existing,
             topologies,
@@ -183,7 +183,9 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         ]
 
 
-def _template_types(pool: NodePool, types: Sequence[InstanceType], settings: Settings) -> tuple[InstanceType, ...]:
+def _template_types(
+    pool: NodePool, types: Sequence[InstanceType], settings: KarpenterSettings
+) -> tuple[InstanceType, ...]:
     """Return the types that meet the pool's own requirements."""
     left = filter_types(
         types,

@@ -29,7 +29,7 @@ from kschedx.snapshot.snapshot import Snapshot
 # Karpenter's settings that affect its decisions. Upstream: pkg/operator/options.
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class KarpenterSettings(Struct, frozen=True, kw_only=True):
     prefers: bool = True
     """--preference-policy=Respect: preferences count as requirements until they have to be relaxed."""
     relaxes_min_values: bool = False
@@ -53,7 +53,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         return karpenter_behaviour(self.followed)
 
     @classmethod
-    def read(cls, written: Sequence[str]) -> Settings:
+    def read(cls, written: Sequence[str]) -> KarpenterSettings:
         """Parse `preference-policy=Ignore` and similar options, and `version=1.14`; names of environment variables are
         allowed. The last of several wins. Raises `InputError`, and `ConfigError` for a value."""
         read: dict[str, bool] = {}
@@ -152,7 +152,7 @@ class RoundResult(Struct, frozen=True, kw_only=True):
         return next((claim for claim in self.new if pod in claim.pods), None)
 
 
-class Round:
+class ProvisioningRound:
     """One run of the scheduler over pods. `left` is what the pools' limits leave."""
 
     def __init__(
@@ -162,7 +162,7 @@ class Round:
         topologies: Topologies,
         left: Mapping[str, Amounts],
         volumes: Mapping[str, tuple[Requirements | None, ...]],
-        settings: Settings,
+        settings: KarpenterSettings,
         *,
         devices: RoundDevices | None,
         tolerates_preferred_taints: bool,

@@ -1,7 +1,7 @@
 """The domains that spread constraints, affinities, and anti-affinities allow a pod, as Karpenter counts them.
 
 A domain is a value of a topology key. If upstream chooses any of several domains, the first name is chosen here and
-`Chance` is reported. Upstream: scheduling/topologygroup.go, topologydomaingroup.go, topologynodefilter.go.
+`DomainTie` is reported. Upstream: scheduling/topologygroup.go, topologydomaingroup.go, topologynodefilter.go.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class NodeFilter(Struct, frozen=True, kw_only=True):
         return not self.honors_taints or tolerates_all(self.tolerations, taints)
 
 
-class Chance:
+class DomainTie:
     """Whether a domain was chosen while another one was equally good."""
 
     def __init__(self) -> None:
         self.is_taken = False
 
 
-class TopologyGroup:
+class _TopologyGroup:
     """The pods per domain that a rule counts, and the pods with the rule."""
 
     def __init__(
@@ -90,7 +90,7 @@ class TopologyGroup:
         raw: LabelSelector | None,
         domains: Iterable[str],
         node_filter: NodeFilter,
-        chance: Chance,
+        chance: DomainTie,
         max_skew: int = MAX_SKEW,
         min_domains: int | None = None,
     ) -> None:
@@ -244,11 +244,11 @@ class Topologies:
     """The topology groups of a round. `prefers`: whether preferences count as requirements until they are relaxed."""
 
     def __init__(self, counted: Counted, *, prefers: bool) -> None:
-        self.chance = Chance()
+        self.chance = DomainTie()
         self._counted = counted
         self._prefers = prefers
-        self._groups: dict[Fork, TopologyGroup] = {}
-        self._inverse: dict[Fork, TopologyGroup] = {}
+        self._groups: dict[Fork, _TopologyGroup] = {}
+        self._inverse: dict[Fork, _TopologyGroup] = {}
         self._labels: dict[str, Requirements] = {}
         """The labels of nodes, by name."""
         self._track_running()
@@ -321,13 +321,13 @@ class Topologies:
 
     def _matching(
         self, pod: types.Pod, owner: str, taints: Sequence[types.Taint], of_node: Requirements
-    ) -> Iterator[TopologyGroup]:
+    ) -> Iterator[_TopologyGroup]:
         yield from (group for group in self._groups.values() if owner in group.owners)
         yield from (group for group in self._inverse.values() if group.counts_pod(pod, taints, of_node))
 
     # --- groups
 
-    def _spreads(self, pod: types.Pod) -> Iterator[tuple[Fork, TopologyGroup]]:
+    def _spreads(self, pod: types.Pod) -> Iterator[tuple[Fork, _TopologyGroup]]:
         for constraint in pod.spec.topology_spread_constraints:
             if self._prefers or constraint.when_unsatisfiable == "DoNotSchedule":
                 selector = _with_match_labels(constraint, pod.metadata.labels)
@@ -337,7 +337,7 @@ class Topologies:
                     node_filter=node_filter, max_skew=constraint.max_skew, min_domains=constraint.min_domains,
                 )  # fmt: skip
 
-    def _affinities(self, pod: types.Pod) -> Iterator[tuple[Fork, TopologyGroup]]:
+    def _affinities(self, pod: types.Pod) -> Iterator[tuple[Fork, _TopologyGroup]]:
         affinity = pod.spec.affinity
         if affinity is None:
             return
@@ -352,7 +352,7 @@ class Topologies:
                 for weighted in rules.preferred_during_scheduling_ignored_during_execution:
                     yield self._of_term(kind, pod, weighted.pod_affinity_term)
 
-    def _of_term(self, kind: TopologyType, pod: types.Pod, term: types.PodAffinityTerm) -> tuple[Fork, TopologyGroup]:
+    def _of_term(self, kind: TopologyType, pod: types.Pod, term: types.PodAffinityTerm) -> tuple[Fork, _TopologyGroup]:
         namespaces = self._namespaces(pod.metadata.namespace, term)
         return self._group(kind, pod, term.topology_key, namespaces, term.label_selector)
 
@@ -367,10 +367,10 @@ class Topologies:
         node_filter: NodeFilter | None = None,
         max_skew: int = 2**31 - 1,
         min_domains: int | None = None,
-    ) -> tuple[Fork, TopologyGroup]:
+    ) -> tuple[Fork, _TopologyGroup]:
         counted = node_filter or NodeFilter()
         domains = self._counted.domains.get(key) or TopologyDomains()
-        topology_group = TopologyGroup(
+        topology_group = _TopologyGroup(
             kind,
             key,
             namespaces=namespaces,
@@ -393,7 +393,7 @@ class Topologies:
         known = self._counted.snapshot.namespaces
         return frozenset((*term.namespaces, *(name for name, labels in known.items() if selector.matches(labels))))
 
-    def _count(self, group: TopologyGroup) -> None:
+    def _count(self, group: _TopologyGroup) -> None:
         """Count the domains of nodes and their pods; as upstream, a missing selector counts all pods."""
         counted, pods = self._counted, self._counted.snapshot.pods
         for node, labels in counted.nodes:
@@ -411,7 +411,7 @@ class Topologies:
                 group.counts[domain] = group.counts.get(domain, 0) + count
                 group.empty.discard(domain)
 
-    def _is_counted(self, group: TopologyGroup, node: types.Node) -> bool:
+    def _is_counted(self, group: _TopologyGroup, node: types.Node) -> bool:
         requirements = self._labels.get(node.name)
         if requirements is None:
             requirements = self._labels[node.name] = Requirements.of_labels(node.metadata.labels)

@@ -15,6 +15,8 @@ class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
 
 UNSCHEDULABLE = "Unschedulable"
 """The reason of a pod's condition PodScheduled after kube-scheduler found no node."""
+DISRUPTION_TARGET = "DisruptionTarget"
+"""The type of a pod's condition after it was preempted or evicted; its reason names by whom."""
 _C = TypeVar("_C", bound=Condition)
 
 

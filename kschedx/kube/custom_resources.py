@@ -42,7 +42,7 @@ class CustomKind(Struct, frozen=True, kw_only=True):
     """The containers that the controller adds to the pod of the template at a path."""
 
 
-class PodCount(Struct, frozen=True, kw_only=True):
+class TemplatePodCount(Struct, frozen=True, kw_only=True):
     """How many simultaneous pods a custom resource creates from a template."""
 
     number: int | None

@@ -151,7 +151,7 @@ class VolcanoQueue(KubernetesObject, frozen=True, kw_only=True):
 # --- KAI
 
 
-class Explanation(Struct, frozen=True, kw_only=True):
+class PodExplanation(Struct, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
 
@@ -164,7 +164,7 @@ class SchedulingCondition(Struct, frozen=True, kw_only=True, rename="camel"):
     status: str = ""
     reason: str = ""
     message: str = ""
-    reasons: tuple[Explanation, ...] = ()
+    reasons: tuple[PodExplanation, ...] = ()
 
 
 class KaiGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.kube.custom_resources import PodCount, custom_kind
+from kschedx.kube.custom_resources import TemplatePodCount, custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.quantity import parse_quantity
@@ -387,7 +387,7 @@ class ForeignPod(Struct, frozen=True, kw_only=True):
     """`spec.template`."""
     part: str
     """The role of this template, if there are several: `worker`."""
-    count: PodCount
+    count: TemplatePodCount
     """The number of simultaneous pods."""
 
 
@@ -440,7 +440,7 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
 
 def _templates_and_counts(
     manifest: Mapping[str, object], kind: str, group: str
-) -> tuple[list[tuple[Mapping[str, object], str, str]], dict[str, PodCount]]:
+) -> tuple[list[tuple[Mapping[str, object], str, str]], dict[str, TemplatePodCount]]:
     """Return templates with their paths and roles, and the number of pods of each path."""
     known = custom_kind(kind, group)
     built = [] if known is None or known.build is None else list(known.build(manifest))
@@ -449,16 +449,18 @@ def _templates_and_counts(
         templates: list[tuple[Mapping[str, object], str, str]] = [
             ({"metadata": {"labels": dict(pods.labels)}, "spec": pods.spec}, pods.path, pods.part) for pods in built
         ]
-        return templates, {pods.path: PodCount(number=pods.count, undecided=more) for pods in built}
+        return templates, {pods.path: TemplatePodCount(number=pods.count, undecided=more) for pods in built}
     spec = manifest.get("spec")
     templates = list(_templates(spec, "spec", "", MAX_DEPTH)) if isinstance(spec, dict) else []
     numbers = {} if known is None or known.counts is None else dict(known.counts(manifest))
-    unknown = PodCount(number=None, undecided=f"only the controller of {kind} knows how many pods it creates")
+    unknown = TemplatePodCount(number=None, undecided=f"only the controller of {kind} knows how many pods it creates")
     counts = {path: unknown for _, path, _ in templates}
     templates += [({"spec": pods.spec}, pods.path, pods.part) for pods in built]
-    counts |= {pods.path: PodCount(number=pods.count) for pods in built}
+    counts |= {pods.path: TemplatePodCount(number=pods.count) for pods in built}
     return templates, counts | {
-        path: PodCount(number=number) for path, number in numbers.items() if path in counts and number is not None
+        path: TemplatePodCount(number=number)
+        for path, number in numbers.items()
+        if path in counts and number is not None
     }
 
 

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 from kschedx.kube.kueue import MULTIKUEUE, AdmissionCheck, ClusterQueue, ResourceFlavor
 from kschedx.kueue.amounts import Requests, Usage, added
-from kschedx.kueue.quota import QueueNode, Tree
-from kschedx.kueue.settings import Settings
-from kschedx.kueue.topology import DomainUsage, FlavorTopology, Placement, Request, TopologyUsage, Values
+from kschedx.kueue.quota import QueueNode, QuotaTree
+from kschedx.kueue.settings import KueueSettings
+from kschedx.kueue.topology import DomainUsage, FlavorTopology, Request, TopologyPlacement, TopologyUsage, Values
 from kschedx.kueue.workloads import Job, checks_of
 
 PROVISIONING = "kueue.x-k8s.io/provisioning-request"
@@ -24,11 +24,11 @@ PlacementRequests = Mapping[str, Sequence[Request]]
 class Cache:
     def __init__(
         self,
-        tree: Tree,
+        tree: QuotaTree,
         flavors: Mapping[str, ResourceFlavor],
         topologies: Mapping[str, FlavorTopology],
         checks: Mapping[str, AdmissionCheck],
-        settings: Settings,
+        settings: KueueSettings,
     ) -> None:
         self.tree = tree
         self.flavors = flavors
@@ -158,9 +158,9 @@ class Cache:
                 return True
         return False
 
-    def place(self, requests: PlacementRequests, *, is_empty: bool = False) -> dict[str, Placement]:
+    def place(self, requests: PlacementRequests, *, is_empty: bool = False) -> dict[str, TopologyPlacement]:
         """Return the placement of each pod set, or why it has none, which ends the search of its flavor."""
-        placements: dict[str, Placement] = {}
+        placements: dict[str, TopologyPlacement] = {}
         shared: dict[Values, Requests] = {}
         is_shared = self.settings.enabled("TASHandleOverlappingFlavors")
         for flavor in sorted(requests):
@@ -175,19 +175,19 @@ class Cache:
                 result = tree.place(group, assumed, is_empty=is_empty)
                 if isinstance(result, str):
                     placements.update(
-                        {request.pod_set.name: Placement(flavor=flavor, failure=result) for request in group}
+                        {request.pod_set.name: TopologyPlacement(flavor=flavor, failure=result) for request in group}
                     )
                     break
                 for request in group:
                     assignment = result[request.pod_set.name]
-                    placements[request.pod_set.name] = Placement(flavor=flavor, assignment=assignment)
+                    placements[request.pod_set.name] = TopologyPlacement(flavor=flavor, assignment=assignment)
                     for domain in assignment.domains:
                         use = DomainUsage(values=domain.values, single=request.single, count=domain.count)
                         assumed[domain.values] = added(assumed.get(domain.values, {}), use.total)
         return placements
 
 
-def failure(placements: Mapping[str, Placement]) -> tuple[str, Placement] | None:
+def failure(placements: Mapping[str, TopologyPlacement]) -> tuple[str, TopologyPlacement] | None:
     return next(((name, placement) for name, placement in placements.items() if placement.failure), None)
 
 

@@ -23,7 +23,7 @@ from kschedx.kube.kueue import (
     Workload,
 )
 from kschedx.kueue.cache import PROVISIONING
-from kschedx.kueue.settings import Settings
+from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
 
 INADMISSIBLE = "Inadmissible"
@@ -45,7 +45,7 @@ _OF_SCHEDULER = frozenset(
 _STALE = frozenset({"Deactivated", "PendingEvaluation", "Suspended", "Pending", ""})
 
 
-class Readiness(Struct, frozen=True, kw_only=True):
+class QueueReadiness(Struct, frozen=True, kw_only=True):
     """Whether a ClusterQueue admits Workloads (its condition Active)."""
 
     is_active: bool
@@ -58,8 +58,8 @@ def readiness(
     flavors: Mapping[str, ResourceFlavor],
     checks: Mapping[str, AdmissionCheck],
     topologies: Mapping[str, object],
-    settings: Settings,
-) -> Readiness:
+    settings: KueueSettings,
+) -> QueueReadiness:
     """`topologies`: flavor to its topology, for flavors whose Topology exists."""
     used = [flavor.name for group in queue.spec.resource_groups for flavor in group.flavors]
     wanted = checks_of(queue)
@@ -95,9 +95,9 @@ def readiness(
             if topology is not None and name not in topologies:
                 causes.append(("TopologyNotFound", f'there is no Topology "{topology}" for TAS flavor "{name}"'))
     if not causes:
-        return Readiness(is_active=True)
+        return QueueReadiness(is_active=True)
     text = ", ".join(message for _, message in causes)
-    return Readiness(is_active=False, reason=causes[0][0], message=f"Can't admit new workloads: {text}.")
+    return QueueReadiness(is_active=False, reason=causes[0][0], message=f"Can't admit new workloads: {text}.")
 
 
 def is_stopped(policy: str | None) -> bool:
@@ -124,7 +124,7 @@ class Surroundings(Protocol):
 @dataclass(slots=True)
 class Controllers:
     around: Surroundings
-    settings: Settings
+    settings: KueueSettings
     evicted: dict[str, str]
     """Evicted Workloads to the reason of their Preempted condition, if any."""
 

@@ -21,8 +21,8 @@ from kschedx.kueue.amounts import FlavorResource, Requests, Usage, added, in_ord
 from kschedx.kueue.cache import Cache, failure
 from kschedx.kueue.quota import QueueNode
 from kschedx.kueue.requests import pod_requests
-from kschedx.kueue.topology import Assignment as TopologyAssignment
-from kschedx.kueue.topology import DomainUsage, Placement, Request, TopologyUsage, taint_text
+from kschedx.kueue.topology import DomainAssignment as TopologyAssignment
+from kschedx.kueue.topology import DomainUsage, Request, TopologyPlacement, TopologyUsage, taint_text
 from kschedx.kueue.workloads import READY, Job, PodSetRequests, ScanProgress
 
 MAY_STOP = ("MayStopSearch", "Borrow", "Preempt")
@@ -41,7 +41,7 @@ def _most_severe(left: str, right: str) -> str:
 
 
 @unique
-class Mode(IntEnum):
+class FlavorAssignmentMode(IntEnum):
     """The mode of an assignment, best last."""
 
     NO_FIT = 0
@@ -54,7 +54,7 @@ class Mode(IntEnum):
 
 
 @unique
-class Chance(IntEnum):
+class GranularMode(IntEnum):
     """A mode combined with the result of a simulated preemption, best last."""
 
     NO_FIT = 0
@@ -64,19 +64,21 @@ class Chance(IntEnum):
     FIT = 4
 
     @property
-    def mode(self) -> Mode:
-        if self in (Chance.NO_FIT, Chance.FIT):
-            return Mode.FIT if self is Chance.FIT else Mode.NO_FIT
-        return Mode.PREEMPT
+    def mode(self) -> FlavorAssignmentMode:
+        if self in (GranularMode.NO_FIT, GranularMode.FIT):
+            return FlavorAssignmentMode.FIT if self is GranularMode.FIT else FlavorAssignmentMode.NO_FIT
+        return FlavorAssignmentMode.PREEMPT
 
     @property
     def preemption(self) -> str:
-        return {Chance.NO_CANDIDATES: "NoCandidates", Chance.PREEMPT: "Preempt", Chance.RECLAIM: "Reclaim"}.get(
-            self, ""
-        )
+        return {
+            GranularMode.NO_CANDIDATES: "NoCandidates",
+            GranularMode.PREEMPT: "Preempt",
+            GranularMode.RECLAIM: "Reclaim",
+        }.get(self, "")
 
 
-Simulate = Callable[[Job, FlavorResource, int], tuple[Chance, int]]
+Simulate = Callable[[Job, FlavorResource, int], tuple[GranularMode, int]]
 """Returns whether preemption frees an amount, and the borrowing height then."""
 
 
@@ -106,7 +108,7 @@ class Choice:
     """The flavor of one resource."""
 
     flavor: str
-    mode: Mode
+    mode: FlavorAssignmentMode
     borrowing: int = 0
     tried: int = 0
 
@@ -116,9 +118,9 @@ class Attempt:
     """A flavor that was evaluated for a pod set."""
 
     flavor: str
-    mode: Mode
+    mode: FlavorAssignmentMode
     borrowing: int = 0
-    chance: Chance | None = None
+    chance: GranularMode | None = None
     reasons: tuple[str, ...] = ()
     cause: str = ""
 
@@ -129,7 +131,7 @@ class Attempt:
 
 
 @dataclass(slots=True, kw_only=True)
-class PodSetAssignment:
+class FlavorAssignment:
     name: str
     count: int
     requests: Requests
@@ -141,17 +143,17 @@ class PodSetAssignment:
     delayed_topology: str | None = None
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> FlavorAssignmentMode:
         if not self.error and not self.reasons:
-            return Mode.FIT
+            return FlavorAssignmentMode.FIT
         if self.error or not self.flavors:
-            return Mode.NO_FIT
+            return FlavorAssignmentMode.NO_FIT
         return min(flavor.mode for flavor in self.flavors.values())
 
 
 @dataclass(slots=True, kw_only=True)
 class Assignment:
-    pod_sets: list[PodSetAssignment] = field(default_factory=list)
+    pod_sets: list[FlavorAssignment] = field(default_factory=list)
     usage: Usage = field(default_factory=dict)
     borrowing: int = 0
     """The height of the lowest cohort with enough quota; 0 within the queue's own quota."""
@@ -159,15 +161,15 @@ class Assignment:
     shortages: list[Shortage] = field(default_factory=list)
     cause: str = ""
     """Why nothing fits, as a reason of the QuotaReserved condition."""
-    _mode: Mode | None = None
+    _mode: FlavorAssignmentMode | None = None
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> FlavorAssignmentMode:
         if self._mode is None:
-            self._mode = min((pod_set.mode for pod_set in self.pod_sets), default=Mode.NO_FIT)
+            self._mode = min((pod_set.mode for pod_set in self.pod_sets), default=FlavorAssignmentMode.NO_FIT)
         return self._mode
 
-    def set_mode(self, mode: Mode, names: Iterable[str] | None = None) -> None:
+    def set_mode(self, mode: FlavorAssignmentMode, names: Iterable[str] | None = None) -> None:
         """Set the mode of some pod sets or of all, and of the whole assignment."""
         wanted = None if names is None else frozenset(names)
         for pod_set in self.pod_sets:
@@ -178,7 +180,7 @@ class Assignment:
         if wanted is None:
             self._mode = mode
 
-    def of(self, name: str) -> PodSetAssignment:
+    def of(self, name: str) -> FlavorAssignment:
         return next(pod_set for pod_set in self.pod_sets if pod_set.name == name)
 
     @property
@@ -201,7 +203,9 @@ class Assignment:
         """The flavors that were skipped or need borrowing."""
         parts = []
         for pod_set in self.pod_sets:
-            phrases = [str(each) for each in pod_set.attempts if each.mode is not Mode.FIT or each.borrowing]
+            phrases = [
+                str(each) for each in pod_set.attempts if each.mode is not FlavorAssignmentMode.FIT or each.borrowing
+            ]
             if phrases:
                 parts.append(f"{pod_set.name}: {', '.join(phrases)}")
         return " | ".join(parts)
@@ -213,7 +217,7 @@ class Assignment:
             FlavorResource(choice.flavor, name)
             for pod_set in self.pod_sets
             for name, choice in pod_set.flavors.items()
-            if choice.mode is Mode.PREEMPT
+            if choice.mode is FlavorAssignmentMode.PREEMPT
         )
 
     def requested(self, job: Job) -> Usage:
@@ -240,7 +244,7 @@ class Assignment:
             )
         return usage
 
-    def take_places(self, placements: Mapping[str, Placement]) -> None:
+    def take_places(self, placements: Mapping[str, TopologyPlacement]) -> None:
         for name, placement in placements.items():
             assignment = self.of(name)
             assignment.topology = placement.assignment
@@ -249,20 +253,20 @@ class Assignment:
 
     def resolve_cause(self, queue: ClusterQueue) -> None:
         """Set the reason of the condition, for the gate UnadmittedWorkloadsObservability."""
-        if self.mode is not Mode.NO_FIT:
+        if self.mode is not FlavorAssignmentMode.NO_FIT:
             return
         for pod_set in self.pod_sets:
-            if pod_set.mode is Mode.NO_FIT:
+            if pod_set.mode is FlavorAssignmentMode.NO_FIT:
                 self.cause = _most_severe(self.cause, _cause_of(pod_set, queue))
 
 
-def _cause_of(pod_set_assignment: PodSetAssignment, queue: ClusterQueue) -> str:
+def _cause_of(pod_set_assignment: FlavorAssignment, queue: ClusterQueue) -> str:
     """The mildest cause of a group's flavors counts, and the severest of the groups."""
     if not pod_set_assignment.attempts:
         return NO_MATCHING_FLAVOR
     by_group: dict[int, str] = {}
     for index, attempt in enumerate(pod_set_assignment.attempts):
-        if attempt.mode is not Mode.NO_FIT:
+        if attempt.mode is not FlavorAssignmentMode.NO_FIT:
             continue
         groups = [
             number
@@ -326,7 +330,11 @@ class Assigner:
         assignment = self._flavors(counts)
         assignment.shortages = self._shortages
         is_complete = len(assignment.pod_sets) == len(self._job.counted) and not assignment.has_unassigned
-        if is_complete and assignment.mode is not Mode.NO_FIT and self._settings.enabled("TopologyAwareScheduling"):
+        if (
+            is_complete
+            and assignment.mode is not FlavorAssignmentMode.NO_FIT
+            and self._settings.enabled("TopologyAwareScheduling")
+        ):
             self._place(assignment)
         if self._settings.enabled("UnadmittedWorkloadsObservability"):
             assignment.resolve_cause(self._queue)
@@ -348,7 +356,7 @@ class Assigner:
                 requests = sets[index]
                 flavors = self._own(index, requests, choices)
                 assignment.pod_sets.append(
-                    PodSetAssignment(
+                    FlavorAssignment(
                         name=requests.name,
                         count=requests.count,
                         requests=requests.requests,
@@ -430,7 +438,7 @@ class Assigner:
         if has_fungibility and self._progress is not None:
             start = self._progress.next_flavor(indices[0], resource)
         best: dict[str, Choice] = {}
-        best_rank: tuple[Chance, int] | None = None
+        best_rank: tuple[GranularMode, int] | None = None
         reasons: list[str] = []
         attempts: list[Attempt] = []
         last = -1
@@ -444,25 +452,27 @@ class Assigner:
                 continue
             if refused := self._refused(name, indices, group):
                 reasons.append(refused)
-                attempts.append(Attempt(name, Mode.NO_FIT, reasons=(refused,), cause=NO_MATCHING_FLAVOR))
+                attempts.append(
+                    Attempt(name, FlavorAssignmentMode.NO_FIT, reasons=(refused,), cause=NO_MATCHING_FLAVOR)
+                )
                 continue
             choices, rank, attempt = self._try(name, covered, usage, indices)
             reasons += attempt.reasons
             attempts.append(_replace_sorted(attempt))
             if not has_fungibility:
-                if rank[0] > (best_rank[0] if best_rank is not None else Chance.NO_FIT):
+                if rank[0] > (best_rank[0] if best_rank is not None else GranularMode.NO_FIT):
                     best, best_rank = choices, rank
-                    if rank[0] is Chance.FIT:
+                    if rank[0] is GranularMode.FIT:
                         return _Found(best, [], attempts)
             elif not self._goes_on(rank):
                 best, best_rank = choices, rank
                 break
-            elif rank[0] is not Chance.NO_FIT and (best_rank is None or self._is_better(rank, best_rank)):
+            elif rank[0] is not GranularMode.NO_FIT and (best_rank is None or self._is_better(rank, best_rank)):
                 best, best_rank = choices, rank
         if has_fungibility:
             for choice in best.values():
                 choice.tried = -1 if last == len(names) - 1 else last
-            if best_rank is not None and best_rank[0] is Chance.FIT:
+            if best_rank is not None and best_rank[0] is GranularMode.FIT:
                 return _Found(best, [], attempts)
         return _Found(best, reasons, attempts)
 
@@ -473,10 +483,10 @@ class Assigner:
 
     def _try(
         self, flavor: str, requests: Requests, usage: Usage, indices: Sequence[int]
-    ) -> tuple[dict[str, Choice], tuple[Chance, int], Attempt]:
+    ) -> tuple[dict[str, Choice], tuple[GranularMode, int], Attempt]:
         """Check the amounts of all resources in one flavor; its rank is that of its worst resource."""
         choices: dict[str, Choice] = {}
-        rank = (Chance.FIT, 0)
+        rank = (GranularMode.FIT, 0)
         most = 0
         reasons: list[str] = []
         cause = ""
@@ -489,15 +499,15 @@ class Assigner:
             most = max(most, borrowing)
             if self._is_better(rank, (chance, borrowing)):
                 rank = (chance, borrowing)
-            if rank[0] is not Chance.NO_FIT:
+            if rank[0] is not GranularMode.NO_FIT:
                 choices[name] = Choice(flavor, chance.mode, borrowing)
-        is_preemption = rank[0] not in (Chance.NO_FIT, Chance.FIT)
+        is_preemption = rank[0] not in (GranularMode.NO_FIT, GranularMode.FIT)
         attempt = Attempt(flavor, rank[0].mode, most, rank[0] if is_preemption else None, tuple(reasons), cause)
         return choices, rank, attempt
 
     def _check(
         self, fr: FlavorResource, assumed: int, requested: int, indices: Sequence[int]
-    ) -> tuple[Chance, int, str, str]:
+    ) -> tuple[GranularMode, int, str, str]:
         """Return the chance, the borrowing height, and the message and cause of a shortage."""
         node = self._node
         available, maximum = node.available(fr), node.potential(fr)
@@ -519,16 +529,16 @@ class Assigner:
                 f"({shown(fr.resource, assumed)}) + current podset request ({shown(fr.resource, requested)}) > "
                 f"maximum capacity ({shown(fr.resource, maximum)})"
             )
-            return Chance.NO_FIT, 0, text, EXCEEDS_MAXIMUM
+            return GranularMode.NO_FIT, 0, text, EXCEEDS_MAXIMUM
         borrowing, may_reclaim = node.lowest_fit(fr, amount)
         if amount <= available:
-            return Chance.FIT, borrowing, "", ""
+            return GranularMode.FIT, borrowing, "", ""
         missing = shown(fr.resource, minus(amount, available))
         text = f"insufficient unused quota for {fr.resource} in flavor {fr.flavor}, {missing} more needed"
         if node.quota(fr).nominal >= amount or may_reclaim or self._may_preempt_while_borrowing:
             chance, borrowing = self._simulate(self._job, fr, amount)
             return chance, borrowing, text, ""
-        return Chance.NO_FIT, borrowing, text, WAITING_FOR_QUOTA
+        return GranularMode.NO_FIT, borrowing, text, WAITING_FOR_QUOTA
 
     @property
     def _may_preempt_while_borrowing(self) -> bool:
@@ -540,22 +550,22 @@ class Assigner:
             return True
         return self._settings.fair_sharing is not None and preemption.reclaim_within_cohort not in ("", "Never")
 
-    def _goes_on(self, rank: tuple[Chance, int]) -> bool:
+    def _goes_on(self, rank: tuple[GranularMode, int]) -> bool:
         chance, borrowing = rank
-        if chance in (Chance.NO_FIT, Chance.NO_CANDIDATES):
+        if chance in (GranularMode.NO_FIT, GranularMode.NO_CANDIDATES):
             return True
-        if chance is not Chance.FIT and (self._fungibility.when_can_preempt or "TryNextFlavor") not in MAY_STOP:
+        if chance is not GranularMode.FIT and (self._fungibility.when_can_preempt or "TryNextFlavor") not in MAY_STOP:
             return True
         return borrowing > 0 and (self._fungibility.when_can_borrow or "MayStopSearch") not in MAY_STOP
 
-    def _is_better(self, left: tuple[Chance, int], right: tuple[Chance, int]) -> bool:
+    def _is_better(self, left: tuple[GranularMode, int], right: tuple[GranularMode, int]) -> bool:
         """Return whether one flavor is preferred to another."""
-        if left[0] is Chance.NO_FIT:
+        if left[0] is GranularMode.NO_FIT:
             return False
-        if right[0] is Chance.NO_FIT:
+        if right[0] is GranularMode.NO_FIT:
             return True
-        if Chance.NO_CANDIDATES in (left[0], right[0]) and left[0] is not right[0]:
-            return right[0] is Chance.NO_CANDIDATES
+        if GranularMode.NO_CANDIDATES in (left[0], right[0]) and left[0] is not right[0]:
+            return right[0] is GranularMode.NO_CANDIDATES
         by_chance, by_borrowing = left[0] - right[0], right[1] - left[1]
         if self._fungibility.preference == "PreemptionOverBorrowing":
             return (by_borrowing, by_chance) > (0, 0)
@@ -586,7 +596,9 @@ class Assigner:
             before = known[name]
             text = f"flavor {name} does not provide resource {resource}"
             reasons = tuple(sorted({*before.reasons, text}))
-            known[name] = Attempt(name, Mode.NO_FIT, before.borrowing, before.chance, reasons, NO_MATCHING_FLAVOR)
+            known[name] = Attempt(
+                name, FlavorAssignmentMode.NO_FIT, before.borrowing, before.chance, reasons, NO_MATCHING_FLAVOR
+            )
 
     # --- whether a flavor is usable for these pods
 
@@ -631,26 +643,28 @@ class Assigner:
 
     def _place(self, assignment: Assignment) -> None:
         requests = placement_requests(assignment, self._job, self._node.queue, self._cache)
-        if assignment.mode is Mode.FIT:
+        if assignment.mode is FlavorAssignmentMode.FIT:
             placements = self._cache.place(requests)
             failed = failure(placements)
             if failed is None:
                 assignment.take_places(placements)
                 return
             assignment.of(failed[0]).reasons.append(failed[1].failure)
-            assignment.set_mode(Mode.PREEMPT, [failed[0]])
-        if assignment.mode is not Mode.PREEMPT:
+            assignment.set_mode(FlavorAssignmentMode.PREEMPT, [failed[0]])
+        if assignment.mode is not FlavorAssignmentMode.PREEMPT:
             return
         failed = failure(self._cache.place(requests, is_empty=True))
         if failed is None:
-            assignment.set_mode(Mode.PREEMPT, [request.pod_set.name for each in requests.values() for request in each])
+            assignment.set_mode(
+                FlavorAssignmentMode.PREEMPT, [request.pod_set.name for each in requests.values() for request in each]
+            )
             return
         if self._settings.enabled("UnadmittedWorkloadsObservability"):
             for attempt in assignment.of(failed[0]).attempts:
                 if attempt.flavor == failed[1].flavor:
-                    attempt.mode, attempt.cause = Mode.NO_FIT, NO_PLACE
+                    attempt.mode, attempt.cause = FlavorAssignmentMode.NO_FIT, NO_PLACE
                     break
-        assignment.set_mode(Mode.NO_FIT, [failed[0]])
+        assignment.set_mode(FlavorAssignmentMode.NO_FIT, [failed[0]])
 
 
 def _replace_sorted(attempt: Attempt) -> Attempt:

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from kschedx.kueue.document import Admissions, Begin, Cycle, Head
 from kschedx.kueue.flavors import Shortage
-from kschedx.kueue.quota import Node, QueueNode
+from kschedx.kueue.quota import QueueNode, QuotaNode
 from kschedx.kueue.run import Run, settle, start_of
-from kschedx.kueue.settings import VERSION, Settings
+from kschedx.kueue.settings import VERSION, KueueSettings
 from kschedx.kueue.workloads import Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -82,7 +82,9 @@ class Overview(Admissions, frozen=True, kw_only=True):
         return Admissions(**{name: getattr(self, name) for name in Admissions.__struct_fields__}).to_dict()
 
 
-def overview(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, now: str | None = None) -> Overview:
+def overview(
+    snapshot: Snapshot, settings: KueueSettings, *, version: str = VERSION, now: str | None = None
+) -> Overview:
     started = start_of(snapshot, now)
     run = Run(snapshot, settings, timestamp(started))
     order = {name: queue.everyone for name, queue in run.queues.items()}
@@ -129,7 +131,7 @@ def _checking(jobs: Iterable[Job]) -> Iterator[Waiting]:
             yield Waiting(workload=job.key, priority=job.priority, outcome="", message=job.pending_message)
 
 
-def _rows(node: Node) -> Iterator[FlavorRow]:
+def _rows(node: QuotaNode) -> Iterator[FlavorRow]:
     for fr in node.subtree:
         yield FlavorRow(
             flavor=fr.flavor,

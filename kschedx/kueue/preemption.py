@@ -15,8 +15,8 @@ from msgspec import Struct
 from kschedx.kube.kueue import QueuePreemption
 from kschedx.kueue.amounts import FlavorResource, Usage, minus
 from kschedx.kueue.cache import Cache, PlacementRequests, failure
-from kschedx.kueue.flavors import Assignment, Chance, placement_requests
-from kschedx.kueue.quota import NEGATIVE, CohortNode, Node, QueueNode, Share
+from kschedx.kueue.flavors import Assignment, GranularMode, placement_requests
+from kschedx.kueue.quota import NEGATIVE, CohortNode, QueueNode, QuotaNode, Share
 from kschedx.kueue.workloads import Job
 
 _BUFFER = 5 * 60 * 1000
@@ -27,7 +27,7 @@ UsageShare = Callable[[Job], float | None]
 
 
 @unique
-class Reason(StrEnum):
+class PreemptionReason(StrEnum):
     IN_QUEUE = "InClusterQueue"
     RECLAMATION = "InCohortReclamation"
     FAIR_SHARING = "InCohortFairSharing"
@@ -36,18 +36,18 @@ class Reason(StrEnum):
     @property
     def words(self) -> str:
         return {
-            Reason.IN_QUEUE: "prioritization in the ClusterQueue",
-            Reason.RECLAMATION: "reclamation within the cohort",
-            Reason.FAIR_SHARING: "Fair Sharing within the cohort",
-            Reason.WHILE_BORROWING: "reclamation within the cohort while borrowing",
+            PreemptionReason.IN_QUEUE: "prioritization in the ClusterQueue",
+            PreemptionReason.RECLAMATION: "reclamation within the cohort",
+            PreemptionReason.FAIR_SHARING: "Fair Sharing within the cohort",
+            PreemptionReason.WHILE_BORROWING: "reclamation within the cohort while borrowing",
         }[self]
 
 
-class Target(Struct, frozen=True, kw_only=True):
+class PreemptionTarget(Struct, frozen=True, kw_only=True):
     """A victim."""
 
     job: Job
-    reason: Reason
+    reason: PreemptionReason
 
 
 def policies(node: QueueNode) -> QueuePreemption:
@@ -66,10 +66,10 @@ class _Variant(StrEnum):
     WHILE_BORROWING = "also where the preemptor borrows"
 
     @property
-    def reason(self) -> Reason:
+    def reason(self) -> PreemptionReason:
         if self is _Variant.IN_QUEUE:
-            return Reason.IN_QUEUE
-        return Reason.WHILE_BORROWING if self is _Variant.WHILE_BORROWING else Reason.RECLAMATION
+            return PreemptionReason.IN_QUEUE
+        return PreemptionReason.WHILE_BORROWING if self is _Variant.WHILE_BORROWING else PreemptionReason.RECLAMATION
 
 
 _Place = tuple[bool, int, int, str]
@@ -95,7 +95,7 @@ class _Attempt:
     places: PlacementRequests = field(default_factory=dict)
 
 
-class Preemptor:
+class WorkloadPreemptor:
     def __init__(self, cache: Cache, now: int, usage_share: UsageShare) -> None:
         self._cache = cache
         self._settings = cache.settings
@@ -120,7 +120,7 @@ class Preemptor:
         finally:
             self._held, self._alike = known
 
-    def targets(self, job: Job, node: QueueNode, assignment: Assignment) -> list[Target]:
+    def targets(self, job: Job, node: QueueNode, assignment: Assignment) -> list[PreemptionTarget]:
         """Return the victims for an assignment, or none if there is no sufficient set."""
         places: PlacementRequests = {}
         if self._settings.enabled("TopologyAwareScheduling"):
@@ -128,17 +128,17 @@ class Preemptor:
         usage = assignment.requested(job)
         return self._search(_Attempt(job=job, node=node, usage=usage, short=assignment.short, places=places))
 
-    def simulate(self, job: Job, node: QueueNode, fr: FlavorResource, amount: int) -> tuple[Chance, int]:
+    def simulate(self, job: Job, node: QueueNode, fr: FlavorResource, amount: int) -> tuple[GranularMode, int]:
         """Return whether preemption frees one resource, and the borrowing height then."""
         targets = self._search(_Attempt(job=job, node=node, usage={fr: amount}, short=frozenset({fr})))
         with self._cache.without(target.job for target in targets):
             borrowing, _ = node.lowest_fit(fr, amount)
         if not targets:
-            return Chance.NO_CANDIDATES, borrowing
+            return GranularMode.NO_CANDIDATES, borrowing
         is_own = any(self._cache.queue_of(target.job) is node for target in targets)
-        return (Chance.PREEMPT if is_own else Chance.RECLAIM), borrowing
+        return (GranularMode.PREEMPT if is_own else GranularMode.RECLAIM), borrowing
 
-    def _search(self, attempt: _Attempt) -> list[Target]:
+    def _search(self, attempt: _Attempt) -> list[PreemptionTarget]:
         return self._fair(attempt) if self._settings.fair_sharing is not None else self._classical(attempt)
 
     # --- candidates
@@ -164,7 +164,7 @@ class Preemptor:
 
     # --- classical
 
-    def _classical(self, attempt: _Attempt) -> list[Target]:
+    def _classical(self, attempt: _Attempt) -> list[PreemptionTarget]:
         groups = self._classical_candidates(attempt)
         if not self._may_suffice(attempt, (candidate for group in groups for candidate in group)):
             return []
@@ -297,14 +297,16 @@ class Preemptor:
         is_above = limit is not None and job.priority > limit
         return _Variant.WITHOUT_BORROWING if is_above else _Variant.WHILE_BORROWING
 
-    def _remove_until_fit(self, attempt: _Attempt, candidates: Iterable[_Candidate], may_borrow: bool) -> list[Target]:
-        targets: list[Target] = []
-        victims: list[Target] = []
+    def _remove_until_fit(
+        self, attempt: _Attempt, candidates: Iterable[_Candidate], may_borrow: bool
+    ) -> list[PreemptionTarget]:
+        targets: list[PreemptionTarget] = []
+        victims: list[PreemptionTarget] = []
         for candidate in candidates:
             if not self._is_valid(attempt, candidate, may_borrow):
                 continue
             self._cache.remove(candidate.job)
-            targets.append(Target(job=candidate.job, reason=candidate.variant.reason))
+            targets.append(PreemptionTarget(job=candidate.job, reason=candidate.variant.reason))
             if self._fits(attempt, may_borrow=may_borrow):
                 targets = victims = self._fill_back(attempt, targets, may_borrow)
                 break
@@ -319,7 +321,7 @@ class Preemptor:
             return True
         if may_borrow and candidate.variant is _Variant.WITHOUT_BORROWING:
             return False
-        node: Node = queue
+        node: QuotaNode = queue
         while node is not candidate.common:
             if node.is_within_quota(attempt.short):
                 return False
@@ -334,7 +336,9 @@ class Preemptor:
                 return False
         return failure(self._cache.place(attempt.places)) is None
 
-    def _fill_back(self, attempt: _Attempt, targets: list[Target], may_borrow: bool) -> list[Target]:
+    def _fill_back(
+        self, attempt: _Attempt, targets: list[PreemptionTarget], may_borrow: bool
+    ) -> list[PreemptionTarget]:
         """Return the victims without those that turn out to be unnecessary."""
         for index in range(len(targets) - 2, -1, -1):
             self._cache.restore(targets[index].job)
@@ -347,7 +351,7 @@ class Preemptor:
 
     # --- fair sharing
 
-    def _fair(self, attempt: _Attempt) -> list[Target]:
+    def _fair(self, attempt: _Attempt) -> list[PreemptionTarget]:
         candidates = self._ordered(attempt.node, self._fair_candidates(attempt))
         if not candidates:
             return []
@@ -378,10 +382,10 @@ class Preemptor:
             if self._satisfies(policy, attempt.job, job) and job.uses_any(attempt.short):
                 yield job
 
-    def _take(self, attempt: _Attempt, targets: list[Target], job: Job, reason: Reason) -> bool:
+    def _take(self, attempt: _Attempt, targets: list[PreemptionTarget], job: Job, reason: PreemptionReason) -> bool:
         """Add a victim, and return whether the Workload fits then."""
         self._cache.remove(job)
-        targets.append(Target(job=job, reason=reason))
+        targets.append(PreemptionTarget(job=job, reason=reason))
         with self._without_usage(attempt):
             return self._fits(attempt, may_borrow=True)
 
@@ -391,17 +395,19 @@ class Preemptor:
         yield
         self._cache.add_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
 
-    def _first_strategy(self, attempt: _Attempt, candidates: Sequence[Job]) -> tuple[bool, list[Target], list[Job]]:
+    def _first_strategy(
+        self, attempt: _Attempt, candidates: Sequence[Job]
+    ) -> tuple[bool, list[PreemptionTarget], list[Job]]:
         order = _FairOrder(self, attempt.node, candidates)
         is_entitled = self._settings.enabled("FairSharingPreemptWithinNominal") and attempt.node.is_within_quota(
             attempt.short
         )
         is_final = self._settings.strategies[0] == "LessThanOrEqualToFinalShare"
-        targets: list[Target] = []
+        targets: list[PreemptionTarget] = []
         rest: list[Job] = []
         for queue in order.queues():
             if queue is attempt.node or is_entitled:
-                reason = Reason.IN_QUEUE if queue is attempt.node else Reason.RECLAMATION
+                reason = PreemptionReason.IN_QUEUE if queue is attempt.node else PreemptionReason.RECLAMATION
                 if self._take(attempt, targets, order.pop(queue), reason):
                     return True, targets, []
                 continue
@@ -411,27 +417,27 @@ class Preemptor:
                 job = order.pop(queue)
                 after = self._share_without(theirs, queue, job) if is_final else before
                 if share.order <= after.order if is_final else share.order < before.order:
-                    if self._take(attempt, targets, job, Reason.FAIR_SHARING):
+                    if self._take(attempt, targets, job, PreemptionReason.FAIR_SHARING):
                         return True, targets, []
                     break
                 rest.append(job)
         return False, targets, rest
 
-    def _share_without(self, node: Node, queue: QueueNode, job: Job) -> Share:
+    def _share_without(self, node: QuotaNode, queue: QueueNode, job: Job) -> Share:
         self._cache.remove_usage(queue, job.usage, job.topology_usage)
         share = node.share()
         self._cache.add_usage(queue, job.usage, job.topology_usage)
         return share
 
     def _second_strategy(
-        self, attempt: _Attempt, candidates: Sequence[Job], targets: list[Target]
-    ) -> tuple[bool, list[Target]]:
+        self, attempt: _Attempt, candidates: Sequence[Job], targets: list[PreemptionTarget]
+    ) -> tuple[bool, list[PreemptionTarget]]:
         order = _FairOrder(self, attempt.node, candidates)
         for queue in order.queues():
             own, theirs = order.below_common(queue)
             is_less = own.share().order < theirs.share().order
             job = order.pop(queue)
-            if is_less and self._take(attempt, targets, job, Reason.FAIR_SHARING):
+            if is_less and self._take(attempt, targets, job, PreemptionReason.FAIR_SHARING):
                 return True, targets
             order.drop(queue)
         return False, targets
@@ -440,7 +446,7 @@ class Preemptor:
 class _Order:
     """Candidates in the order of preemption (`CandidatesOrdering`)."""
 
-    def __init__(self, preemptor: Preemptor, node: QueueNode, job: Job, by_usage: bool) -> None:
+    def __init__(self, preemptor: WorkloadPreemptor, node: QueueNode, job: Job, by_usage: bool) -> None:
         self._queue = preemptor._cache.queue_of(job)
         self._job = job
         self._usage = preemptor._usage_share(job) if by_usage else None
@@ -464,7 +470,7 @@ class _Order:
 class _FairOrder:
     """The order of queues for victims: from the root, always the child with the highest share."""
 
-    def __init__(self, preemptor: Preemptor, node: QueueNode, candidates: Iterable[Job]) -> None:
+    def __init__(self, preemptor: WorkloadPreemptor, node: QueueNode, candidates: Iterable[Job]) -> None:
         self._preemptor = preemptor
         self._node = node
         self._ancestors = list(node.ancestors())
@@ -494,11 +500,11 @@ class _FairOrder:
             if queue is not None:
                 yield queue
 
-    def below_common(self, queue: QueueNode) -> tuple[Node, Node]:
+    def below_common(self, queue: QueueNode) -> tuple[QuotaNode, QuotaNode]:
         """Return the ancestors of the preemptor's and a queue's nodes just below their lowest common cohort."""
         common = next(ancestor for ancestor in queue.ancestors() if ancestor in self._ancestors)
 
-        def below(node: Node) -> Node:
+        def below(node: QuotaNode) -> QuotaNode:
             while node.parent is not common:
                 assert node.parent is not None
                 node = node.parent

@@ -115,7 +115,7 @@ class _Heap:
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class Queue:
+class WorkloadQueue:
     """The pending Workloads of a ClusterQueue."""
 
     queue: ClusterQueue

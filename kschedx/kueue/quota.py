@@ -43,7 +43,7 @@ def quotas_of(groups: Iterable[ResourceGroup]) -> dict[FlavorResource, Quota]:
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class QuotaNode:
     """A cohort or a ClusterQueue with its usage."""
 
     name: str
@@ -152,7 +152,7 @@ class Node:
 
 
 @dataclass(eq=False, slots=True)
-class CohortNode(Node):
+class CohortNode(QuotaNode):
     cohorts: list[CohortNode] = field(default_factory=list)
     queues: list[QueueNode] = field(default_factory=list)
 
@@ -180,7 +180,7 @@ class CohortNode(Node):
 
 
 @dataclass(eq=False, slots=True)
-class QueueNode(Node):
+class QueueNode(QuotaNode):
     queue: ClusterQueue = field(default_factory=ClusterQueue)
     is_active: bool = True
     has_circle: bool = False
@@ -236,12 +236,12 @@ def weight_of(sharing: FairSharing | None) -> float:
     return 1.0 if sharing is None or sharing.weight is None else float(exact(sharing.weight))
 
 
-class Tree(Struct, frozen=True, kw_only=True):
+class QuotaTree(Struct, frozen=True, kw_only=True):
     queues: Mapping[str, QueueNode]
     cohorts: Mapping[str, CohortNode]
 
     @classmethod
-    def of(cls, queues: Sequence[ClusterQueue], cohorts: Sequence[Cohort], active: Iterable[str]) -> Tree:
+    def of(cls, queues: Sequence[ClusterQueue], cohorts: Sequence[Cohort], active: Iterable[str]) -> QuotaTree:
         """Build the tree without usage. A cohort may lack an object; cohorts whose parents form a cycle are left
         out."""
         objects = {cohort.metadata.name: cohort for cohort in cohorts}
@@ -288,7 +288,7 @@ class Tree(Struct, frozen=True, kw_only=True):
         return cls(queues=leaves, cohorts=nodes)
 
 
-def _give(node: Node) -> None:
+def _give(node: QuotaNode) -> None:
     """Add what the node lends to the parent's quota."""
     if node.parent is None:
         return

@@ -27,7 +27,7 @@ from kschedx.kube.types import (
     RuntimeClass,
 )
 from kschedx.kueue.amounts import Requests, amount_of, exact, times
-from kschedx.kueue.settings import Settings, Transformation
+from kschedx.kueue.settings import KueueSettings, Transformation
 
 # --- adjusting
 
@@ -177,7 +177,7 @@ def pod_requests(spec: PodSpec) -> Requests:
     return {name: amount_of(name, Fraction(amount, 10**9)) for name, amount in nano.items()}
 
 
-def quota_requests(spec: PodSpec, count: int, settings: Settings) -> Requests:
+def quota_requests(spec: PodSpec, count: int, settings: KueueSettings) -> Requests:
     resources = settings.configuration.resources
     nano = exact_request(spec, PodStatus(), SPEC_ALONE)
     kept = {

@@ -29,7 +29,7 @@ from kschedx.kube.kueue import (
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kueue.amounts import FlavorResource, Requests, Usage, added, minus, quota_amount, shown
 from kschedx.kueue.cache import Cache
-from kschedx.kueue.controllers import PREEMPTED, Controllers, Readiness, is_stopped, readiness
+from kschedx.kueue.controllers import PREEMPTED, Controllers, QueueReadiness, is_stopped, readiness
 from kschedx.kueue.document import (
     Amount,
     ClusterQueueDocument,
@@ -43,13 +43,13 @@ from kschedx.kueue.document import (
     Victim,
     WorkloadDocument,
 )
-from kschedx.kueue.flavors import Mode
-from kschedx.kueue.flavors import PodSetAssignment as Assigned
-from kschedx.kueue.queues import Ledger, LocalQueueKey, Queue, Requeue, is_usage_based
-from kschedx.kueue.quota import QueueNode, Tree
+from kschedx.kueue.flavors import FlavorAssignment as Assigned
+from kschedx.kueue.flavors import FlavorAssignmentMode
+from kschedx.kueue.queues import Ledger, LocalQueueKey, Requeue, WorkloadQueue, is_usage_based
+from kschedx.kueue.quota import QueueNode, QuotaTree
 from kschedx.kueue.requests import invalid_resources, outside_limit_ranges, pod_requests
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, CycleScheduler, Entry, Nominations
-from kschedx.kueue.settings import Settings
+from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.topology import FlavorTopology
 from kschedx.kueue.workloads import (
     Job,
@@ -73,7 +73,7 @@ class Memory:
         self.other_pods: dict[str, Requests] | None = None
         self.unseen: dict[str, Usage] | None = None
 
-    def job(self, workload: Workload, snapshot: Snapshot, settings: Settings) -> Job:
+    def job(self, workload: Workload, snapshot: Snapshot, settings: KueueSettings) -> Job:
         known = self._jobs.get(id(workload))
         if known is None:
             limits = snapshot.limit_ranges.get(workload.metadata.namespace, ())
@@ -91,7 +91,7 @@ class Memory:
 class Run:
     """The state of Kueue, moved cycle by cycle."""
 
-    def __init__(self, snapshot: Snapshot, settings: Settings, now: int, memory: Memory | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, settings: KueueSettings, now: int, memory: Memory | None = None) -> None:
         self.settings = settings
         self.now = now
         self.is_settled = False
@@ -105,12 +105,12 @@ class Run:
         flavors = {resource_flavor.metadata.name: resource_flavor for resource_flavor in snapshot.of(ResourceFlavor)}
         checks = {admission_check.metadata.name: admission_check for admission_check in snapshot.of(AdmissionCheck)}
         topologies = self._topologies(flavors)
-        self.readiness: dict[str, Readiness] = {
+        self.readiness: dict[str, QueueReadiness] = {
             name: readiness(cluster_queue, flavors, checks, topologies, settings)
             for name, cluster_queue in queues.items()
         }
         active = [name for name, ready in self.readiness.items() if ready.is_active]
-        tree = Tree.of(list(queues.values()), snapshot.of(Cohort), active)
+        tree = QuotaTree.of(list(queues.values()), snapshot.of(Cohort), active)
         self.cache = Cache(tree, flavors, topologies, checks, settings)
         deciding = (queues.values(), snapshot.of(Cohort), flavors.values(), checks.values(), snapshot.of(Topology))
         self._known = memory.nominations([each for objects in deciding for each in objects])
@@ -120,7 +120,7 @@ class Run:
         usage_based = settings.usage_based
         self._ledger = None if usage_based is None else Ledger(usage_based, self._local_queues.values(), active, now)
         self.queues = {
-            name: Queue(queue=cluster_queue, ledger=self._ledger if is_usage_based(cluster_queue) else None)
+            name: WorkloadQueue(queue=cluster_queue, ledger=self._ledger if is_usage_based(cluster_queue) else None)
             for name, cluster_queue in sorted(queues.items())
         }
         self.watched: Collection[str] = self.queues
@@ -209,7 +209,7 @@ class Run:
         queue = self.queue_of(job)
         return None if queue is None else queue.queue
 
-    def queue_of(self, job: Job) -> Queue | None:
+    def queue_of(self, job: Job) -> WorkloadQueue | None:
         local = self.local_queue(job)
         if local is None or local.spec.stop_policy not in (None, "", "None"):
             return None
@@ -491,7 +491,11 @@ class Run:
         if not entry.is_nominated:
             return "", (), ()
         mode = entry.assignment.mode
-        sets = () if mode is Mode.NO_FIT else tuple(_pod_set(pod_set) for pod_set in entry.assignment.pod_sets)
+        sets = (
+            ()
+            if mode is FlavorAssignmentMode.NO_FIT
+            else tuple(_pod_set(pod_set) for pod_set in entry.assignment.pod_sets)
+        )
         targets = tuple(
             Victim(workload=target.job.key, cluster_queue=self.cache.queue_of(target.job).name, reason=target.reason)
             for target in entry.targets

@@ -16,8 +16,14 @@ from kschedx.kube.kueue import ClusterQueue, Workload
 from kschedx.kube.types import PodSpec
 from kschedx.kueue.amounts import Usage, minus
 from kschedx.kueue.cache import Cache
-from kschedx.kueue.flavors import Assigner, Assignment, Mode, partial_counts, placement_requests
-from kschedx.kueue.preemption import Preemptor, Reason, Target, UsageShare, can_always_reclaim
+from kschedx.kueue.flavors import Assigner, Assignment, FlavorAssignmentMode, partial_counts, placement_requests
+from kschedx.kueue.preemption import (
+    PreemptionReason,
+    PreemptionTarget,
+    UsageShare,
+    WorkloadPreemptor,
+    can_always_reclaim,
+)
 from kschedx.kueue.queues import Requeue
 from kschedx.kueue.quota import CohortNode, QueueNode, Share
 from kschedx.kueue.workloads import REJECTED, RETRY, Job, ScanProgress
@@ -38,7 +44,7 @@ class Entry:
     node: QueueNode
     is_preemptor: bool
     assignment: Assignment = field(default_factory=Assignment)
-    targets: list[Target] = field(default_factory=list)
+    targets: list[PreemptionTarget] = field(default_factory=list)
     message: str = ""
     why: Requeue = Requeue.GENERIC
     cause: str = ""
@@ -60,7 +66,7 @@ class Nomination(NamedTuple):
     """The result of an evaluation, independent of its run."""
 
     assignment: Assignment
-    targets: tuple[tuple[str, str, Reason], ...]
+    targets: tuple[tuple[str, str, PreemptionReason], ...]
     """ClusterQueue, Workload, and reason."""
 
 
@@ -87,7 +93,7 @@ class CycleScheduler:
         self.cache = cache
         self.settings = cache.settings
         self._cycle = cycle
-        self._preemptor = Preemptor(cache, now, usage_share)
+        self._preemptor = WorkloadPreemptor(cache, now, usage_share)
         self._inadmissibility = inadmissibility
         self._is_blocked = is_blocked
         self._known = known if cache.settings.usage_based is None else None
@@ -97,7 +103,7 @@ class CycleScheduler:
         """`heads`: Workload, ClusterQueue, and whether it already waited for victims."""
         with self.cache.cycle():
             entries = [self._nominate(job, name, is_preemptor=is_preemptor) for job, name, is_preemptor in heads]
-            victims: dict[str, Target] = {}
+            victims: dict[str, PreemptionTarget] = {}
             for entry in self._in_order([entry for entry in entries if entry.is_nominated]):
                 if self.has_stopped:
                     entry.is_untouched, entry.message = True, ""
@@ -169,7 +175,9 @@ class CycleScheduler:
             self._known[key] = Nomination(entry.assignment, targets)
             return
         entry.assignment = known.assignment
-        entry.targets = [Target(job=self.cache.jobs[queue][key], reason=reason) for queue, key, reason in known.targets]
+        entry.targets = [
+            PreemptionTarget(job=self.cache.jobs[queue][key], reason=reason) for queue, key, reason in known.targets
+        ]
         entry.message = known.assignment.message
         if known.assignment.progress is not None:
             generation = self.cache.generations[name]
@@ -204,38 +212,40 @@ class CycleScheduler:
                 return False
         return self.cache.generations[entry.node.name] > progress.generation
 
-    def _best(self, entry: Entry, assigner: Assigner) -> tuple[Assignment, list[Target]]:
+    def _best(self, entry: Entry, assigner: Assigner) -> tuple[Assignment, list[PreemptionTarget]]:
         """Return the assignment of all pods, or of as many as fit if the Workload accepts fewer."""
         full = assigner.assign()
-        if full.mode is Mode.FIT:
+        if full.mode is FlavorAssignmentMode.FIT:
             return full, []
-        if full.mode is Mode.PREEMPT:
+        if full.mode is FlavorAssignmentMode.PREEMPT:
             targets = self._preemptor.targets(entry.job, entry.node, full)
             if targets:
                 return full, targets
         if not self.settings.enabled("PartialAdmission") or not entry.job.may_be_partial:
             return full, []
         counts = partial_counts(entry.job.workload.spec.pod_sets)
-        best: tuple[Assignment, list[Target]] | None = None
+        best: tuple[Assignment, list[PreemptionTarget]] | None = None
         low, high, last = 0, len(counts), -1
         while low < high:
             middle = (low + high) // 2
             assignment = assigner.assign(counts[middle])
             targets = (
-                self._preemptor.targets(entry.job, entry.node, assignment) if assignment.mode is Mode.PREEMPT else []
+                self._preemptor.targets(entry.job, entry.node, assignment)
+                if assignment.mode is FlavorAssignmentMode.PREEMPT
+                else []
             )
-            if assignment.mode is Mode.FIT or targets:
+            if assignment.mode is FlavorAssignmentMode.FIT or targets:
                 best, last, high = (assignment, targets), middle, middle
             else:
                 low = middle + 1
         return best if best is not None and last == low else (full, [])
 
-    def _place_beside(self, entry: Entry, assignment: Assignment, targets: Sequence[Target]) -> None:
+    def _place_beside(self, entry: Entry, assignment: Assignment, targets: Sequence[PreemptionTarget]) -> None:
         """Find the placement of a Workload that waits for victims or reserves capacity in an empty cluster."""
         queue = entry.node.queue
         wants_topology = entry.job.requests_topology or self.cache.is_topology_only(queue)
         is_on = self.settings.enabled("TopologyAwareScheduling")
-        if not is_on or assignment.mode is not Mode.PREEMPT or not wants_topology:
+        if not is_on or assignment.mode is not FlavorAssignmentMode.PREEMPT or not wants_topology:
             return
         requests = placement_requests(assignment, entry.job, queue, self.cache)
         if targets:
@@ -310,18 +320,18 @@ class CycleScheduler:
 
     # --- one entry
 
-    def _process(self, entry: Entry, victims: dict[str, Target]) -> None:
+    def _process(self, entry: Entry, victims: dict[str, PreemptionTarget]) -> None:
         fits = self._refresh(entry, victims)
         mode = entry.assignment.mode
         places = entry.assignment.topology_usage(entry.job, self.cache)
-        if mode is Mode.NO_FIT:
+        if mode is FlavorAssignmentMode.NO_FIT:
             entry.why, entry.cause = Requeue.NO_FIT, entry.assignment.cause
-        elif mode is Mode.PREEMPT and not entry.targets:
+        elif mode is FlavorAssignmentMode.PREEMPT and not entry.targets:
             entry.why, entry.cause = Requeue.NO_CANDIDATES, "WaitingForQuota"
             is_urgent = self.settings.enabled("PrioritizePreemptorWorkloads") and entry.is_preemptor
             if not can_always_reclaim(entry.node) or is_urgent:
                 self.cache.add_usage(entry.node, self._reserved(entry), places)
-        elif mode is Mode.DEFERRED_FIT:
+        elif mode is FlavorAssignmentMode.DEFERRED_FIT:
             entry.message, entry.cause = FITS_AFTER_PREEMPTIONS, "WaitingForPreemptedWorkloads"
             entry.why, entry.progress = Requeue.PENDING_PREEMPTION, None
             self.cache.add_usage(entry.node, entry.usage, places)
@@ -332,7 +342,7 @@ class CycleScheduler:
         else:
             victims.update({target.job.key: target for target in entry.targets})
             self.cache.add_usage(entry.node, entry.usage, places)
-            if mode is Mode.PREEMPT:
+            if mode is FlavorAssignmentMode.PREEMPT:
                 entry.issues_preemption = True
                 entry.cause, entry.why, entry.progress = (
                     "WaitingForPreemptedWorkloads",
@@ -351,7 +361,7 @@ class CycleScheduler:
         if not self.settings.enabled("FlavorFungibilityPreserveScanProgress"):
             entry.progress = None
 
-    def _refresh(self, entry: Entry, victims: Mapping[str, Target]) -> bool:
+    def _refresh(self, entry: Entry, victims: Mapping[str, PreemptionTarget]) -> bool:
         """Return whether the entry still fits. It is assigned again if other entries used its quota or its victims."""
         fits, fits_topology = self._still_fits(entry, victims)
         overlaps = any(target.job.key in victims for target in entry.targets)
@@ -367,13 +377,13 @@ class CycleScheduler:
         if is_deferred:
             with self._preemptor.without(victim.job for victim in victims.values()):
                 self._assign(entry, nominated)
-            if entry.assignment.mode is Mode.FIT:
-                entry.assignment.set_mode(Mode.DEFERRED_FIT)
+            if entry.assignment.mode is FlavorAssignmentMode.FIT:
+                entry.assignment.set_mode(FlavorAssignmentMode.DEFERRED_FIT)
         else:
             self._assign(entry, nominated)
         return all(self._still_fits(entry, victims))
 
-    def _still_fits(self, entry: Entry, victims: Mapping[str, Target]) -> tuple[bool, bool]:
+    def _still_fits(self, entry: Entry, victims: Mapping[str, PreemptionTarget]) -> tuple[bool, bool]:
         """Return whether quota and topology suffice after all victims so far and its own."""
         gone = {**victims, **{target.job.key: target for target in entry.targets}}
         with self.cache.without(target.job for target in gone.values()):

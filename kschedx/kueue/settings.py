@@ -112,7 +112,7 @@ class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.api_version.endswith("/v1beta1")
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class KueueSettings(Struct, frozen=True, kw_only=True):
     configuration: Configuration = Configuration()
     gates: Mapping[str, bool] = field(default_factory=lambda: dict(GATES))
 
@@ -157,14 +157,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         return self.enabled("QuotaCheckStrategy") and strategy == "IgnoreUndeclared"
 
 
-def resolve(config: Mapping[str, object] | None) -> Settings:
+def resolve(config: Mapping[str, object] | None) -> KueueSettings:
     """Raises `InputError` for an invalid configuration; unknown gates are ignored."""
     try:
         configuration = msgspec.convert(config or {}, Configuration, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"Kueue configuration: {error}") from None
     known = {name: on for name, on in configuration.feature_gates.items() if name in GATES}
-    return Settings(configuration=configuration, gates={**GATES, **known})
+    return KueueSettings(configuration=configuration, gates={**GATES, **known})
 
 
 def seconds(duration: str) -> float:
@@ -174,7 +174,7 @@ def seconds(duration: str) -> float:
 # --- a cluster's settings
 
 
-def settings_of(snapshot: Snapshot) -> Settings:
+def settings_of(snapshot: Snapshot) -> KueueSettings:
     """Return the settings in the cluster's ConfigMap, or the defaults; read once for a snapshot. Raises
     `InputError`."""
     cached = vars(snapshot)
@@ -185,7 +185,7 @@ def settings_of(snapshot: Snapshot) -> Settings:
         written: object = {"kind": "ConfigMap", "data": maps[0].data} if maps else None
         cached["_kueue_settings"] = resolve(next(_configurations(written, place), None))
     settings = cached["_kueue_settings"]
-    assert isinstance(settings, Settings)
+    assert isinstance(settings, KueueSettings)
     return settings
 
 

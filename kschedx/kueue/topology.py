@@ -29,7 +29,7 @@ class Domain(Struct, frozen=True, kw_only=True):
     count: int
 
 
-class Assignment(Struct, frozen=True, kw_only=True):
+class DomainAssignment(Struct, frozen=True, kw_only=True):
     levels: tuple[str, ...]
     domains: tuple[Domain, ...]
 
@@ -64,9 +64,9 @@ class Request(Struct, frozen=True, kw_only=True):
         return None if self.pod_set.topology_request is None else self.pod_set.topology_request.pod_set_group_name
 
 
-class Placement(Struct, frozen=True, kw_only=True):
+class TopologyPlacement(Struct, frozen=True, kw_only=True):
     flavor: str
-    assignment: Assignment | None = None
+    assignment: DomainAssignment | None = None
     failure: str = ""
 
 
@@ -187,7 +187,7 @@ class FlavorTopology:
 
     def place(
         self, group: Sequence[Request], assumed: Mapping[Values, Requests], *, is_empty: bool
-    ) -> dict[str, Assignment] | str:
+    ) -> dict[str, DomainAssignment] | str:
         """Return the assignment of each pod set, or why there is none. `assumed`: usage of the Workload's other pod
         sets. Of two pod sets in a group, the smaller one is the leader, which shares a domain with some of the
         workers."""
@@ -234,10 +234,10 @@ class FlavorTopology:
             counts[leader.pod_set.name] = [(place, place.leaders) for place in places]
         return {name: self._assignment(taken) for name, taken in counts.items()}
 
-    def _assignment(self, taken: Iterable[tuple[_Place, int]]) -> Assignment:
+    def _assignment(self, taken: Iterable[tuple[_Place, int]]) -> DomainAssignment:
         depth = len(self.levels) - 1 if self.is_by_host else 0
         domains = tuple(Domain(values=place.values[depth:], count=count) for place, count in taken if count)
-        return Assignment(levels=self.levels[depth:], domains=domains)
+        return DomainAssignment(levels=self.levels[depth:], domains=domains)
 
     def _inner_sizes(self, slices: Sequence[SliceConstraint]) -> dict[int, int] | str:
         """Level to the size of its groups, for nested slices."""

@@ -22,7 +22,7 @@ from kschedx.kueue.document import Head, Victim
 from kschedx.kueue.flavors import Shortage, untolerated_taint
 from kschedx.kueue.run import Memory, Run
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
-from kschedx.kueue.settings import Settings, settings_of
+from kschedx.kueue.settings import KueueSettings, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.render.wording import listed
@@ -192,7 +192,7 @@ def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> kue
 
 
 def judge(
-    snapshot: Snapshot, key: str, settings: Settings | None = None, *, now: int = 0, with_remedies: bool = True
+    snapshot: Snapshot, key: str, settings: KueueSettings | None = None, *, now: int = 0, with_remedies: bool = True
 ) -> Verdict | None:
     """Return the verdict about a Workload, `namespace/name`; None if it is not in the snapshot."""
     memory = vars(snapshot).setdefault("_kueue_memory", Memory())
@@ -307,6 +307,7 @@ class _Trials:
         self._workload = next(workload for workload in snapshot.of(kueue.Workload) if workload.key == verdict.workload)
 
     def remedies(self) -> Iterator[Remedy]:
+        others = [self._other_queues, self._other_flavors, self._priorities, self._more_quota, self._finishing]
         match self._verdict.wait:
             case Wait.QUEUE:
                 yield from self._resumed()
@@ -328,10 +329,12 @@ class _Trials:
                 yield from self._covered()
                 yield from islice(self._more_borrowed(), 1)
                 yield from self._reclaimed()
-                yield from self._less()
-        others = (self._other_queues, self._other_flavors, self._priorities, self._more_quota, self._finishing)
+                others = [self._less, *others]
+                if self._is_pod_group and sum(pod_set.count for pod_set in self._workload.spec.pod_sets) > 1:
+                    others.remove(self._more_quota)  # else, each of the pods has to be recreated
+                    others.insert(0, self._more_quota)
         for remedies in others:
-            yield from islice(remedies(), 1)
+            yield from islice(remedies(), None if remedies == self._less else 1)
 
     def _tried(
         self, kind: RemedyKind, title: str, snapshot: Snapshot, target: Target | None = None, patch: Sequence[Json] = ()

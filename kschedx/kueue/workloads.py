@@ -25,7 +25,7 @@ from kschedx.kube.kueue import (
 from kschedx.kube.types import LimitRange, RuntimeClass
 from kschedx.kueue.amounts import FlavorResource, Requests, Usage, amount_of, divided, exact, plus, times
 from kschedx.kueue.requests import adjusted, pod_requests, quota_requests, shape
-from kschedx.kueue.settings import Settings
+from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.topology import DomainUsage, TopologyUsage
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
@@ -102,7 +102,7 @@ class Job:
     """With adjusted requests."""
     submitted: Workload
     """The unchanged object."""
-    settings: Settings
+    settings: KueueSettings
     priority: int
     conditions: dict[str, Stamped]
     checks: tuple[AdmissionCheckState, ...]
@@ -121,7 +121,7 @@ class Job:
     def of(
         cls,
         workload: Workload,
-        settings: Settings,
+        settings: KueueSettings,
         limit_ranges: Iterable[LimitRange],
         runtime_classes: Mapping[str, RuntimeClass],
     ) -> Job:

@@ -15,7 +15,7 @@ from kschedx.framework.interface import CycleState, StateKey
 from kschedx.framework.status import Code, Verdicts, worded_error
 from kschedx.kube.selectors import LabelSelector, Selector, compile_selector, selector_from_set
 from kschedx.kube.types import Labels, Pod, PodAffinityTerm, PodSpec, Service
-from kschedx.legacy.interface import Context, Predicate, joined
+from kschedx.legacy.interface import Predicate, PredicateContext, joined
 from kschedx.plugins.inter_pod_affinity.plugin import Accounts, FilterState
 from kschedx.plugins.inter_pod_affinity.terms import (
     NO_LABELS,
@@ -363,7 +363,7 @@ class CheckServiceAffinity(Predicate):
     determines the rest. Which pod is first is arbitrary in kube-scheduler; here it is the first in load order.
     """
 
-    def __init__(self, context: Context, argument: object = None) -> None:
+    def __init__(self, context: PredicateContext, argument: object = None) -> None:
         super().__init__(context, argument)
         assert isinstance(argument, ServiceAffinityArgument)
         self._labels = argument.labels

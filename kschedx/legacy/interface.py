@@ -76,7 +76,7 @@ class Era(Struct, frozen=True, kw_only=True):
         return Code.UNSCHEDULABLE_AND_UNRESOLVABLE if self.preempts else Code.UNSCHEDULABLE
 
 
-class Context(Handle, Protocol):
+class PredicateContext(Handle, Protocol):
     """What predicates and priorities read from the scheduler."""
 
     @property
@@ -109,7 +109,7 @@ class Told:
 class Predicate(Told, ABC):
     """A rule about nodes. `argument` comes from a Policy that defines its own predicate; most predicates have none."""
 
-    def __init__(self, context: Context, argument: object = None) -> None:
+    def __init__(self, context: PredicateContext, argument: object = None) -> None:
         self.context = context
         self.argument = argument
 
@@ -126,7 +126,7 @@ class PluginPredicate(Predicate):
     """The field of `Texts` with the reason."""
     resolvable: ClassVar[bool] = False
 
-    def __init__(self, context: Context, argument: object = None) -> None:
+    def __init__(self, context: PredicateContext, argument: object = None) -> None:
         super().__init__(context, argument)
         self._plugin = self.plugin_class(None, context)
         self._state: StateKey[CycleState | None] = StateKey(type(self).__name__)
@@ -191,7 +191,7 @@ MAX_PRIORITY = 10
 class Priority(ABC):
     """A score for nodes. `argument` comes from a Policy that defines its own priority; most priorities have none."""
 
-    def __init__(self, context: Context, argument: object = None) -> None:
+    def __init__(self, context: PredicateContext, argument: object = None) -> None:
         self.context = context
         self.argument = argument
 

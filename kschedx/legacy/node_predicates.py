@@ -18,7 +18,7 @@ from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resou
 from kschedx.kube.selectors import CompiledNodeSelector, RequiredNodeAffinity, compile_node_selector, selector_from_set
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE
 from kschedx.kube.types import Node, Pod, Taint, Toleration
-from kschedx.legacy.interface import Context, PluginPredicate, Predicate, joined
+from kschedx.legacy.interface import PluginPredicate, Predicate, PredicateContext, joined
 from kschedx.legacy.stored import incoming_request, is_best_effort
 from kschedx.plugins.node_affinity import mismatch
 from kschedx.plugins.node_name import NodeName
@@ -85,7 +85,7 @@ class LabelsPresence(Struct, frozen=True, kw_only=True):
 class CheckNodeLabelPresence(Predicate):
     """Labels that a Policy requires or forbids; its argument is a `LabelsPresence`."""
 
-    def __init__(self, context: Context, argument: object = None) -> None:
+    def __init__(self, context: PredicateContext, argument: object = None) -> None:
         super().__init__(context, argument)
         assert isinstance(argument, LabelsPresence)
         self._wanted = argument
@@ -316,7 +316,7 @@ class GeneralPredicates(Predicate):
 
     parts: ClassVar[tuple[type[Predicate], ...]] = (PodFitsResources, HostName, PodFitsHostPorts, MatchNodeSelector)
 
-    def __init__(self, context: Context, argument: object = None) -> None:
+    def __init__(self, context: PredicateContext, argument: object = None) -> None:
         super().__init__(context, argument)
         self._parts = tuple(part(context) for part in self.parts)
 

@@ -18,7 +18,7 @@ from kschedx.kube.storage import BETA_REGION, BETA_ZONE
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import AVOID_PODS, Pod, Taint, Toleration
 from kschedx.legacy.affinity_predicates import controller_selectors, service_selectors, services_of
-from kschedx.legacy.interface import MAX_PRIORITY, Context, Priority
+from kschedx.legacy.interface import MAX_PRIORITY, PredicateContext, Priority
 from kschedx.legacy.node_predicates import tolerates_by_key
 from kschedx.legacy.stored import incoming_limits, scored_request
 from kschedx.plugins.image_locality import MAX_CONTAINER_THRESHOLD, MIN_THRESHOLD, normalized_image_name
@@ -167,7 +167,7 @@ class LabelPreference(Struct, frozen=True, kw_only=True):
 class NodeLabelPriority(Priority):
     """The highest score or 0, depending on a label; its argument is a `LabelPreference`."""
 
-    def __init__(self, context: Context, argument: object = None) -> None:
+    def __init__(self, context: PredicateContext, argument: object = None) -> None:
         super().__init__(context, argument)
         assert isinstance(argument, LabelPreference)
         self._wanted = argument
@@ -305,7 +305,7 @@ DEFAULT_SHAPE = Shape(shape=(PolicyShapePoint(utilization=0, score=10), PolicySh
 class RequestedToCapacityRatio(_Allocation):
     """The mean of the scores that a shape gives to the requested shares; its argument is a `Shape`."""
 
-    def __init__(self, context: Context, argument: object = None) -> None:
+    def __init__(self, context: PredicateContext, argument: object = None) -> None:
         super().__init__(context, argument)
         points = argument.shape if isinstance(argument, Shape) else DEFAULT_SHAPE.shape
         self._on_shape = np.array([_on_shape(points, percent) for percent in range(101)], dtype=np.int64)
@@ -465,7 +465,7 @@ class ServiceAntiAffinity(Priority):
     Which service is first is arbitrary in kube-scheduler; here it is the first in load order.
     """
 
-    def __init__(self, context: Context, argument: object = None) -> None:
+    def __init__(self, context: PredicateContext, argument: object = None) -> None:
         super().__init__(context, argument)
         assert isinstance(argument, ServiceAntiAffinityArgument)
         self._label = argument.label

@@ -23,7 +23,7 @@ from kschedx.framework.interface import CycleState, PostFilterResult
 from kschedx.framework.preemption import (
     NO_VICTIMS,
     NOT_HELPFUL,
-    Trial,
+    PreemptionTrial,
     best_candidates,
     budget_selector,
     covers,
@@ -52,7 +52,7 @@ LISTER = "NodeLister"
 """The step that excludes nodes before any predicate."""
 
 
-class JoinedOutcome(FilterOutcome, frozen=True, kw_only=True):
+class _JoinedOutcome(FilterOutcome, frozen=True, kw_only=True):
     """The outcome if every predicate runs: the verdict has the reasons of all."""
 
     whole: Verdicts
@@ -130,7 +130,7 @@ class PredicateRunner(Framework):
         if self.policy.stops_at_first or not verdicts:
             return outcome
         whole = joined(list(verdicts.values()))
-        return JoinedOutcome(
+        return _JoinedOutcome(
             plugins=outcome.plugins,
             verdicts=outcome.verdicts,
             codes=whole.codes,
@@ -244,7 +244,7 @@ def _dry_run(
     state = state.clone()
     protected = partial(_protected, runner.snapshot.disruption_budgets)
     potential = potential_victims(nodes, pod.priority, protected, ranked_by_start=False)
-    trial = Trial(handle=runner, state=state, pod=pod, nodes=nodes, potential=potential)
+    trial = PreemptionTrial(handle=runner, state=state, pod=pod, nodes=nodes, potential=potential)
     world = trial.without_anybody(nodes)
     outcome = runner.passes_filters(state, pod, world)
     statuses = {nodes.cluster_row(row): outcome.status(row) for row in each_row(rows_where(~outcome.passed))}

@@ -26,7 +26,7 @@ from kschedx.kube.storage import (
     not_found,
 )
 from kschedx.kube.types import InTreeVolumeSources, Node, Pod, Volume
-from kschedx.legacy.interface import Context, PluginPredicate, Predicate, joined
+from kschedx.legacy.interface import PluginPredicate, Predicate, PredicateContext, joined
 from kschedx.plugins.volume_binding.binding import REASON_UNBOUND_IMMEDIATE, Binding, Conflict, PodClaims
 from kschedx.plugins.volume_restrictions import VolumeRestrictions
 from kschedx.plugins.volume_zone import NO_CLAIM_NAME
@@ -57,7 +57,7 @@ class CheckVolumeBinding(Predicate):
     A claim that is missing, has lost its volume, or should already be bound is an error on every node.
     """
 
-    def __init__(self, context: Context, argument: object = None) -> None:
+    def __init__(self, context: PredicateContext, argument: object = None) -> None:
         super().__init__(context, argument)
         self._binding: StateKey[Binding | str | None] = StateKey(type(self).__name__)
         """The claims on all nodes, the error on all of them, or None for a pod without claims."""
@@ -170,7 +170,7 @@ AZURE_DISK = Disk(
 )
 
 
-class CountError(Exception):
+class _CountError(Exception):
     """An error that prevents counting volumes, with upstream's message."""
 
 
@@ -189,7 +189,7 @@ class _VolumeCount(Predicate):
             return Verdicts.success(len(nodes))
         try:
             new = dict(self.volumes(pod.spec.volumes, pod.metadata.namespace))
-        except CountError as wrong:
+        except _CountError as wrong:
             return Verdicts.everywhere(len(nodes), worded_error(str(wrong)))
         if not new:
             return Verdicts.success(len(nodes))
@@ -207,7 +207,7 @@ class _VolumeCount(Predicate):
                 for name, group in self.volumes(nodes.pods.specs[pod].volumes, nodes.pods.namespaces[pod]):
                     held[name] = group
                     holders.setdefault(name, []).append(nodes.pods.key(pod))
-        except CountError as wrong:
+        except _CountError as wrong:
             return worded_error(str(wrong))
         added = [name for name in new if name not in held]
         for group in sorted({new[name] for name in (added if self.only_counts_new else new)}):
@@ -224,7 +224,7 @@ class _VolumeCount(Predicate):
 
     @abstractmethod
     def volumes(self, volumes: Sequence[Volume], namespace: str) -> Iterator[tuple[str, str]]:
-        """Yield the volumes that count, each with its group. Raises `CountError`."""
+        """Yield the volumes that count, each with its group. Raises `_CountError`."""
 
     @abstractmethod
     def limit(self, node: Node, nodes: NodeTable, row: TableRow, group: str) -> int | None:
@@ -265,7 +265,7 @@ class _DiskCount(_VolumeCount):
 
     def claimed(self, namespace: str, claim_name: str) -> str | None:
         if not claim_name:
-            raise CountError(NO_CLAIM_NAME)
+            raise _CountError(NO_CLAIM_NAME)
         storage = self.context.snapshot.storage
         claim = storage.claim(namespace, claim_name)
         volume = storage.volumes.get(claim.spec.volume_name) if claim is not None and claim.spec.volume_name else None
@@ -298,7 +298,7 @@ class MaxAzureDiskVolumeCount(_DiskCount):
 class _StrictDiskCount(_DiskCount):
     """Disks as 1.5 counts them: an unbound claim is an error, and a pod's volumes after a missing one do not count."""
 
-    def __init__(self, context: Context, argument: object = None) -> None:
+    def __init__(self, context: PredicateContext, argument: object = None) -> None:
         super().__init__(context, argument)
         self._unknown = count()
 
@@ -311,13 +311,13 @@ class _StrictDiskCount(_DiskCount):
 
     def claimed(self, namespace: str, claim_name: str) -> str | None:
         if not claim_name:
-            raise CountError(NO_CLAIM_NAME)
+            raise _CountError(NO_CLAIM_NAME)
         storage = self.context.snapshot.storage
         claim = storage.claim(namespace, claim_name)
         if claim is None:
             return self._unknown_disk()
         if not claim.spec.volume_name:
-            raise CountError(f'PersistentVolumeClaim is not bound: "{claim_name}"')
+            raise _CountError(f'PersistentVolumeClaim is not bound: "{claim_name}"')
         volume = storage.volumes.get(claim.spec.volume_name)
         return self._unknown_disk() if volume is None else self.disk.name(volume.spec)
 
@@ -348,7 +348,7 @@ class MaxCSIVolumeCount(_VolumeCount):
             if volume.persistent_volume_claim is None:
                 continue
             if not volume.persistent_volume_claim.claim_name:
-                raise CountError(NO_CLAIM_NAME)
+                raise _CountError(NO_CLAIM_NAME)
             claim = storage.claim(namespace, volume.persistent_volume_claim.claim_name)
             bound = storage.volumes.get(claim.spec.volume_name) if claim is not None else None
             if bound is not None and bound.spec.csi is not None:

@@ -153,11 +153,11 @@ class PreemptionRequest(Struct, frozen=True, kw_only=True):
     """`with_nominated` plus the nominated pods of namespaces within their `min`."""
 
 
-def may_go(other: Pod, pod: Pod, quotas: Quotas, *, is_beyond: bool) -> bool:
+def may_go(other: Pod, pod: Pod, quotas: Quotas, *, _is_beyond: bool) -> bool:
     """Return whether `pod` may preempt `other` under these quotas.
 
-    A pod without a quota preempts only pods without one. If its namespace exceeds `min` (`is_beyond`), it preempts pods
-    of its own namespace; otherwise, pods of namespaces that borrowed.
+    A pod without a quota preempts only pods without one. If its namespace exceeds `min` (`_is_beyond`), it preempts
+    pods of its own namespace; otherwise, pods of namespaces that borrowed.
     """
     theirs = quotas.get(other.metadata.namespace)
     if pod.metadata.namespace not in quotas:
@@ -165,11 +165,11 @@ def may_go(other: Pod, pod: Pod, quotas: Quotas, *, is_beyond: bool) -> bool:
     if theirs is None:
         return False
     if other.metadata.namespace == pod.metadata.namespace:
-        return is_beyond and other.priority < pod.priority
-    return not is_beyond and theirs.is_over_minimum
+        return _is_beyond and other.priority < pod.priority
+    return not _is_beyond and theirs.is_over_minimum
 
 
-def is_beyond(pod: Pod, quotas: Quotas, request: PreemptionRequest) -> bool:
+def _is_beyond(pod: Pod, quotas: Quotas, request: PreemptionRequest) -> bool:
     """Return whether the namespace would exceed its `min` with the pod."""
     own = quotas.get(pod.metadata.namespace)
     return own is not None and own.exceeds_minimum(request.with_nominated) is not None
@@ -222,13 +222,13 @@ def preempt(
 ) -> DryRun:
     """Find the smallest sets of victims on `nodes` that the quotas allow."""
     account = _Account(nodes.pods, pod, nodes.cluster.names, quotas, request)
-    beyond = is_beyond(pod, quotas, request)
+    beyond = _is_beyond(pod, quotas, request)
     victims: list[tuple[int, int]] = []
     for row, node in enumerate(each_cluster_row(nodes.rows)):
         for running in _least_important_first(nodes, TableRow(row)):
             other = nodes.pods[running]
             # removed victims return what they borrowed, which reprieves others
-            if may_go(other, pod, account.on(node), is_beyond=beyond):
+            if may_go(other, pod, account.on(node), _is_beyond=beyond):
                 account.move(node, other, -1)
                 victims.append((running, row))
 
@@ -320,12 +320,12 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
         nominated = self._nominated(pod, nodes, outcome)
         if nominated is None:
             return ""
-        pods, beyond = self.handle.nodes.pods, is_beyond(pod, self._quotas, state[ASKED])
+        pods, beyond = self.handle.nodes.pods, _is_beyond(pod, self._quotas, state[ASKED])
         for row in pods.on_node(nominated):
             leaving = pods[row]
             beside = leaving.metadata.namespace == pod.metadata.namespace
             # nominated pods on the node count as victims even if the namespace is within its `min`
-            if leaving.metadata.deletion_timestamp and may_go(leaving, pod, self._quotas, is_beyond=beside or beyond):
+            if leaving.metadata.deletion_timestamp and may_go(leaving, pod, self._quotas, _is_beyond=beside or beyond):
                 return VICTIMS_TERMINATING
         return ""
 

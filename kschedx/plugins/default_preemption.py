@@ -23,7 +23,7 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, Rankings, best_candidates, dry_run, ranks
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error
-from kschedx.kube.conditions import condition_of
+from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_where
 from kschedx.snapshot.nodes import NodeTable
@@ -139,7 +139,6 @@ NO_POD_GROUP = "pod group for pod not found"
 PLACED_POD_GROUP = "not eligible due to placement-based pod group scheduling limitation"
 WORKLOAD_AWARE = "not eligible due to workload aware preemption enabled"
 
-DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
 

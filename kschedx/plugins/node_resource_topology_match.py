@@ -128,7 +128,7 @@ def is_shared(name: str, qos: QOS) -> bool:
     return qos is not QOS.GUARANTEED and (name in ("cpu", "memory") or is_hugepages(name))
 
 
-# The strategy LeastNUMANodes: fewer NUMA nodes with shorter distances score higher (least_numa.go).
+# The strategy LeastNUMANodes: fewer NUMA nodes with shorter distances score higher (_least_numa.go).
 
 LARGEST = 16
 """The largest number of NUMA nodes whose combinations are all tried."""
@@ -139,7 +139,7 @@ Chosen = tuple[int, ...]
 """Positions in the list of NUMA nodes."""
 
 
-def least_numa(requests: Sequence[Amounts], numas: Sequence[Numa], max_numa_nodes: int) -> int:
+def _least_numa(requests: Sequence[Amounts], numas: Sequence[Numa], max_numa_nodes: int) -> int:
     """Score the requests one after the other. The one that needs the most NUMA nodes counts."""
     if len(numas) > LARGEST:
         raise UndecidableError(f"a node has {len(numas)} NUMA nodes: LeastNUMANodes tries each set of them")
@@ -287,7 +287,7 @@ class TopologyStrategy(Struct, frozen=True, kw_only=True):
     resources: tuple[ResourceSpec, ...] = ()
 
 
-class TopologyMatchArgs(Struct, frozen=True, kw_only=True, rename="camel"):
+class _TopologyMatchArgs(Struct, frozen=True, kw_only=True, rename="camel"):
     scoring_strategy: TopologyStrategy = TopologyStrategy()
     cache_resync_period_seconds: Int64 = 0
     discard_reserved_nodes: bool = False
@@ -308,7 +308,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
-        strategy = args_of_another_project(args, TopologyMatchArgs, self.name).scoring_strategy
+        strategy = args_of_another_project(args, _TopologyMatchArgs, self.name).scoring_strategy
         if strategy.type not in TYPES:
             raise ConfigError(
                 f'{self.name}: scoringStrategy.type "{strategy.type}" is none', hint=f"allowed: {', '.join(TYPES)}"
@@ -370,7 +370,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         containers = (*pod.spec.init_containers, *pod.spec.containers)
         requests = [_effective_request(pod)] if is_whole else [_requests_of(container) for container in containers]
         if self._strategy == LEAST_NUMA_NODES:
-            return least_numa(requests, numas, manager.max_numa_nodes)
+            return _least_numa(requests, numas, manager.max_numa_nodes)
         if manager.policy != SINGLE_NUMA_NODE:
             return 0
         return mean(

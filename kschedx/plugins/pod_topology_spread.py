@@ -576,7 +576,7 @@ def _domains(key: str, nodes: NodeTable) -> IntArray:
     return np.array(numbers, dtype=np.int64)[column.codes]
 
 
-class FollowedSpreads(Following):
+class _FollowedSpreads(Following):
     """The constraints of a pod while identical pods are placed."""
 
     def __init__(
@@ -674,7 +674,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             hard, soft = state[HARD], state[SOFT].spreads
         except NotPreparedError:
             return None
-        return FollowedSpreads(
+        return _FollowedSpreads(
             [(spread, pods.counts(spread.constraint.selector, row)) for spread in hard],
             [(spread, pods.counts(spread.constraint.selector, row)) for spread in soft],
             all_topologies=self._rules.requires_all_topologies(pod),

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from kschedx.errors import ConfigError, nearest
-from kschedx.releases import configuration, legacy, plugins
+from kschedx.releases import configuration, plugins
 from kschedx.releases.behavior import Behaviour as Behaviour
 from kschedx.releases.configuration import V1 as V1
 from kschedx.releases.configuration import V1BETA2 as V1BETA2
@@ -34,6 +34,15 @@ the gates that enhancement documents plan to be stable. Everything else is taken
 EMULATED = (*PUBLISHED, *VERSIONS)
 """All versions with the scheduling framework, newest first."""
 
+_EARLY_GATES: Mapping[str, Mapping[str, bool]] = {
+    "1.13": {"PodPriority": True, "ResourceLimitsPriorityFunction": False, "TaintNodesByCondition": True},
+    "1.5": {},
+}
+"""The versions before the framework with the gates that affect scheduling; everything else is in the package
+`legacy`."""
+_OLDEST_WITH_DATES = "1.26"
+"""The first version with dated texts and plugin arguments. Predicates use neither."""
+
 
 def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None = None) -> Release:
     """Return the release `version` (`1.36`, `v1.36.2`; by default the newest tested one) with `feature_gates` set.
@@ -41,8 +50,8 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
     Raises `ConfigError` for an unknown version, and for gates that kube-scheduler would refuse.
     """
     name = _known(version) if version is not None else VERSIONS[0]
-    if name in legacy.VERSIONS:
-        return legacy.resolve(name, feature_gates or {})
+    if name in _EARLY_GATES:
+        return _early(name, feature_gates or {})
     release = minor(name)
     gates = resolve_gates(name, feature_gates or {})
     versions = configuration.versions_in(release)
@@ -77,9 +86,37 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
 def _known(version: str) -> str:
     """Return `1.36` for `v1.36.2-gke.100`."""
     match = re.match(r"v?(\d+\.\d+)(?:[.+-]|$)", version, re.ASCII)
-    every = (*EMULATED, *legacy.VERSIONS)
+    every = (*EMULATED, *_EARLY_GATES)
     if match and match[1] in every:
         return match[1]
     hint = nearest(version, every)
-    known = f"known versions: {', '.join((*VERSIONS, *legacy.VERSIONS))}, and as published {', '.join(PUBLISHED)}"
+    known = f"known versions: {', '.join((*VERSIONS, *_EARLY_GATES))}, and as published {', '.join(PUBLISHED)}"
     raise ConfigError(f"unknown Kubernetes version {json.dumps(version)}", hint=f"{hint} {known}" if hint else known)
+
+
+def _early(version: str, feature_gates: Mapping[str, bool]) -> Release:
+    """Return the release with `feature_gates` set. Raises `ConfigError` for a gate that affects nothing there."""
+    known = _EARLY_GATES[version]
+    for gate in feature_gates:
+        if gate not in known:
+            phrase = ", ".join(known) or "none"
+            raise ConfigError(
+                f"feature gate {json.dumps(gate)} has no effect in the scheduler of Kubernetes {version}",
+                hint=nearest(gate, known) or f"gates that do: {phrase}",
+            )
+    return Release(
+        version=version,
+        gates={**known, **feature_gates},
+        default_plugins=(),
+        v1beta2_default_plugins={},
+        plugin_points={},
+        never_skips_filter=frozenset(),
+        never_skips_score=frozenset(),
+        removed_plugins=(),
+        config_versions=(),
+        missing_fields={},
+        arguments=Arguments(minor(_OLDEST_WITH_DATES)),
+        messages=Messages(minor(_OLDEST_WITH_DATES)),
+        behaviour=Behaviour(minor(version)),
+        has_framework=False,
+    )

@@ -69,7 +69,7 @@ class Trait(Flag):
     """Score compares what the pods on a node request."""
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class PluginRow(Struct, frozen=True, kw_only=True):
     """A plugin. A plugin of a project other than Kubernetes runs only if a configuration names it."""
 
     name: str
@@ -98,9 +98,9 @@ _OF_THE_NODE = Trait.ABOUT_THE_NODE | Trait.SAME_ON_NEW_NODES
 _CHECKED_AGAIN = Trait.DAEMON_SET_CONTROLLER | Trait.KUBELET
 
 
-def _in_tree_limits(name: str) -> Row:
+def _in_tree_limits(name: str) -> PluginRow:
     """Return the row of a plugin that limits the volumes of an in-tree driver."""
-    return Row(
+    return PluginRow(
         name=name,
         points="preFilter 1.28.., filter",
         module="node_volume_limits",
@@ -112,7 +112,7 @@ def _in_tree_limits(name: str) -> Row:
 
 
 PLUGINS = (
-    Row(
+    PluginRow(
         name="SchedulingGates",
         points="preEnqueue",
         default=(
@@ -120,16 +120,16 @@ PLUGINS = (
             Default(gate="PodSchedulingReadiness", releases="..1.29", at_end=True),
         ),
     ),
-    Row(name="PrioritySort", points="queueSort", default=(Default(),)),
-    Row(name="NodeUnschedulable", points="filter", default=(Default(),), traits=_OF_THE_NODE),
-    Row(name="NodeName", points="filter", default=(Default(),), traits=_OF_THE_NODE | _CHECKED_AGAIN),
-    Row(
+    PluginRow(name="PrioritySort", points="queueSort", default=(Default(),)),
+    PluginRow(name="NodeUnschedulable", points="filter", default=(Default(),), traits=_OF_THE_NODE),
+    PluginRow(name="NodeName", points="filter", default=(Default(),), traits=_OF_THE_NODE | _CHECKED_AGAIN),
+    PluginRow(
         name="TaintToleration",
         points="filter, preScore, score",
         default=(Default(weight=3),),
         traits=_OF_THE_NODE | _CHECKED_AGAIN | Trait.ABOUT_LABELS_AND_TAINTS,
     ),
-    Row(
+    PluginRow(
         name="NodeAffinity",
         points="preFilter, filter, preScore, score",
         default=(Default(weight=2),),
@@ -137,20 +137,20 @@ PLUGINS = (
         score_can_skip="1.30..",
         traits=_OF_THE_NODE | _CHECKED_AGAIN | Trait.ABOUT_LABELS_AND_TAINTS | Trait.FILTERS_ALONE | Trait.SCORES_ALONE,
     ),
-    Row(
+    PluginRow(
         name="NodePorts",
         points="preFilter, filter",
         default=(Default(),),
         filter_can_skip="1.28..",
         traits=_OF_THE_NODE | Trait.KUBELET,
     ),
-    Row(
+    PluginRow(
         name="NodeResourcesFit",
         points="preFilter, filter, preScore 1.27.., score, placementScore 1.36..",
         default=(Default(weight=1),),
         traits=_OF_THE_NODE | Trait.KUBELET | Trait.SCORES_ALONE | Trait.SCORES_REQUESTS,
     ),
-    Row(
+    PluginRow(
         name="VolumeRestrictions",
         points="preFilter, filter",
         default=(Default(),),
@@ -159,27 +159,27 @@ PLUGINS = (
     ),
     _in_tree_limits("EBSLimits"),
     _in_tree_limits("GCEPDLimits"),
-    Row(
+    PluginRow(
         name="NodeVolumeLimits",
         points="preFilter 1.28.., filter",
         default=(Default(),),
         traits=_OF_THE_NODE | Trait.FILTERS_ALONE,
     ),
     _in_tree_limits("AzureDiskLimits"),
-    Row(
+    PluginRow(
         name="VolumeBinding",
         points="preFilter, filter, preScore 1.30.., score, reserve, preBind",
         default=(Default(),),
         filter_can_skip="1.27..",
         traits=Trait.ABOUT_LABELS_AND_TAINTS | Trait.SAME_ON_NEW_NODES | Trait.SCORES_ALONE,
     ),
-    Row(
+    PluginRow(
         name="VolumeZone",
         points="preFilter 1.27.., filter",
         default=(Default(),),
         traits=_OF_THE_NODE | Trait.ABOUT_LABELS_AND_TAINTS | Trait.FILTERS_ALONE,
     ),
-    Row(
+    PluginRow(
         name="PodTopologySpread",
         points="preFilter, filter, preScore, score",
         default=(Default(weight=2),),
@@ -187,7 +187,7 @@ PLUGINS = (
         score_can_skip="1.28..",
         traits=Trait.ABOUT_OTHER_NODES | Trait.SAME_ON_NEW_NODES,
     ),
-    Row(
+    PluginRow(
         name="InterPodAffinity",
         points="preFilter, filter, preScore, score",
         default=(Default(weight=2),),
@@ -195,7 +195,7 @@ PLUGINS = (
         score_can_skip="1.28..",
         traits=Trait.ABOUT_OTHER_NODES | Trait.SAME_ON_NEW_NODES,
     ),
-    Row(
+    PluginRow(
         name="DynamicResources",
         points="preEnqueue 1.28.., preFilter, filter, postFilter, preScore ..1.31, score 1.35.., reserve, "
         "preBind 1.30.., postBind ..1.31",
@@ -206,37 +206,37 @@ PLUGINS = (
         filter_can_skip="1.27..",
         traits=Trait.SAME_ON_NEW_NODES,
     ),
-    Row(name="DefaultPreemption", points="preEnqueue 1.32.., postFilter", default=(Default(),)),
-    Row(
+    PluginRow(name="DefaultPreemption", points="preEnqueue 1.32.., postFilter", default=(Default(),)),
+    PluginRow(
         name="NodeResourcesBalancedAllocation",
         points="preScore 1.27.., score",
         default=(Default(weight=1),),
         score_can_skip="1.33..",
         traits=Trait.SCORES_ALONE | Trait.SCORES_REQUESTS,
     ),
-    Row(name="ImageLocality", points="score", default=(Default(weight=1),)),
-    Row(name="DefaultBinder", points="bind", default=(Default(),)),
-    Row(
+    PluginRow(name="ImageLocality", points="score", default=(Default(weight=1),)),
+    PluginRow(name="DefaultBinder", points="bind", default=(Default(),)),
+    PluginRow(
         name="NodeDeclaredFeatures",
         points="preFilter, filter",
         releases="1.35..",
         default=(Default(gate="NodeDeclaredFeatures"),),
         traits=_OF_THE_NODE,
     ),
-    Row(
+    PluginRow(
         name="GangScheduling",
         points="preEnqueue, permit, reserve ..1.35",
         releases="1.35..",
         default=(Default(gate="GangScheduling"),),
     ),
-    Row(
+    PluginRow(
         name="TopologyPlacementGenerator",
         points="placementGenerate",
         module="none",
         releases="1.36..",
         default=(Default(gate="TopologyAwareWorkloadScheduling"),),
     ),
-    Row(
+    PluginRow(
         name="PodGroupPodsCount",
         points="placementScore",
         module="none",
@@ -244,23 +244,25 @@ PLUGINS = (
         default=(Default(weight=1, gate="TopologyAwareWorkloadScheduling"),),
     ),
     replace(_in_tree_limits("CinderLimits"), default=(), traits=Trait(0)),
-    Row(name="SelectorSpread", points="preScore, score", releases="..1.28", refused_in_v1="1.26..1.28"),
-    Row(
+    PluginRow(name="SelectorSpread", points="preScore, score", releases="..1.28", refused_in_v1="1.26..1.28"),
+    PluginRow(
         name="Coscheduling",
         project=SCHEDULER_PLUGINS,
         follows="0.35",
         points="queueSort, preFilter, postFilter, permit, reserve",
     ),
-    Row(name="CapacityScheduling", project=SCHEDULER_PLUGINS, follows="0.35", points="preFilter, postFilter, reserve"),
-    Row(name="NodeResourcesAllocatable", project=SCHEDULER_PLUGINS, follows="0.35", points="score"),
-    Row(
+    PluginRow(
+        name="CapacityScheduling", project=SCHEDULER_PLUGINS, follows="0.35", points="preFilter, postFilter, reserve"
+    ),
+    PluginRow(name="NodeResourcesAllocatable", project=SCHEDULER_PLUGINS, follows="0.35", points="score"),
+    PluginRow(
         name="NodeResourceTopologyMatch",
         project=SCHEDULER_PLUGINS,
         follows="0.35",
         points="filter, score, reserve, postBind",
     ),
-    Row(name="PreemptionToleration", project=SCHEDULER_PLUGINS, follows="0.35", points="postFilter"),
-    Row(name="QOSSort", project=SCHEDULER_PLUGINS, follows="0.35", points="queueSort", module="qos_sort"),
+    PluginRow(name="PreemptionToleration", project=SCHEDULER_PLUGINS, follows="0.35", points="postFilter"),
+    PluginRow(name="QOSSort", project=SCHEDULER_PLUGINS, follows="0.35", points="queueSort", module="qos_sort"),
 )
 
 OF_KOORDINATOR = frozenset({
@@ -334,7 +336,7 @@ def points_of(release: Minor) -> dict[str, frozenset[str]]:
     }
 
 
-def points_in(row: Row, release: Minor) -> frozenset[str]:
+def points_in(row: PluginRow, release: Minor) -> frozenset[str]:
     """Return the extension points of a plugin in a version that has it."""
     dated = (point.partition(" ") for point in row.points.split(", "))
     return frozenset(point for point, _, releases in dated if within(release, releases))

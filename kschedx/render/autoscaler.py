@@ -18,7 +18,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.group_scaling import GroupScaling
 from kschedx.inquiry.node_scaling import NodeRemedy, StepKind
 from kschedx.render.terminal import BLANK, DIM, fact_lines, labelled, paragraph, text
-from kschedx.render.view import Decider, Fix, Row
+from kschedx.render.view import Decider, DeciderRow, Fix
 from kschedx.render.wording import Fact, count
 from kschedx.render.words import describe
 from kschedx.render.words.autoscaler import (
@@ -52,8 +52,7 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
     )
     sentence = decider.sentence
     if (down := explanation.autoscaler_down) is not None:
-        pod = " ".join(filter(None, (down.pods[0], down.state or "is not ready")))
-        sentence = f"does not run: {pod}; otherwise {sentence}"
+        sentence = f"does not run: {down.shown}; otherwise {sentence}"
     fixes = tuple(Fix(title=remedy.step.title, seen=seen(remedy)) for remedy in remedies)
     return replace(decider, sentence=sentence, fixes=fixes)
 
@@ -78,7 +77,7 @@ def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider
         name="autoscaler",
         sentence=autoscaler_sentence(autoscaler, scaling),
         rows=(
-            *((Row(text=reads),) if reads else ()),
+            *((DeciderRow(text=reads),) if reads else ()),
             *(_row(row, is_brief=number > 0) for number, row in enumerate(rows)),
         ),
         event=event,
@@ -87,9 +86,9 @@ def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider
     )
 
 
-def _row(groups: Sequence[GroupVerdict], *, is_brief: bool) -> Row:
+def _row(groups: Sequence[GroupVerdict], *, is_brief: bool) -> DeciderRow:
     text = f"{names_of(groups, 'group')} {group_headline(groups[0])}"
-    return Row(text=text, facts=tuple(_facts(groups[0])), is_brief=is_brief)
+    return DeciderRow(text=text, facts=tuple(_facts(groups[0])), is_brief=is_brief)
 
 
 def _recorded(said: RecordedEvent | None, event: str) -> str:

@@ -7,7 +7,16 @@ from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.explain.diagnosis import Diagnosis, Eviction, EvictionVerdict, Excluded, Holder, NodeDetail, Stop, victims
+from kschedx.explain.diagnosis import (
+    Diagnosis,
+    EvictionVerdict,
+    Excluded,
+    Holder,
+    NodeDetail,
+    PreemptionOutcome,
+    Stop,
+    victims,
+)
 from kschedx.explain.node_groups import Blocker, NodeGroup, only_repeats_cordon
 from kschedx.explain.ranking import deciding_rule
 from kschedx.findings import Finding, InsufficientResource, PluginMessage, TopologySpreadSkew
@@ -266,7 +275,7 @@ def _worth_saying(detail: NodeDetail, helped: int) -> list[Fact]:
     return eviction_facts(detail, helped)[:1]
 
 
-def _eviction(eviction: Eviction, detail: NodeDetail) -> str:
+def _eviction(eviction: PreemptionOutcome, detail: NodeDetail) -> str:
     match eviction.answer:
         case EvictionVerdict.HELPS:
             broken = (

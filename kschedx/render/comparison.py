@@ -195,7 +195,7 @@ NOTHING = "–"
 MARK = "≠ "
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class ComparisonRow(Struct, frozen=True, kw_only=True):
     """One fact of both sides, or a section's title, which has no sides."""
 
     label: str
@@ -222,7 +222,7 @@ def story_lines(
     size = max((cell_len(visible(row.label)) for row in rows if not row.is_title), default=8)
     size = min(size, width // 3)
     room = max((width - size - 8) // 2, 16)
-    head = Row(label="", before=f"{names[0]} ({before.version})", after=f"{names[1]} ({after.version})")
+    head = ComparisonRow(label="", before=f"{names[0]} ({before.version})", after=f"{names[1]} ({after.version})")
     lines = [text(f"{after.pod}: before and after", BOLD), BLANK, *_beside(head, size, room, DIM)]
     if not any(row.differs for row in story_rows):
         lines.append(text("  nothing differs"))
@@ -232,8 +232,8 @@ def story_lines(
     return lines
 
 
-def _without_empty_sections(rows: Iterable[Row]) -> Iterator[Row]:
-    title: Row | None = None
+def _without_empty_sections(rows: Iterable[ComparisonRow]) -> Iterator[ComparisonRow]:
+    title: ComparisonRow | None = None
     for row in rows:
         if row.is_title:
             title = row
@@ -244,7 +244,7 @@ def _without_empty_sections(rows: Iterable[Row]) -> Iterator[Row]:
         yield row
 
 
-def _beside(row: Row, size: int, room: int, style: str, mark: str = "  ") -> list[Text]:
+def _beside(row: ComparisonRow, size: int, room: int, style: str, mark: str = "  ") -> list[Text]:
     sides = (wrapped(visible(side) or NOTHING, room) for side in (row.before, row.after))
     lines: list[Text] = []
     for label, first, second in zip_longest(wrapped(visible(row.label), size), *sides, fillvalue=""):
@@ -260,7 +260,7 @@ def _padded(content: str, size: int) -> str:
 # --- rows
 
 
-def _rows(before: Story, after: Story) -> Iterator[Row]:
+def _rows(before: Story, after: Story) -> Iterator[ComparisonRow]:
     sides = (before, after)
     yield _row("outcome", (story.outcome.value for story in sides))
     yield _row("assigned to", (listed(story.chosen, MOST_NODES) for story in sides))
@@ -272,9 +272,9 @@ def _rows(before: Story, after: Story) -> Iterator[Row]:
     yield from _scores(before, after)
 
 
-def _row(label: str, sides: Iterable[str]) -> Row:
+def _row(label: str, sides: Iterable[str]) -> ComparisonRow:
     first, second = sides
-    return Row(label=label, before=first, after=second)
+    return ComparisonRow(label=label, before=first, after=second)
 
 
 def _fits(story: Story) -> str:
@@ -287,11 +287,11 @@ def _preemption(story: Story) -> str:
     return " or ".join(texts) + rest
 
 
-def _rejections(before: Story, after: Story) -> Iterator[Row]:
+def _rejections(before: Story, after: Story) -> Iterator[ComparisonRow]:
     """Yield the reasons with their nodes, in the order in which they occur."""
     first, second = _by_reason(before, after), _by_reason(after, before)
     if first or second:
-        yield Row(label="rejected", is_title=True)
+        yield ComparisonRow(label="rejected", is_title=True)
     for rejection in dict.fromkeys((*first, *second)):
         label = f"{rejection.plugin}: {', '.join(rejection.reasons)}"
         yield _row(label, (marks.get(rejection, "") for marks in (first, second)))
@@ -309,13 +309,13 @@ def _by_reason(story: Story, other: Story) -> dict[Rejection, str]:
     return marks
 
 
-def _scores(before: Story, after: Story) -> Iterator[Row]:
+def _scores(before: Story, after: Story) -> Iterator[ComparisonRow]:
     sides = (before, after)
     for node in _interesting(before, after):
         row = before.row(node)
         if all(story.totals[row] < 0 for story in sides):
             continue
-        yield Row(label=f"scores of {node}", is_title=True)
+        yield ComparisonRow(label=f"scores of {node}", is_title=True)
         yield _row("total", (f"{int(story.totals[row]):,}" if story.totals[row] >= 0 else "" for story in sides))
         for plugin in dict.fromkeys((*before.scores, *after.scores)):
             yield _row(plugin, (_score(story, plugin, row) for story in sides))

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from kschedx.descheduler.advice import Advice, Goal, Trial
-from kschedx.render.descheduling import head_lines
+from kschedx.descheduler.advice import PolicyAdvice, PolicyGoal, PolicyTrial
+from kschedx.render.layout import head_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
 from kschedx.render.terminal import BLANK, DIM, columns, line, more
-from kschedx.render.view import Fix, Item, Tone, View
+from kschedx.render.view import Fix, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -20,9 +20,9 @@ _HEADS = ("evictions", "bounces", "returned", "pending")
 """Evicted pods, pods that a later round evicts again, pods that return to the same node, and pods that stay pending."""
 
 
-def advice_lines(advice: Advice, width: int, *, wide: bool = False) -> list[Text]:
+def advice_lines(advice: PolicyAdvice, width: int, *, wide: bool = False) -> list[Text]:
     """Return the headline, the plugins that would evict pods, and the policies that were tried for the goal."""
-    lines = head_lines(advice_view(advice), width)
+    lines = head_lines(_advice_view(advice), width)
     lines += [BLANK, line("each plugin by itself")]
     shown = [plugin for plugin in advice.plugins if wide or plugin.evictions or plugin.error]
     rows = [(_title(trial), *map(_number, _numbers(trial))) for trial in shown]
@@ -44,14 +44,14 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> l
     return columns([heads, *rows], indent=2, header=True, right=frozenset(range(1, len(heads))), width=width)
 
 
-def _measure_name(goal: Goal) -> str:
-    return "apart" if goal is Goal.BALANCE else "empty"
+def _measure_name(goal: PolicyGoal) -> str:
+    return "apart" if goal is PolicyGoal.BALANCE else "empty"
 
 
 _TRIED_HEADS = ("evictions", "bounces", "pending")
 
 
-def _tried(trial: Trial) -> tuple[str, ...]:
+def _tried(trial: PolicyTrial) -> tuple[str, ...]:
     """Return the cells for `_TRIED_HEADS`, and the measure."""
     return tuple(map(_number, (trial.evictions, trial.bounces, trial.pending, trial.measure)))
 
@@ -60,12 +60,12 @@ def _number(value: int | str) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
-def _limit(trial: Trial) -> str:
+def _limit(trial: PolicyTrial) -> str:
     limit = trial.max_evictions
     return "" if limit is None else _number(limit)
 
 
-def advice_view(advice: Advice) -> View:
+def _advice_view(advice: PolicyAdvice) -> View:
     """Return a view with the policy as a fix, and a row for each plugin."""
     chosen = advice.chosen
     return View(
@@ -82,7 +82,7 @@ def advice_view(advice: Advice) -> View:
     )
 
 
-def _headline(advice: Advice) -> str:
+def _headline(advice: PolicyAdvice) -> str:
     chosen, goal = advice.chosen, advice.goal
     if chosen is None:
         if advice.is_reached:
@@ -94,19 +94,19 @@ def _headline(advice: Advice) -> str:
     return f"{text}: {_change(goal, advice.before, chosen.measure)}"
 
 
-def _state(goal: Goal, measure: int) -> str:
-    if goal is Goal.BALANCE:
+def _state(goal: PolicyGoal, measure: int) -> str:
+    if goal is PolicyGoal.BALANCE:
         return f"the fullest and the emptiest node differ by {count(measure, 'percentage point')}"
     return f"{count(measure, 'node')} {'runs' if measure == 1 else 'run'} nothing but DaemonSets"
 
 
-def _change(goal: Goal, before: int, after: int) -> str:
-    if goal is Goal.BALANCE:
+def _change(goal: PolicyGoal, before: int, after: int) -> str:
+    if goal is PolicyGoal.BALANCE:
         return f"the fullest and the emptiest node differ by {after} instead of {count(before, 'percentage point')}"
     return f"{after} instead of {count(before, 'node')} run nothing but DaemonSets"
 
 
-def _facts(advice: Advice) -> Iterator[Fact]:
+def _facts(advice: PolicyAdvice) -> Iterator[Fact]:
     if advice.target is not None:
         yield Fact(label="target", items=(_state(advice.goal, advice.target),))
     if advice.chosen is not None:
@@ -122,12 +122,12 @@ def _facts(advice: Advice) -> Iterator[Fact]:
         leave = f"{count(stay, 'policy leaves', 'policies leave')} pods pending" if stay else ""
         if bounce or leave:
             yield Fact(label="because", items=tuple(filter(None, (bounce, leave))))
-    if advice.goal is Goal.COMPACTION:
+    if advice.goal is PolicyGoal.COMPACTION:
         text = "kube-scheduler's default scoring prefers empty nodes: try --config binpack (MostAllocated)"
         yield Fact(label="note", items=(text,))
 
 
-def _title(trial: Trial) -> str:
+def _title(trial: PolicyTrial) -> str:
     return " ".join(filter(None, (trial.plugin, _args_text(trial.args))))
 
 
@@ -149,7 +149,7 @@ def _args_text(args: Mapping[str, object]) -> str:
     return " ".join(f"{name} {json.dumps(value)}" for name, value in args.items())
 
 
-def _numbers(trial: Trial) -> tuple[int | str, ...]:
+def _numbers(trial: PolicyTrial) -> tuple[int | str, ...]:
     """Return the cells for `_HEADS`."""
     return (
         (trial.evictions, trial.bounces, trial.returned, trial.pending)
@@ -158,15 +158,15 @@ def _numbers(trial: Trial) -> tuple[int | str, ...]:
     )
 
 
-def _item(trial: Trial) -> Item:
+def _item(trial: PolicyTrial) -> ViewItem:
     facts = [Fact(label="args", items=(json.dumps(trial.args),))] if trial.args else []
     facts += [Fact(label="limited", items=(f"{count(trial.refused, 'eviction')} refused",))] if trial.refused else []
     facts += [Fact(label="error", items=(trial.error,))] if trial.error else []
     tone = Tone.PLAIN if not trial.evictions else Tone.GOOD if trial.is_harmless else Tone.BAD
-    return Item(title=_title(trial), tone=tone, values=_numbers(trial), facts=tuple(facts))
+    return ViewItem(title=_title(trial), tone=tone, values=_numbers(trial), facts=tuple(facts))
 
 
-def advice_page(advice: Advice, snapshot: Snapshot) -> Page:
+def advice_page(advice: PolicyAdvice, snapshot: Snapshot) -> Page:
     """Return a page with the plugins, and the policies that were tried."""
     heads = ("policy", "limit", *_TRIED_HEADS, _measure_name(advice.goal))
     tried = Table(
@@ -175,4 +175,4 @@ def advice_page(advice: Advice, snapshot: Snapshot) -> Page:
         rows=tuple((_title(trial), _limit(trial), *_tried(trial)) for trial in advice.tried),
     )
     lines = advice_lines(advice, SCREEN_WIDTH)
-    return page_of(advice_view(advice), lines, (tried,), snapshot)
+    return page_of(_advice_view(advice), lines, (tried,), snapshot)

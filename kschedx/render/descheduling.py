@@ -10,23 +10,22 @@ from msgspec import Struct
 from rich.text import Text
 
 from kschedx.descheduler.descheduling import Descheduling
-from kschedx.descheduler.evictor import Eviction, Outcome
+from kschedx.descheduler.evictor import EvictionOutcome, RequestedEviction
 from kschedx.descheduler.rounds import Chance, Fate, Landing
-from kschedx.descheduler.run import Loop
+from kschedx.descheduler.run import DescheduleLoop
 from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
+from kschedx.render.layout import head_lines, note_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Usage, page_of
 from kschedx.render.terminal import (
     BLANK,
     DIM,
     columns,
-    fact_lines,
     labelled,
     more,
     paragraph,
     shortens,
-    title_lines,
 )
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 
 MOST_LINES = 30
@@ -65,7 +64,7 @@ _EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
 def descheduling_lines(descheduling: Descheduling, width: int, *, wide: bool = False) -> list[Text]:
     """Return the headline and its causes, the classification of nodes, the evictions by plugin, and the ignored
     pods."""
-    return _lines(descheduling, descheduling_view(descheduling), width, wide=wide)
+    return _lines(descheduling, _descheduling_view(descheduling), width, wide=wide)
 
 
 def _node_names(descheduling: Descheduling) -> Sequence[str]:
@@ -89,7 +88,7 @@ def _lines(descheduling: Descheduling, view: View, width: int, *, wide: bool = F
 
 
 def _lines_of(descheduling: Descheduling, view: View, width: int, most: _Most) -> list[Text]:
-    lines = head_lines(view, width, most.rows)
+    lines = [*head_lines(view, width, rows=most.rows), *note_lines(view, width)]
     for classification in descheduling.loop.classifications:
         if classification.nodes and most.nodes:
             lines += [BLANK, *_classification_lines(classification, descheduling, width, most)]
@@ -100,7 +99,7 @@ def _lines_of(descheduling: Descheduling, view: View, width: int, most: _Most) -
 # --- the view
 
 
-def descheduling_view(descheduling: Descheduling) -> View:
+def _descheduling_view(descheduling: Descheduling) -> View:
     """Return a view with a row for each eviction that was carried out, in order."""
     loop = descheduling.loop
     fates = Counter(landing.fate for landing in (descheduling.landings[0] if descheduling.landings else ()))
@@ -130,16 +129,6 @@ def descheduling_view(descheduling: Descheduling) -> View:
     )
 
 
-def head_lines(view: View, width: int, rows: int | None = None) -> list[Text]:
-    """Return headline, causes, facts, and notes of a view. A fact takes at most `rows` lines."""
-    lines = title_lines(view.headline, view.tone, width)
-    if view.because:
-        lines += fact_lines(Fact(label="because", items=view.because), width)
-    for fact in (*view.facts, *(Fact(label="note", items=(note,)) for note in view.notes)):
-        lines += fact_lines(fact, width, rows)
-    return lines
-
-
 def _facts(descheduling: Descheduling) -> Iterator[Fact]:
     yield from _pending_facts(descheduling.landings[0] if descheduling.landings else ())
     yield from _repeat_facts(descheduling)
@@ -157,11 +146,11 @@ def _notes(descheduling: Descheduling) -> Iterator[str]:
         yield f"{text}: {listed(descheduling.preempted, 3)}"
 
 
-def _items(descheduling: Descheduling) -> Iterator[Item]:
+def _items(descheduling: Descheduling) -> Iterator[ViewItem]:
     for number, landed in enumerate(_rounds(descheduling), start=1):
         for eviction, landing in landed:
             fate, message = ("", "") if landing is None else (_fate_of(landing), landing.message)
-            yield Item(
+            yield ViewItem(
                 title=eviction.pod.key,
                 tone=Tone.BAD if landing is not None and landing.is_pending else Tone.PLAIN,
                 kind=eviction.plugin,
@@ -171,7 +160,7 @@ def _items(descheduling: Descheduling) -> Iterator[Item]:
             )
 
 
-def _rounds(descheduling: Descheduling) -> list[list[tuple[Eviction, Landing | None]]]:
+def _rounds(descheduling: Descheduling) -> list[list[tuple[RequestedEviction, Landing | None]]]:
     """Return the evictions of every loop that was carried out, with the pods' outcomes. If no pod was rescheduled,
     return the evictions of the only loop."""
     if not descheduling.landings:
@@ -204,14 +193,14 @@ def _fate_text(fate: Fate, number: int) -> str:
             assert_never(fate)
 
 
-def _because(loop: Loop) -> tuple[str, ...]:
+def _because(loop: DescheduleLoop) -> tuple[str, ...]:
     if loop.evicted:
         plugins = Counter(eviction.plugin for eviction in loop.evicted)
         return tuple(f"{plugin} {count(number, 'pod')}" for plugin, number in plugins.most_common())
     if loop.skipped:
         return (loop.skipped,)
     refused = Counter(
-        eviction.error if eviction.outcome is not Outcome.REFUSED else "the API server refuses"
+        eviction.error if eviction.outcome is not EvictionOutcome.REFUSED else "the API server refuses"
         for eviction in loop.refused
     )
     reasons = [
@@ -359,9 +348,9 @@ def _percent(percent: float | None, node: str, resource: str, shares: tuple[Shar
 
 def _eviction_lines(descheduling: Descheduling, width: int, most: _Most) -> list[Text]:
     """Return the evictions by round, profile, and plugin, in order."""
-    groups: list[tuple[str, list[tuple[Eviction, Landing | None]]]] = []
+    groups: list[tuple[str, list[tuple[RequestedEviction, Landing | None]]]] = []
     for number, landed in enumerate(_rounds(descheduling), start=1):
-        by_plugin: dict[tuple[str, str], list[tuple[Eviction, Landing | None]]] = {}
+        by_plugin: dict[tuple[str, str], list[tuple[RequestedEviction, Landing | None]]] = {}
         for eviction, landing in landed:
             by_plugin.setdefault((eviction.profile, eviction.plugin), []).append((eviction, landing))
         which = f"round {number}: " if len(descheduling.landings) > 1 else ""
@@ -384,7 +373,7 @@ def _eviction_lines(descheduling: Descheduling, width: int, most: _Most) -> list
     return lines
 
 
-def _landing_text(eviction: Eviction, landing: Landing | None) -> str:
+def _landing_text(eviction: RequestedEviction, landing: Landing | None) -> str:
     start = f"{eviction.pod.key}  {eviction.pod.node}"
     if landing is None:
         return start
@@ -407,7 +396,7 @@ def _fate_of(landing: Landing) -> str:
             assert_never(landing.fate)
 
 
-def _refused(loop: Loop) -> dict[str, list[str]]:
+def _refused(loop: DescheduleLoop) -> dict[str, list[str]]:
     """Return errors to the pods and plugins that they refuse."""
     reasons: dict[str, list[str]] = {}
     for eviction in loop.refused:
@@ -416,7 +405,7 @@ def _refused(loop: Loop) -> dict[str, list[str]]:
     return reasons
 
 
-def _refusal_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
+def _refusal_lines(loop: DescheduleLoop, width: int, most: _Most) -> list[Text]:
     if not loop.refused:
         return []
     lines = [BLANK, *paragraph(f"{count(len(loop.refused), 'eviction')} refused", width)]
@@ -425,7 +414,7 @@ def _refusal_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
     return lines
 
 
-def _left_alone(loop: Loop) -> _Reasons:
+def _left_alone(loop: DescheduleLoop) -> _Reasons:
     """Return why pods may not be evicted, most common reason first, with the pods."""
     reasons: dict[str, list[str]] = {}
     for pod, verdicts in loop.verdicts.items():
@@ -435,7 +424,7 @@ def _left_alone(loop: Loop) -> _Reasons:
     return sorted(reasons.items(), key=lambda item: -len(item[1]))
 
 
-def _passed_over(loop: Loop, alone: _Reasons) -> _Reasons:
+def _passed_over(loop: DescheduleLoop, alone: _Reasons) -> _Reasons:
     """Return what the descheduler logs about pods while its plugins run, by plugin, most common first, with the
     pods."""
     blocked = {pod for _, pods in alone for pod in pods}
@@ -464,19 +453,19 @@ def _reason_lines(title: str, reasons: _Reasons, left: int, noun: str, width: in
 
 def descheduling_page(descheduling: Descheduling) -> Page:
     """Return a page with the evictions, the utilization of the nodes before and after, and the ignored pods."""
-    view = descheduling_view(descheduling)
+    view = _descheduling_view(descheduling)
     return page_of(view, _lines(descheduling, view, SCREEN_WIDTH), _sections(descheduling), descheduling.snapshot)
 
 
 def _sections(descheduling: Descheduling) -> Iterator[Section]:
     if descheduling.shares is not None:
-        yield usage_section(*descheduling.shares)
+        yield _usage_section(*descheduling.shares)
     for classification in descheduling.loop.classifications:
         if classification.nodes:
             heads = ("node", "category", *_resources(classification))
             yield Table(
                 title=f"{classification.plugin} ({classification.profile}): {_sizes(classification)}",
-                columns=tuple(Column(label=label) for label in heads),
+                columns=tuple(Column(label=label, is_number=at > 1) for at, label in enumerate(heads)),
                 rows=tuple(map(tuple, _classified(classification, descheduling))),
             )
     refused = _refused(descheduling.loop)
@@ -498,7 +487,7 @@ def _reasons_table(title: str, reasons: Sequence[tuple[str, Sequence[str]]]) -> 
     )
 
 
-def usage_section(before: Shares, after: Shares) -> Usage:
+def _usage_section(before: Shares, after: Shares) -> Usage:
     """Return the requested share of every node's resources; nodes that change most come first."""
     resources = tuple(dict.fromkeys(name for item in before.values() for name in item))
     ordered = sorted(

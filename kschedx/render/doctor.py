@@ -260,14 +260,14 @@ def _copies(copies: gaps.Copies) -> tuple[str, tuple[Fact, ...]]:
         files = f"twice in {first}" if first == second else f"in {first} and {second}"
     where = Fact(label="example", items=(copies.example, f"{copies.first} and {copies.second}"))
     match copies.difference:
-        case gaps.Difference.NONE:
+        case gaps.ObjectDifference.NONE:
             return f"{kinds} {files}, identical", (where,)
-        case gaps.Difference.UNKNOWN:
+        case gaps.ObjectDifference.UNKNOWN:
             return f"{kinds} {files}", (where,)
-        case gaps.Difference.STATE:
+        case gaps.ObjectDifference.STATE:
             versions = f"resourceVersion {copies.first_value} and {copies.second_value}"
             return f"{kinds} {files}, at two times", (where, Fact(label="differs", items=(versions,)))
-        case gaps.Difference.OBJECT:
+        case gaps.ObjectDifference.OBJECT:
             uids = f"uid {copies.first_value} and {copies.second_value}"
             return f"{kinds} {files}, with the same names but different uids", (
                 where,

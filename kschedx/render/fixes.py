@@ -70,6 +70,10 @@ def group_fix(fix: Fix, *, for_one: bool) -> FixView:
     return FixView(title=fix.title, seen=seen, commands=fix.commands, changes=_changes(fix))
 
 
+def node_fix(fix: Fix) -> FixView:
+    return FixView(title=fix.title, commands=fix.commands)
+
+
 def mended_fix(mended: SharedFix) -> FixView:
     """Return a fix of several pods. One that adds several nodes has no changes to copy."""
     title, _, seen = _mended_text(mended).partition(SEPARATOR)
@@ -77,7 +81,7 @@ def mended_fix(mended: SharedFix) -> FixView:
     return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
 
-def fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
+def _fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
     return fix_lines(fix_views(explanation), explanation.no_fix, width, limit)
 
 

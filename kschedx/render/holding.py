@@ -266,7 +266,7 @@ def _fit(fit: model.FlavorFit) -> str:
 # --- others
 
 
-def _pool(pool: model.DevicePool) -> str:
+def _pool(pool: model.ReportedPool) -> str:
     name = f"{pool.driver}/{pool.pool}{f' on {pool.node}' if pool.node else ''}"
     by = f"ResourcePoolStatusRequest {pool.request}"
     if pool.error or pool.total is None:

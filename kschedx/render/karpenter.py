@@ -17,7 +17,7 @@ from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import is_same_karpenter_event
 from kschedx.releases.karpenter import karpenter_title
 from kschedx.render.terminal import text
-from kschedx.render.view import Decider, Row
+from kschedx.render.view import Decider, DeciderRow
 from kschedx.render.wording import count, listed
 from kschedx.render.words.autoscaler import alike, names_of
 from kschedx.render.words.karpenter import (
@@ -58,7 +58,7 @@ def _recorded(said: str, event: str) -> str:
     return f"{said}  (recorded at another time, or with other types and settings)" if event else said
 
 
-def _pools(of_pools: PoolScaling) -> Iterator[Row]:
+def _pools(of_pools: PoolScaling) -> Iterator[DeciderRow]:
     """Yield the rows: NodePools that a change makes help, then the nearest, otherwise in the order in which they are
     tried."""
     karpenter, provisioning = of_pools.autoscaler, of_pools.decision
@@ -73,13 +73,13 @@ def _pools(of_pools: PoolScaling) -> Iterator[Row]:
     rows.sort(key=lambda row: (row[0].name not in helped, row[0].distance))
     for number, row in enumerate(rows):
         mark = "?" if row[0].certainty is LaunchCertainty.UNKNOWN else "✗"
-        yield Row(
+        yield DeciderRow(
             text=f"{names_of(row, 'NodePool')} {mark} {pool_headline(row[0])}",
             facts=tuple(pool_facts(row[0])),
             is_brief=number > 0 or not isinstance(row[0].rejection, NoInstanceType),
         )
     for pool in karpenter.skipped:
-        yield Row(text=f"{pool.pool.name} ✗ {skipped_pool_text(pool, karpenter)}")
+        yield DeciderRow(text=f"{pool.pool.name} ✗ {skipped_pool_text(pool, karpenter)}")
 
 
 # The screen of a catalog of instance types.

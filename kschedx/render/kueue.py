@@ -11,7 +11,7 @@ from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import FlavorRow, Overview, QueueOverview, Waiting
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, columns, line, paragraph, title_lines
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 
 SHOWN = 5
@@ -30,7 +30,7 @@ def _overview_view(overview: Overview) -> View:
         headline=f"{count(len(overview.queues), 'ClusterQueue')}{cohorts}, {pending}",
         tone=Tone.HELD if overview.waiting or overview.checking else Tone.GOOD,
         items=tuple(
-            Item(
+            ViewItem(
                 title=waiting_job.workload,
                 tone=Tone.HELD,
                 values=(name, place, waiting_job.priority),
@@ -49,7 +49,7 @@ def _overview_view(overview: Overview) -> View:
 def overview_page(overview: Overview) -> Page:
     rows = [(queue.name, *_cells(row)) for queue in overview.queues for row in queue.rows]
     rows += [(f"cohort {cohort.name}", *_cells(row)) for cohort in overview.cohorts for row in cohort.rows]
-    columns = tuple(Column(label=label) for label in ("queue", *_HEADS))
+    columns = tuple(Column(label=label, is_number=at > 2) for at, label in enumerate(("queue", *_HEADS)))
     quota = Table(title="Quota", columns=columns, rows=tuple(rows))
     return page_of(_overview_view(overview), overview_lines(overview, SCREEN_WIDTH), (quota,), overview.snapshot)
 

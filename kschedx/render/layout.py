@@ -5,8 +5,20 @@ from __future__ import annotations
 from rich.text import Text
 
 from kschedx.render.fixes import fix_lines
-from kschedx.render.terminal import BAD, DIM, GOOD, fact_lines, labelled, labelled_all, paragraph, text, title_lines
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.terminal import (
+    BAD,
+    DIM,
+    GOOD,
+    columns,
+    fact_lines,
+    labelled,
+    labelled_all,
+    more,
+    paragraph,
+    text,
+    title_lines,
+)
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import listed
 
 COMMAND = "$ "
@@ -15,8 +27,10 @@ SHOWN_MEMBERS = 2
 _STYLES = {Tone.GOOD: GOOD, Tone.BAD: BAD}
 
 
-def head_lines(view: View, width: int, limit: int | None = None, *, about: str = "") -> list[Text]:
-    """Return headline, causes, facts, fixes in at most `limit` lines, and event."""
+def head_lines(
+    view: View, width: int, limit: int | None = None, *, about: str = "", rows: int | None = None
+) -> list[Text]:
+    """Return headline, causes, facts in at most `rows` lines each, fixes in at most `limit` lines, and event."""
     label = "event" if view.tone is Tone.GOOD else "because"
     return [
         *headline_lines(view, width),
@@ -26,10 +40,17 @@ def head_lines(view: View, width: int, limit: int | None = None, *, about: str =
             for number, root in enumerate(view.roots)
             for row in labelled("" if view.because or number else label, root, width, further=2)
         ),
-        *(row for fact in view.facts for row in fact_lines(fact, width)),
+        *(row for fact in view.facts for row in fact_lines(fact, width, rows)),
         *fix_lines(view.fixes, view.no_fix, width, limit, about),
         *(labelled("event", view.event, width, style=DIM, exact=True) if view.event else ()),
     ]
+
+
+def note_lines(view: View, width: int, limit: int | None = None) -> list[Text]:
+    lines: list[Text] = []
+    for number, note in enumerate(view.notes[:limit]):
+        lines += labelled("" if number else "note", note, width)
+    return lines
 
 
 def headline_lines(view: View, width: int) -> list[Text]:
@@ -43,7 +64,21 @@ def headline_lines(view: View, width: int) -> list[Text]:
     return lines
 
 
-def item_lines(item: Item, width: int, *, wide: bool = False) -> list[Text]:
+def table_lines(view: View, width: int, most: int | None = None) -> list[Text]:
+    """Return the first `most` rows as a table, and the number of the others."""
+    items = view.items[:most]
+    rows = [[item.title, *map(_cell, item.values)] for item in items]
+    heads = [view.list_noun, *(label for label, _ in view.list_columns)]
+    right = frozenset(at for at, (_, is_number) in enumerate(view.list_columns, start=1) if is_number)
+    table = columns([heads, *rows], right=right, indent=2, header=True, width=width)
+    return table + more(len(view.items) - len(items), view.list_noun)
+
+
+def _cell(value: str | int) -> str:
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+def item_lines(item: ViewItem, width: int, *, wide: bool = False) -> list[Text]:
     """Return a row with its members and fixes; `wide` with its facts, and with the commands of its fixes."""
     lines = paragraph(item.title, width, first=item.tone.mark or "· ", style=_STYLES.get(item.tone, ""))
     if item.members:

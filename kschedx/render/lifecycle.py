@@ -135,8 +135,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from remaining
         case BeingDeleted():
             yield from _deletion(lifecycle)
-        case Failed(message=message, owner=owner):
-            yield from filter(None, (message,))
+        case Failed(message=message, ends=ends, owner=owner):
+            yield from filter(None, (message, ends))
             if owner:
                 yield f"a failed pod does not start again; {owner} creates another"
         case OfEndedJob() | RejectedByKubelet():
@@ -225,6 +225,9 @@ def _of_job(lifecycle: StillActive | ManagedElsewhere | KeptBySidecar) -> Iterat
 
 
 def _down(state: ComponentDown) -> Iterator[str]:
+    if state.scaled:
+        yield f"{state.shown}, and no other {state.component} is there"
+        return
     pods, is_one = state.pods, len(state.pods) == 1
     lacks = f"{'has' if is_one else 'have'} no node" if state.is_pending else f"{'is' if is_one else 'are'} not ready"
     yield f"{listed(pods, 3)} {lacks}, and no other {state.component} is there"

@@ -15,17 +15,16 @@ from kschedx.inquiry.nodes import NodeRow, Use, total
 from kschedx.kube.names import PODS
 from kschedx.kube.quantity import Unit
 from kschedx.render import terminal
+from kschedx.render.layout import head_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, page_of
 from kschedx.render.terminal import (
     BLANK,
     SEPARATOR,
     columns,
-    labelled,
     more,
     shortens,
-    title_lines,
 )
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -125,9 +124,7 @@ def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, sort
     """Return headline, totals, and a row for each node; `wide` shows every node and column. `sort` is the column by
     which they are sorted."""
     view = _nodes_view(rows)
-    lines = title_lines(view.headline, view.tone, width)
-    for fact in view.facts:
-        lines += labelled(fact.label, " · ".join(fact.items), width)
+    lines = head_lines(view, width)
     table, left = _table(rows, None if wide else width, sort)
     lines += [BLANK, *table] if rows else []
     return lines + more(left, "node")
@@ -193,7 +190,7 @@ def _nodes_view(rows: Sequence[NodeRow]) -> View:
         tone=Tone.GOOD if usable else Tone.BAD,
         facts=tuple(_total_facts(rows, uses)),
         items=tuple(
-            Item(
+            ViewItem(
                 title=row.name,
                 tone=Tone.GOOD if row.is_open else Tone.BAD,
                 kind=row.status,

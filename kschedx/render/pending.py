@@ -132,14 +132,14 @@ def pending_sentence(answers: Sequence[PodAnswer]) -> str:
     return f"{pods}: {', '.join(f'{number:,} {state}' for state, number in parts.items())}"
 
 
-def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
+def _evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
     """Return a line about the pods that preemption evicts for the pending ones; empty if there are none."""
     if not evicted:
         return ()
     return (f"preemption evicts {listed(evicted, SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",)
 
 
-def wanted_labels(findings: Sequence[Finding]) -> str:
+def _wanted_labels(findings: Sequence[Finding]) -> str:
     """Return the requirements of findings about node labels, because their headlines name no labels."""
     of_labels = (describe(finding) for finding in findings if isinstance(finding, NodeAffinityMismatch))
     return "; ".join(SEPARATOR.join(fact.items) for words in of_labels for fact in words.facts)
@@ -367,7 +367,7 @@ class ListAnswer(Struct, dict=True):
                 cause=cause_of(diagnosis),
                 headlines=shared_headlines(diagnosis),
                 reasons=tuple(dict.fromkeys(finding.reason for finding in reasons)),
-                wants=wanted_labels(reasons[:1]),
+                wants=_wanted_labels(reasons[:1]),
             )
         return answer, explanation
 
@@ -535,7 +535,7 @@ class ListAnswer(Struct, dict=True):
         return PodAnswers(
             answers=self.answers,
             fix_of=fix_of,
-            notes=(*evicted_note(self.of.evicted), *self.of.notes, *map(growth_text, self.of.growths)),
+            notes=(*_evicted_note(self.of.evicted), *self.of.notes, *map(growth_text, self.of.growths)),
             nothing=self.nothing,
             competing=self.of.is_competing,
             nodes=self.of.snapshot.cluster.names,

@@ -17,7 +17,7 @@ from kschedx.autoscaler.scale_down import (
     RemovalFate,
     ScaleDown,
     Unremovable,
-    Utilization,
+    UtilizationResult,
 )
 from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, Consolidation, Method
 from kschedx.karpenter.disruption import Balance, NodeDisruption
@@ -37,7 +37,7 @@ from kschedx.render.terminal import (
     wrapped,
 )
 from kschedx.render.terminal import shown as as_shown
-from kschedx.render.view import Fix, Item, Tone, View, identical, shared, title_of
+from kschedx.render.view import Fix, Tone, View, ViewItem, identical, shared, title_of
 from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.simulate.compaction import EmptiedTogether
 
@@ -156,7 +156,7 @@ def _blocker_text(fate: PodFate, *, named: bool = True) -> str:
             assert_never(fate.blocker)
 
 
-def _utilization_text(used: Utilization) -> str:
+def _utilization_text(used: UtilizationResult) -> str:
     """Return how much of the node is requested."""
     requested, offered = amount(used.resource, used.requested), amount(used.resource, used.offered)
     return f"{round(100 * used.share)}% of its {used.resource} ({requested} of {offered})"
@@ -219,7 +219,7 @@ def scale_down_screen(
     return lines
 
 
-def _details(item: Item, width: int, *, wide: bool) -> list[Text]:
+def _details(item: ViewItem, width: int, *, wide: bool) -> list[Text]:
     """Return the lines below the sentence of a node, which is its first fact."""
     facts = [*item.facts[1:], *item.own]
     if item.members:
@@ -227,7 +227,7 @@ def _details(item: Item, width: int, *, wide: bool) -> list[Text]:
     return [*fix_lines(item.fixes, "", width), *(row for fact in facts for row in fact_lines(fact, width))]
 
 
-def _table(items: Sequence[Item], width: int, *, wide: bool) -> list[Text]:
+def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[Text]:
     in_any_group = [replace(item, facts=(), values=(*item.values[:2], "", item.values[3])) for item in items]
     groups = [[item] for item in items] if wide or len(items) <= MOST_NODES else identical(in_any_group)
     shown = groups if wide else groups[:MOST_NODES]
@@ -454,7 +454,7 @@ def scale_down_view(
     )
 
 
-def _causes(items: Sequence[Item]) -> tuple[str, ...]:
+def _causes(items: Sequence[ViewItem]) -> tuple[str, ...]:
     """Return why nodes stay, most common cause first. Causes of cluster-autoscaler's nodes have the autoscaler's
     names."""
     counts = Counter(
@@ -467,7 +467,7 @@ def _causes(items: Sequence[Item]) -> tuple[str, ...]:
     return (*causes, *([f"other causes: {count(left, 'node')}"] if left else []))
 
 
-def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, named: bool) -> Item:
+def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, named: bool) -> ViewItem:
     """Return the row of a node. If its sentence is not to name pods and numbers, other nodes may have the same."""
     used = "" if removal.utilization is None else round(100 * removal.utilization.share)
     label = _removal_label(removal, named=named)
@@ -480,7 +480,7 @@ def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, name
     own: tuple[Fact, ...] = ()
     if removal.utilization is not None:
         own = (Fact(label="requested", items=(_utilization_text(removal.utilization),)),)
-    return Item(
+    return ViewItem(
         title=removal.node,
         tone=Tone.GOOD if removal.is_removable else Tone.BAD,
         kind="removed" if removal.is_removable else removal.reasons[0].value,
@@ -497,9 +497,9 @@ def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, name
     )
 
 
-def _disruption(disruption: NodeDisruption, consolidation: Consolidation | None) -> Item:
+def _disruption(disruption: NodeDisruption, consolidation: Consolidation | None) -> ViewItem:
     tone, facts = _karpenter_facts(disruption, consolidation)
-    return Item(
+    return ViewItem(
         title=disruption.node,
         tone=tone,
         kind={Tone.GOOD: "removed", Tone.OPEN: "undecided"}.get(tone, "kept"),

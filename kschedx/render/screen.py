@@ -21,7 +21,7 @@ from kschedx.kube.names import short_names
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
-from kschedx.render.layout import COMMAND, head_lines
+from kschedx.render.layout import COMMAND, head_lines, note_lines
 from kschedx.render.outcome import (
     causes,
     event_text,
@@ -44,7 +44,6 @@ from kschedx.render.terminal import (
     fact_lines,
     fits,
     joined,
-    labelled,
     names_note,
     paragraph,
     shortens,
@@ -102,7 +101,7 @@ def why_lines(
         return _stories(diagnosis, nodes, width)
     if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
         view = explanation_view(explanation)
-        return _sections(_head(explanation, view, width, MOST_FIXES), _notes(view, width, None))
+        return _sections(_head(explanation, view, width, MOST_FIXES), note_lines(view, width))
     return _screen(explanation, diagnosis, width, all_nodes=all_nodes, wide=wide)
 
 
@@ -290,7 +289,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
         _labels(diagnosis, width),
         candidates_block(explanation.cycle, width),
         [row for decider in view.deciders for row in _decider(decider, width)],
-        _notes(view, width, MOST_NOTES),
+        note_lines(view, width, MOST_NOTES),
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
     is_said = not about or any(about in row.plain for row in head)
@@ -410,13 +409,6 @@ def _labels(diagnosis: Diagnosis, width: int) -> list[Text]:
     return lines
 
 
-def _notes(view: View, width: int, limit: int | None) -> list[Text]:
-    lines: list[Text] = []
-    for number, note in enumerate(view.notes[:limit]):
-        lines += labelled("" if number else "note", note, width)
-    return lines
-
-
 def _hint(explanation: Explanation, diagnosis: Diagnosis, about: str, width: int) -> tuple[str, ...]:
     cycle = explanation.cycle
     if any(unevaluated.kind is UnevaluatedKind.SCHEDULER for unevaluated in cycle.unevaluated):
@@ -456,5 +448,5 @@ def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> l
         scores,
         candidates_block(cycle, width, everything=True),
         [row for decider in view.deciders for row in _decider(decider, width, everything=True)],
-        _notes(view, width, None),
+        note_lines(view, width),
     )

@@ -12,9 +12,9 @@ from rich.text import Text
 from kschedx.controllers.manager import Rollout
 from kschedx.controllers.update_strategy import (
     DaemonSetUpdate,
+    DeploymentStrategy,
     NoRollout,
     NoRolloutReason,
-    RollingUpdate,
     StatefulSetUpdate,
     UpdateStrategy,
 )
@@ -31,6 +31,7 @@ from kschedx.kube.names import PODS
 from kschedx.progress import Phase, counted
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
 from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_fix_lines, story_reason
+from kschedx.render.layout import headline_lines, table_lines
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.outcome import outcome_sentence, outcome_tone
 from kschedx.render.screen import explanation_view
@@ -61,7 +62,7 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import Fix as FixView
-from kschedx.render.view import Tone
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
 from kschedx.render.words.pod import could_reject
@@ -75,7 +76,7 @@ _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
 """Verbs of changes that themselves show which pods are deleted."""
 
 
-def change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
+def _change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
     """Return a line for each change that evicts or deletes pods or that is undone, and for each rollout."""
     lines: list[Text] = []
     phrases = [*_effects(simulation)]
@@ -113,7 +114,7 @@ def rollout_text(rollout: Rollout) -> str:
     if isinstance(rollout.strategy, NoRollout):
         return f"{name}: {_kept(rollout.strategy)}"
     if rollout.is_done:
-        return f"rollout of {name} completes: {count(rollout.old, 'pod')} replaced ({strategy_text(rollout.strategy)})"
+        return f"rollout of {name} completes: {count(rollout.old, 'pod')} replaced ({_strategy_text(rollout.strategy)})"
     waits = f"{count(rollout.waiting, 'new pod')} {'stays' if rollout.waiting == 1 else 'stay'} pending"
     if rollout.refusal:
         waits = f"the API server refuses the next pod: {rollout.refusal}"
@@ -122,14 +123,14 @@ def rollout_text(rollout: Rollout) -> str:
         if isinstance(rollout.strategy, StatefulSetUpdate):  # which replaces a pod only once it is ready
             waits = f"{waits}; delete it first"
     replaced = f"{rollout.replaced:,} of {count(rollout.old, 'pod')} replaced"
-    return f"rollout of {name} stalls: {replaced}, {waits} ({strategy_text(rollout.strategy)})"
+    return f"rollout of {name} stalls: {replaced}, {waits} ({_strategy_text(rollout.strategy)})"
 
 
-def strategy_text(strategy: UpdateStrategy) -> str:
+def _strategy_text(strategy: UpdateStrategy) -> str:
     match strategy:
-        case RollingUpdate(is_recreate=True):
+        case DeploymentStrategy(is_recreate=True):
             return "strategy Recreate"
-        case RollingUpdate(surge=surge, unavailable=unavailable):
+        case DeploymentStrategy(surge=surge, unavailable=unavailable):
             return f"maxSurge {surge:,}, maxUnavailable {unavailable:,}"
         case StatefulSetUpdate(partition=partition, unavailable=unavailable):
             kept = f", partition {partition:,}" if partition else ""
@@ -163,7 +164,7 @@ BAR = 10
 SHORT_BAR = 5
 
 
-class Shown(Struct, frozen=True):
+class ShownCounts(Struct, frozen=True):
     """How many entries are shown: workloads, the most and least used nodes, and causes."""
 
     workloads: int
@@ -171,9 +172,15 @@ class Shown(Struct, frozen=True):
     causes: int
 
 
-SHOWN_ROWS = (Shown(8, 3, 3), Shown(6, 3, 2), Shown(5, 2, 1), Shown(3, 2, 1), Shown(2, 1, 1))
+SHOWN_ROWS = (
+    ShownCounts(8, 3, 3),
+    ShownCounts(6, 3, 2),
+    ShownCounts(5, 2, 1),
+    ShownCounts(3, 2, 1),
+    ShownCounts(2, 1, 1),
+)
 """Sizes that are tried until the screen is short enough."""
-ALL = Shown(1_000_000, 1_000_000, 1_000_000)
+ALL = ShownCounts(1_000_000, 1_000_000, 1_000_000)
 
 
 def _nodes_before(simulation: Simulation) -> Sequence[str]:
@@ -226,7 +233,7 @@ def simulation_lines(
         if len(phrases) > SHOWN_CHANGES and not wide:
             phrases = [*phrases[:SHOWN_CHANGES], f"{len(phrases) - SHOWN_CHANGES:,} more"]
         first += paragraph("; ".join(phrases), width, first="  after ", style=DIM)
-        first += change_lines(simulation, width, 1_000 if wide else SHOWN_CHANGES)
+        first += _change_lines(simulation, width, 1_000 if wide else SHOWN_CHANGES)
     for move in _moves(simulation):
         first += paragraph(move, width, first="  ", indent=4)
     if ties is not None:
@@ -261,7 +268,7 @@ def _moves(simulation: Simulation) -> list[str]:
     return [f"move {move.pod} from {move.source} to {move.to}" for move in moves]
 
 
-def goal_text(goal: GoalResult) -> str:
+def _goal_text(goal: GoalResult) -> str:
     if not goal.is_reached:
         verb = "stays" if len(goal.pending) == 1 else "stay"
         return f"goal {goal.text}: no moves make room, {listed(goal.pending, 2)} {verb} pending"
@@ -294,7 +301,7 @@ def simulation_headline(simulation: Simulation) -> str:
     placed -= len(disputed)
     is_open = not placed and 0 < pending == undecided
     goal = simulation.goal
-    parts = [] if goal is None else [goal_text(goal)]
+    parts = [] if goal is None else [_goal_text(goal)]
     if goal is not None and not goal.is_reached and not placed and not pending:
         pass  # its pods never enter the queue
     elif (disputed or _tells_refusal(simulation)) and not placed and not pending:
@@ -607,29 +614,60 @@ def _nodes_of(fit: Fit) -> Sequence[str]:
     return fit.snapshot.cluster.names
 
 
+def fit_view(fit: Fit) -> View:
+    """Return a view with a row for each node that fits more of the pods."""
+    stopped = fit.stopped
+    return View(
+        command="kschedx fit",
+        subject=fit.title,
+        headline=fit_headline(fit),
+        tone=fit_tone(fit),
+        because=fit_causes(fit),
+        details=tuple(fit_details(fit)),
+        fixes=fit_fixes(fit),
+        event=stopped.message if stopped is not None else fit.refusal,
+        items=tuple(
+            ViewItem(
+                title=name,
+                tone=Tone.GOOD,
+                values=(
+                    number,
+                    *(
+                        f"{fit.usage_before[name].percent(item)}→{fit.usage_after[name].percent(item)}%"
+                        for item in ("cpu", "memory", "pods")
+                    ),
+                ),
+            )
+            for name, number in fit.nodes.items()
+        ),
+        list_title="Nodes",
+        list_noun="node",
+        list_columns=(("more", True), ("cpu", True), ("memory", True), ("pods", True)),
+        identical_rows=True,
+    )
+
+
 @shortens(_nodes_of)
 def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
     """Return the number, what would be enough, what rejects the next pod, and where the pods go."""
-    lines = title_lines(fit_headline(fit), fit_tone(fit), width)
-    for phrase in fit_details(fit):
-        lines += paragraph(phrase, width, first="  ")
+    view = fit_view(fit)
+    lines = headline_lines(view, width)
     if fit.stopped is not None:
-        stopped = fit.stopped
         if fit.count:
             next_one = "the next one is undecided" if fit.could_reject else "the next one does not fit"
             lines += [BLANK, *paragraph(next_one, width, style=BOLD)]
-        reasons = fit_causes(fit)
-        lines += labelled_all("because", reasons, width)
-        if not reasons:
-            why = could_reject(fit.could_reject) or stopped.message or outcome_sentence(Diagnosis(stopped.cycle), None)
+        lines += labelled_all("because", view.because, width)
+        if not view.because:
+            cycle = fit.stopped.cycle
+            why = could_reject(fit.could_reject) or view.event or outcome_sentence(Diagnosis(cycle), None)
             lines += paragraph(why, width, first="  ")
-        lines += fix_lines(fit_fixes(fit), "", width)
-        if reasons:
-            lines += labelled("event", stopped.message, width, style=DIM, exact=True)
+        lines += fix_lines(view.fixes, "", width)
+        if view.because:
+            lines += labelled("event", view.event, width, style=DIM, exact=True)
     if fit.refusal:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
         lines += paragraph(fit.refusal, width, first="  ")
-    return [*lines, BLANK, *_places(fit, width, wide=wide)] if fit.nodes else lines
+    return [*lines, BLANK, *table_lines(view, width, None if wide else SHOWN_FITS)] if view.items else lines
 
 
 def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[str]) -> str:
@@ -711,14 +749,3 @@ def _counted(fit: Fit) -> str:
         return f"{name}: no more fit"
     at_least = "at least " if fit.is_bounded else ""
     return f"{name}: {at_least}{number:,} more {'fits' if number == 1 else 'fit'}"
-
-
-def _places(fit: Fit, width: int, *, wide: bool) -> list[Text]:
-    shown = list(fit.nodes.items()) if wide else list(fit.nodes.items())[:SHOWN_FITS]
-    rows = [["node", "more", "cpu", "memory", "pods"]]
-    for name, number in shown:
-        before, after = fit.usage_before[name], fit.usage_after[name]
-        shares = [f"{before.percent(resource)}→{after.percent(resource)}%" for resource in ("cpu", "memory", "pods")]
-        rows.append([name, f"{number:,}", *shares])
-    lines = columns(rows, right=frozenset({1, 2, 3, 4}), indent=2, header=True, width=width)
-    return lines + more(len(fit.nodes) - len(shown), "node")

@@ -32,7 +32,7 @@ class ExitCode(IntEnum):
     """A defect of kschedx, without any answer (EX_SOFTWARE of sysexits.h)."""
 
 
-class Facts(Struct, frozen=True, kw_only=True, rename="camel"):
+class StateFacts(Struct, frozen=True, kw_only=True, rename="camel"):
     """The facts about a state. `subject` is `shop/web-0`, or `shop/deploy/web` for a workload."""
 
     is_open: ClassVar[bool] = False
@@ -41,7 +41,7 @@ class Facts(Struct, frozen=True, kw_only=True, rename="camel"):
     subject: str
 
 
-class NamespaceTerminating(Facts, frozen=True, kw_only=True):
+class NamespaceTerminating(StateFacts, frozen=True, kw_only=True):
     namespace: str
     since: str = ""
     remaining: tuple[str, ...] = ()  # what blocks the deletion of the namespace, in the words of its conditions
@@ -52,7 +52,7 @@ class NamespaceTerminating(Facts, frozen=True, kw_only=True):
         return "is pending" if self.is_pod else "gets no pods"
 
 
-class BeingDeleted(Facts, frozen=True, kw_only=True):
+class BeingDeleted(StateFacts, frozen=True, kw_only=True):
     since: str
     node: str = ""
     finalizers: tuple[str, ...] = ()
@@ -65,18 +65,20 @@ class BeingDeleted(Facts, frozen=True, kw_only=True):
     """The Deployment with strategy Recreate that creates its new pods only once this old one is gone."""
 
 
-class Finished(Facts, frozen=True, kw_only=True):
+class Finished(StateFacts, frozen=True, kw_only=True):
     phase: str  # the phase of a pod, or the condition of a Job
     message: str = ""
 
 
-class Failed(Facts, frozen=True, kw_only=True):
+class Failed(StateFacts, frozen=True, kw_only=True):
     reason: str = ""
     """`OutOfcpu`, `Evicted`, or, for a Job, `BackoffLimitExceeded`."""
     message: str = ""
     node: str = ""
     owner: str = ""  # the controller that creates another pod, such as `ReplicaSet web-1`
     pods: tuple[str, ...] = ()  # the failed pods of a Job
+    ends: str = ""
+    """How most of them ended: `3 pods failed: container app ended with OOMKilled, exit code 137`."""
     container: str = ""  # the container of a pod that ended with an error
 
     @property
@@ -84,13 +86,13 @@ class Failed(Facts, frozen=True, kw_only=True):
         return (f" on {self.node}" if self.node else "") + (f": {self.reason}" if self.reason else "")
 
 
-class RejectedByKubelet(Facts, frozen=True, kw_only=True):
+class RejectedByKubelet(StateFacts, frozen=True, kw_only=True):
     """A workload whose pods kubelets reject after kube-scheduler assigns them, or the next of these pods."""
 
     reason: str
     message: str
     nodes: tuple[str, ...]
-    pods: int  # pods that failed for this reason
+    pods: int  # that failed for this reason
     owner: str = ""  # the controller of the next pod
 
     @property
@@ -101,7 +103,7 @@ class RejectedByKubelet(Facts, frozen=True, kw_only=True):
         return f"fits {where}, whose {kubelets} {verb} pods of {self.owner}: {self.reason}" if self.owner else lacks
 
 
-class OfEndedJob(Facts, frozen=True, kw_only=True):
+class OfEndedJob(StateFacts, frozen=True, kw_only=True):
     """A pending pod whose Job has ended."""
 
     job: str
@@ -110,49 +112,43 @@ class OfEndedJob(Facts, frozen=True, kw_only=True):
     message: str = ""
 
 
-class KeptBySidecar(Facts, frozen=True, kw_only=True):
+class KeptBySidecar(StateFacts, frozen=True, kw_only=True):
     """A running pod of a Job in which some containers have ended without an error and others still run."""
 
     node: str
-    running: str
-    """`proxy and agent`."""
+    running: str  # `proxy and agent`
     ended: str
 
 
-class ScaledToZero(Facts, frozen=True, kw_only=True):
+class ScaledToZero(StateFacts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
     field: str
     """`spec.replicas` or `spec.parallelism`."""
-    autoscaler: str = ""
-    """The autoscaler that scaled it to zero, such as `ScaledObject web`."""
-    why: str = ""
-    """The field of the autoscaler that causes it."""
-    disabled: str = ""
-    """The autoscaler that is disabled while there are no replicas, such as `HorizontalPodAutoscaler web`."""
+    autoscaler: str = ""  # the autoscaler that scaled it to zero, such as `ScaledObject web`
+    why: str = ""  # the field of the autoscaler that causes it
+    owner: str = ""  # the object whose controller sets the replicas, such as `Revision web-1`
+    disabled: str = ""  # the HorizontalPodAutoscaler that is disabled while there are none
 
     @property
     def detail(self) -> str:
         if self.autoscaler:
             return f" by {self.autoscaler}: {self.why}"
+        if self.owner:
+            return f" by {self.owner}, which owns it"
         return f": {self.field} is 0" + (f", which disables {self.disabled}" if self.disabled else "")
 
 
-class Suspended(Facts, frozen=True, kw_only=True):
+class Suspended(StateFacts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
     kind: str
     field: str = "spec.suspend"
-    queue: str = ""
-    """The LocalQueue of Kueue, which resumes the workload when it admits it."""
-    message: str = ""
-    """Kueue's message about its quota."""
-    waits: str = ""
-    """The state in Kueue, as a predicate."""
-    meant: str = ""
-    """The LocalQueue that is probably meant, if `queue` does not exist."""
-    inactive: str = ""
-    """Its Workload, if that is deactivated, so that Kueue ignores it."""
+    queue: str = ""  # the LocalQueue of Kueue, which resumes the workload when it admits it
+    message: str = ""  # Kueue's message about its quota
+    waits: str = ""  # the state in Kueue, as a predicate
+    meant: str = ""  # the LocalQueue that is probably meant, if `queue` does not exist
+    inactive: str = ""  # its Workload, if that is deactivated, so that Kueue ignores it
     may_be_of_kueue: bool = False  # whether Kueue may have suspended it, which has no queue
 
     @property
@@ -164,7 +160,7 @@ class Suspended(Facts, frozen=True, kw_only=True):
         return f"it {self.waits or 'waits for quota in Kueue'} (queue {self.queue})"
 
 
-class Paused(Facts, frozen=True, kw_only=True):
+class Paused(StateFacts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
     kind: str
@@ -181,7 +177,7 @@ class Paused(Facts, frozen=True, kw_only=True):
         return "its changed pod template is not rolled out" if self.has_pods else "it has no ReplicaSet yet"
 
 
-class Refused(Facts, frozen=True, kw_only=True):
+class Refused(StateFacts, frozen=True, kw_only=True):
     message: str
     """The message of the API server, or of the controller that tried."""
     by: str
@@ -216,7 +212,7 @@ class NotSynced(Refused, frozen=True, kw_only=True):
         return f"is not created in the host cluster: {self.by} refuses it there"
 
 
-class WaitingForOrdinal(Facts, frozen=True, kw_only=True):
+class WaitingForOrdinal(StateFacts, frozen=True, kw_only=True):
     pod: str  # the pod that is not created yet
     predecessor: str
     because: str  # the predecessor's state: `is not ready`, `is being deleted`, `is Pending`
@@ -241,7 +237,7 @@ class Waits(IntEnum):
     DEVICES = 9
 
 
-class WaitingForKubelet(Facts, frozen=True, kw_only=True):
+class WaitingForKubelet(StateFacts, frozen=True, kw_only=True):
     node: str
     waits: Waits
     container: str = ""
@@ -286,7 +282,7 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
                 assert_never(self.waits)
 
 
-class RolloutStalled(Facts, frozen=True, kw_only=True):
+class RolloutStalled(StateFacts, frozen=True, kw_only=True):
     """A Deployment or DaemonSet whose pods all have nodes, and whose rollout waits for some of them."""
 
     message: str
@@ -313,7 +309,7 @@ class RolloutStalled(Facts, frozen=True, kw_only=True):
         return f"waits in its rollout{unready}"
 
 
-class UpdateHeld(Facts, frozen=True, kw_only=True):
+class UpdateHeld(StateFacts, frozen=True, kw_only=True):
     """Pods that keep an earlier template because of the update strategy."""
 
     pods: tuple[str, ...]
@@ -325,7 +321,7 @@ class UpdateHeld(Facts, frozen=True, kw_only=True):
         return f"{len(self.pods)} {'pod' if len(self.pods) == 1 else 'pods'}"
 
 
-class NotScaled(Facts, frozen=True, kw_only=True):
+class NotScaled(StateFacts, frozen=True, kw_only=True):
     """A workload that has its replicas, and whose autoscaler adds none."""
 
     replicas: int
@@ -343,7 +339,7 @@ class NotScaled(Facts, frozen=True, kw_only=True):
         return f"{self.replicas:,} {'replica' if self.replicas == 1 else 'replicas'}"
 
 
-class OnLostNode(Facts, frozen=True, kw_only=True):
+class OnLostNode(StateFacts, frozen=True, kw_only=True):
     """A pod that ran when its node became unreachable."""
 
     node: str
@@ -354,7 +350,7 @@ class OnLostNode(Facts, frozen=True, kw_only=True):
     owner: str = ""
 
 
-class ResizeHeld(Facts, frozen=True, kw_only=True):
+class ResizeHeld(StateFacts, frozen=True, kw_only=True):
     """A running pod whose in-place resize the kubelet does not carry out."""
 
     node: str
@@ -363,7 +359,7 @@ class ResizeHeld(Facts, frozen=True, kw_only=True):
     message: str = ""
 
 
-class NoJobStarted(Facts, frozen=True, kw_only=True):
+class NoJobStarted(StateFacts, frozen=True, kw_only=True):
     """A CronJob that starts no Job, according to its controller's event."""
 
     reason: str
@@ -371,20 +367,20 @@ class NoJobStarted(Facts, frozen=True, kw_only=True):
     message: str
 
 
-class UnknownPods(Facts, frozen=True, kw_only=True):
+class UnknownPods(StateFacts, frozen=True, kw_only=True):
     """A custom resource whose pods only its controller knows."""
 
     kind: str
     template: str = ""  # `Deployment web`, which has its pod template
 
 
-class PodsLeftOut(Facts, frozen=True, kw_only=True):
+class PodsLeftOut(StateFacts, frozen=True, kw_only=True):
     """A workload whose status counts pods, while the dump has none."""
 
     pods: int
 
 
-class NotObserved(Facts, frozen=True, kw_only=True):
+class NotObserved(StateFacts, frozen=True, kw_only=True):
     """A stored workload for which no controller has created a pod."""
 
     is_open: ClassVar[bool] = True
@@ -400,7 +396,7 @@ class NotObserved(Facts, frozen=True, kw_only=True):
         return "its controller reports a problem" if self.message else f"no controller has observed {change}"
 
 
-class NotRead(Facts, frozen=True, kw_only=True):
+class NotRead(StateFacts, frozen=True, kw_only=True):
     """A pod that depends on a kind that was not read."""
 
     unknown: str
@@ -409,7 +405,7 @@ class NotRead(Facts, frozen=True, kw_only=True):
     message: str = ""
 
 
-class NoScheduler(Facts, frozen=True, kw_only=True):
+class NoScheduler(StateFacts, frozen=True, kw_only=True):
     scheduler: str
     profiles: tuple[str, ...]
     """The schedulerNames in the configuration."""
@@ -425,7 +421,7 @@ class NoScheduler(Facts, frozen=True, kw_only=True):
         return f'no scheduler with the schedulerName "{self.scheduler}" is known'
 
 
-class Contradicted(Facts, frozen=True, kw_only=True):
+class Contradicted(StateFacts, frozen=True, kw_only=True):
     """A pod for which kschedx finds a node, while the cluster's own event reports that no node fits."""
 
     is_open: ClassVar[bool] = True
@@ -437,7 +433,7 @@ class Contradicted(Facts, frozen=True, kw_only=True):
     """Pods of these nodes that have finished, possibly since then."""
 
 
-class NotBound(Facts, frozen=True, kw_only=True):
+class NotBound(StateFacts, frozen=True, kw_only=True):
     """A pod for which kube-scheduler finds a node, while a step before binding fails there."""
 
     is_open: ClassVar[bool] = True
@@ -464,7 +460,7 @@ class NotBound(Facts, frozen=True, kw_only=True):
         return waits if self.claim else "kube-scheduler selects a node and fails there"
 
 
-class CannotStart(Facts, frozen=True, kw_only=True):
+class CannotStart(StateFacts, frozen=True, kw_only=True):
     """A pod that kube-scheduler assigns to a node on which it cannot start."""
 
     nodes: tuple[str, ...]
@@ -477,7 +473,7 @@ class CannotStart(Facts, frozen=True, kw_only=True):
         return listed(self.nodes, 3, conjunction="and")
 
 
-class ComponentDown(Facts, frozen=True, kw_only=True):
+class ComponentDown(StateFacts, frozen=True, kw_only=True):
     """A control plane component that acts next and of which no instance runs."""
 
     is_open: ClassVar[bool] = True
@@ -489,13 +485,20 @@ class ComponentDown(Facts, frozen=True, kw_only=True):
     """The state of the first pod: `is scheduled to cp0 and restarts container kube-scheduler, which fails`."""
     is_pending: bool = False
     is_workload: bool = False
+    scaled: str = ""
+    """The workload without replicas that would run it: `kube-system/deploy/batch-scheduler`."""
+
+    @property
+    def shown(self) -> str:
+        pod = self.pods[0] if self.pods else ""
+        return f"{self.scaled} is scaled to zero" if self.scaled else f"{pod} {self.state or 'is not ready'}"
 
     @property
     def effect(self) -> str:
         return "gets no new pods" if self.is_workload else "is not scheduled"
 
 
-class StillActive(Facts, frozen=True, kw_only=True):
+class StillActive(StateFacts, frozen=True, kw_only=True):
     """A CronJob that skips its runs."""
 
     job: str
@@ -507,7 +510,7 @@ class StillActive(Facts, frozen=True, kw_only=True):
     """The headline of a pod that has a node."""
 
 
-class ManagedElsewhere(Facts, frozen=True, kw_only=True):
+class ManagedElsewhere(StateFacts, frozen=True, kw_only=True):
     """A Job that the Job controller of this cluster ignores."""
 
     manager: str
@@ -518,7 +521,7 @@ class ManagedElsewhere(Facts, frozen=True, kw_only=True):
         return "MultiKueue" if self.manager == MULTIKUEUE else self.manager
 
 
-class Decision(Facts, frozen=True, kw_only=True):
+class SchedulingState(StateFacts, frozen=True, kw_only=True):
     """A pod that reaches kube-scheduler or another scheduler. `verdict` is the rest of the headline."""
 
     verdict: str = ""
@@ -569,22 +572,22 @@ class StateRow(Struct, frozen=True, kw_only=True):
     counted: str
     """The text that follows the number of pods or workloads in this state."""
     exit_code: ExitCode
-    example: Facts
+    example: StateFacts
 
-    def headline(self, facts: Facts) -> str:
+    def headline(self, facts: StateFacts) -> str:
         return self.reads.format(s=facts)
 
 
 _POD, _DEPLOYMENT = "shop/web-0", "shop/deploy/web"
 
 
-def _row(exit_code: ExitCode, counted: str, reads: str, example: Facts, name: str = "") -> StateRow:
+def _row(exit_code: ExitCode, counted: str, reads: str, example: StateFacts, name: str = "") -> StateRow:
     name = name or type(example).__name__
     return StateRow(name=name, reads=reads, exit_code=exit_code, counted=counted, example=example)
 
 
 def _decision(name: str, exit_code: ExitCode, counted: str, verdict: str) -> StateRow:
-    return _row(exit_code, counted, "{s.subject} {s.verdict}", Decision(subject=_POD, verdict=verdict), name)
+    return _row(exit_code, counted, "{s.subject} {s.verdict}", SchedulingState(subject=_POD, verdict=verdict), name)
 
 
 _FITS, _NOT, _OPEN = ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE, ExitCode.UNDECIDED

@@ -13,8 +13,8 @@ from kschedx.explain.node_groups import NodeGroup
 from kschedx.findings import Finding, Maintenance
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
-from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
-from kschedx.render.fixes import group_fix
+from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, ResourceUse
+from kschedx.render.fixes import fix_lines, group_fix, node_fix
 from kschedx.render.layout import head_lines, headline_lines, item_lines
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.page.explanation import explanation_sections
@@ -34,7 +34,7 @@ from kschedx.render.terminal import (
     paragraph,
     shortens,
 )
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import Fact, amount, amounts, count, visible
 from kschedx.render.words import describe, headline
 from kschedx.render.words.causes import because
@@ -110,28 +110,28 @@ def _of_nodes(answer: DaemonSetAnswer) -> str:
     return "; ".join(parts)
 
 
-def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[Item]:
+def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[ViewItem]:
     if answer.refused:
         title = f"{count(answer.refused, 'node')}: the API server refuses the pod, which node depends on the order"
         refusal = (Fact(label="refused", items=(answer.refusal,)),)
-        yield Item(title=title, tone=Tone.BAD, kind="refused", own=refusal)
+        yield ViewItem(title=title, tone=Tone.BAD, kind="refused", own=refusal)
     for group in answer.waits:
         yield _group_item(answer, group, PENDING, Tone.BAD)
     if answer.runs:
         title = f"{count(len(answer.runs), 'node')}: {FITS}"
-        yield Item(title=title, tone=Tone.GOOD, kind=FITS, members=answer.runs)
+        yield ViewItem(title=title, tone=Tone.GOOD, kind=FITS, members=answer.runs)
     for group in answer.left_out:
         yield _group_item(answer, group, NOT_ELIGIBLE, Tone.PLAIN)
 
 
-def _group_item(answer: DaemonSetAnswer, group: NodeGroup, kind: str, tone: Tone) -> Item:
+def _group_item(answer: DaemonSetAnswer, group: NodeGroup, kind: str, tone: Tone) -> ViewItem:
     node, findings = answer.names(group)[0], group.exemplar.findings
     facts = tuple(fact for finding in findings for fact in describe(finding).facts)
     own: tuple[Fact, ...] = () if answer.eligible else facts
     if kind == PENDING and (after := answer.on(node).cycle.post_filter) is not None and after.candidates:
         own = (Fact(label="note", items=(f"preemption makes room on {node}",)),)
     fix = answer.fix_of(group) if answer.eligible else None
-    return Item(
+    return ViewItem(
         title=f"{count(group.count, 'node')}: {kind}, {_headlines(findings)}",
         tone=tone,
         kind=kind,
@@ -162,7 +162,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
     return lines
 
 
-def _first_groups(items: Sequence[Item]) -> list[Item]:
+def _first_groups(items: Sequence[ViewItem]) -> list[ViewItem]:
     """Return the largest groups of each kind."""
     kinds = dict.fromkeys(item.kind for item in items)
     return [item for kind in kinds for item in [item for item in items if item.kind == kind][:MOST_GROUPS]]
@@ -216,7 +216,7 @@ def _node_names(answer: NodeAnswer) -> Sequence[str]:
     return answer.node_names
 
 
-def node_view(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> View:
+def _node_view(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -> View:
     """Return a view of a node with a row for each result of pending pods; those that fit come first."""
     fitting = [verdict for verdict in verdicts if verdict.fits]
     waiting = count(len(verdicts), "pending pod")
@@ -227,15 +227,18 @@ def node_view(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> View:
     for verdict in verdicts:
         priority = f" (priority {verdict.priority:,})" if verdict.priority else ""
         results.setdefault(_result(verdict), []).append(f"{verdict.pod}{priority}")
-    states = (Item(title=text, tone=tone, kind="not running", values=(1,)) for tone, text in map(_state, answer.states))
+    states = (
+        ViewItem(title=text, tone=tone, kind="not running", values=(1,)) for tone, text in map(_state, answer.states)
+    )
     largest_first = sorted(results.items(), key=lambda entry: (entry[0][0] is not Tone.GOOD, -len(entry[1])))
     return View(
         command="kschedx why",
         subject=f"node/{answer.name}",
         headline=f"node {answer.name}: {unwell}{answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}",
         tone=Tone.GOOD if (fitting or not verdicts) and not unwell else Tone.BAD,
-        details=(SEPARATOR.join(keeps),) if (keeps := _keeps_out(answer)) else (),
+        details=(SEPARATOR.join(keeps),) if (keeps := [*_keeps_out(answer)]) else (),
         facts=tuple(map(_holders, filter(_is_used, answer.offers))),
+        fixes=tuple(map(node_fix, answer.fixes)),
         items=(*states, *(_result_item(tone, text, names) for (tone, text), names in largest_first)),
         list_title="Pods",
         list_noun="result",
@@ -248,15 +251,15 @@ EACH_ALONE = "each pod is evaluated alone"
 _KINDS = {Tone.GOOD: "fit", Tone.BAD: "do not fit", Tone.OPEN: "undecided"}
 
 
-def _result_item(tone: Tone, text: str, names: Sequence[str]) -> Item:
+def _result_item(tone: Tone, text: str, names: Sequence[str]) -> ViewItem:
     kind = _KINDS[tone]
     if len(names) == 1:
-        return Item(title=f"{names[0]} {text}", tone=tone, kind=kind, values=(1,))
+        return ViewItem(title=f"{names[0]} {text}", tone=tone, kind=kind, values=(1,))
     title = f"{len(names):,} pods " + ("fit" if tone is Tone.GOOD else f"{kind}: {text}")
-    return Item(title=title, tone=tone, kind=kind, values=(len(names),), members=tuple(names))
+    return ViewItem(title=title, tone=tone, kind=kind, values=(len(names),), members=tuple(names))
 
 
-def _result(verdict: Verdict) -> tuple[Tone, str]:
+def _result(verdict: PendingPodVerdict) -> tuple[Tone, str]:
     if verdict.fits:
         return Tone.GOOD, "fits"
     if verdict.undecided:
@@ -265,10 +268,12 @@ def _result(verdict: Verdict) -> tuple[Tone, str]:
 
 
 @shortens(_node_names)
-def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, wide: bool = False) -> list[Text]:
+def node_lines(
+    answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict], *, width: int, wide: bool = False
+) -> list[Text]:
     """Return the node's allocatable resources, the pods that use them, and which pending pods would fit."""
-    view = node_view(answer, verdicts)
-    lines = headline_lines(view, width)
+    view = _node_view(answer, verdicts)
+    lines = [*headline_lines(view, width), *fix_lines(view.fixes, "", width)]
     lines += [BLANK, *columns(_offers(answer.offers), right=frozenset({1, 2, 3}), indent=2, header=True)]
     for fact in view.facts:
         label, most = f"  {fact.label}  ", len(fact.items) if wide else SHOWN_HOLDERS
@@ -285,12 +290,12 @@ def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, w
     return lines
 
 
-def node_page(answer: NodeAnswer, verdicts: Sequence[Verdict], snapshot: Snapshot) -> Page:
+def node_page(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict], snapshot: Snapshot) -> Page:
     heading, *rows = _offers(answer.offers)
     labels = tuple(Column(label=label, is_number=number > 0) for number, label in enumerate(heading))
     table = Table(title="Resources", columns=labels, rows=tuple(tuple(map(visible, row)) for row in rows))
     lines = node_lines(answer, verdicts, width=SCREEN_WIDTH)
-    return page_of(node_view(answer, verdicts), lines, [table], snapshot)
+    return page_of(_node_view(answer, verdicts), lines, [table], snapshot)
 
 
 def _state(state: Lifecycle) -> tuple[Tone, str]:
@@ -298,12 +303,16 @@ def _state(state: Lifecycle) -> tuple[Tone, str]:
     return state_tone(state), SEPARATOR.join((state_headline(state), *islice(causes(state), 1)))
 
 
-def _keeps_out(answer: NodeAnswer) -> list[str]:
-    """Return what rejects pods regardless of their requests."""
+def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
+    """Yield what rejects pods regardless of their requests."""
     metadata, spec = answer.node.metadata, answer.node.spec
-    taints = [f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints]
-    by = maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))
-    return [*([f"cordoned{by}"] if spec.unschedulable else []), *([f"taints {', '.join(taints)}"] if taints else [])]
+    if metadata.deletion_timestamp:
+        yield f"being deleted since {metadata.deletion_timestamp}; what keeps it: kschedx drain {answer.name}"
+    if spec.unschedulable:
+        yield f"cordoned{maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))}"
+    if spec.taints:
+        taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)
+        yield f"taints {', '.join(taints)}"
 
 
 def _offers(offers: Sequence[ResourceUse]) -> list[tuple[str, ...]]:

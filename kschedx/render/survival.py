@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.controllers.node_lifecycle import LARGE_ZONE, ZoneEvictions, ZoneState
@@ -12,26 +13,25 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.inquiry.survive import (
     FailureResult,
     LostPod,
-    Mode,
-    PodOutcome,
+    OutageMode,
+    OutageOutcome,
     Survival,
+    WorkloadImpact,
     WorkloadLoss,
-    WorkloadState,
 )
 from kschedx.render.fixes import fix_lines
+from kschedx.render.layout import table_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, HeatMap, Page, Section, Table, page_of
 from kschedx.render.terminal import (
     BLANK,
     DIM,
-    columns,
     fact_lines,
     line,
-    more,
     paragraph,
     shortens,
     title_lines,
 )
-from kschedx.render.view import Fix, Item, Tone, View
+from kschedx.render.view import Fix, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed, visible
 from kschedx.render.words.causes import because
 
@@ -46,12 +46,12 @@ _GONE = ("unreachable", "cordoned", "unschedulable")
 MOST_HEAT_COLUMNS = 60
 MOST_HEAT_ROWS = 2_000
 LABELS = {
-    WorkloadState.DOWN: "down",
-    WorkloadState.PENDING: "short",
-    WorkloadState.BLOCKED: "blocked",
-    WorkloadState.UNDECIDED: "undecided",
-    WorkloadState.INTERRUPTED: "restarted",
-    WorkloadState.RESCHEDULED: "moved",
+    WorkloadImpact.DOWN: "down",
+    WorkloadImpact.PENDING: "short",
+    WorkloadImpact.BLOCKED: "blocked",
+    WorkloadImpact.UNDECIDED: "undecided",
+    WorkloadImpact.INTERRUPTED: "restarted",
+    WorkloadImpact.RESCHEDULED: "moved",
 }
 
 
@@ -62,27 +62,20 @@ def _node_names(survival: Survival) -> Sequence[str]:
 @shortens(_node_names)
 def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> list[Text]:
     """Return the headline, a row for each failure, and the details of the worst."""
-    lines = title_lines(headline(survival), _tone(survival), width)
-    for phrase in details(survival):
-        lines += paragraph(phrase, width, first="  ", style=DIM)
     ordered = _worst_first(survival.results)
+    bad = [result for result in ordered if wide or not result.survives or len(ordered) == 1]
+    opened = bad if wide else bad[:MOST_DETAILS]
+    view = _survival_view(survival, opened, None if wide else MOST_WORKLOADS)
+    lines = title_lines(view.headline, view.tone, width)
+    for phrase in view.details:
+        lines += paragraph(phrase, width, first="  ", style=DIM)
     if len(ordered) > 1:
-        shown = ordered if wide else ordered[:MOST_FAILURES]
-        heads = [label for label, _ in _column_heads(survival.mode)]
-        rows = [
-            heads,
-            *(
-                [failure_result.failure.name, *(f"{number:,}" for number in cells(failure_result, survival.mode))]
-                for failure_result in shown
-            ),
-        ]
-        lines += [BLANK, *columns(rows, indent=2, right=frozenset(range(1, len(heads))), header=True, width=width)]
-        lines += more(len(ordered) - len(shown), "failure")
-    detailed = [result for result in ordered if wide or not result.survives or len(ordered) == 1]
-    for failure_result in detailed if wide else detailed[:MOST_DETAILS]:
-        lines += [BLANK, *_failure_lines(survival, failure_result, width, wide=wide)]
-    if not wide and len(detailed) > MOST_DETAILS:
-        lines += [BLANK, line((f"  details of {len(detailed) - MOST_DETAILS:,} more: -o wide", DIM))]
+        lines += [BLANK, *table_lines(view, width, None if wide else MOST_FAILURES)]
+    for item in view.items:
+        if item.facts:
+            lines += [BLANK, *_failure_lines(item, width, is_only=len(ordered) == 1)]
+    if len(opened) < len(bad):
+        lines += [BLANK, line((f"  details of {len(bad) - len(opened):,} more: -o wide", DIM))]
     return lines
 
 
@@ -90,16 +83,16 @@ def _worst_first(results: Sequence[FailureResult]) -> list[FailureResult]:
     return sorted(
         results,
         key=lambda result: (
-            -len(result.of(WorkloadState.DOWN)),
-            -len(result.of(WorkloadState.PENDING, WorkloadState.BLOCKED)),
-            -len(result.of(WorkloadState.INTERRUPTED)),
+            -len(result.of(WorkloadImpact.DOWN)),
+            -len(result.of(WorkloadImpact.PENDING, WorkloadImpact.BLOCKED)),
+            -len(result.of(WorkloadImpact.INTERRUPTED)),
         ),
     )
 
 
 def headline(survival: Survival) -> str:
     """Return how many of the failures workloads do not survive."""
-    what = "outage" if survival.mode is Mode.OUTAGE else "drain"
+    what = "outage" if survival.mode is OutageMode.OUTAGE else "drain"
     if len(survival.results) == 1:
         failure_result = survival.results[0]
         return f"{what} of {failure_result.failure.name}: {effect(failure_result)}"
@@ -109,7 +102,7 @@ def headline(survival: Survival) -> str:
     bad = len(survival.results) - good
     verb = "leaves" if bad == 1 else "leave"
     ends = "down or short of replicas"
-    if any(result.of(WorkloadState.BLOCKED) for result in survival.results):
+    if any(result.of(WorkloadImpact.BLOCKED) for result in survival.results):
         ends = "down, short of replicas, or blocked by a PodDisruptionBudget"
     return f"{bad:,} of {count(len(survival.results), what)} {verb} workloads {ends}"
 
@@ -127,11 +120,11 @@ def effect(result: FailureResult) -> str:
     """Return what a failure does to workloads, worst first."""
     parts: list[str] = []
     for state, phrase in (
-        (WorkloadState.DOWN, "down"),
-        (WorkloadState.PENDING, "short of replicas"),
-        (WorkloadState.BLOCKED, "blocked by PodDisruptionBudgets"),
-        (WorkloadState.UNDECIDED, "undecided"),
-        (WorkloadState.INTERRUPTED, "restarted on other nodes"),
+        (WorkloadImpact.DOWN, "down"),
+        (WorkloadImpact.PENDING, "short of replicas"),
+        (WorkloadImpact.BLOCKED, "blocked by PodDisruptionBudgets"),
+        (WorkloadImpact.UNDECIDED, "undecided"),
+        (WorkloadImpact.INTERRUPTED, "restarted on other nodes"),
     ):
         number = len(result.of(state))
         if number:
@@ -142,37 +135,31 @@ def effect(result: FailureResult) -> str:
     return "every pod is rescheduled" if result.lost else "no pod is lost"
 
 
-def _column_heads(mode: Mode) -> tuple[tuple[str, bool], ...]:
-    """Return the heads of the table, and whether each column is a number. The last three count workloads."""
-    last = "restarted" if mode is Mode.OUTAGE else "blocked"
-    numbers = ("nodes", "lost", "rescheduled", "pending", "down", "short", last)
-    return (("failure", False), *((label, True) for label in numbers))
+def _column_heads(mode: OutageMode) -> tuple[tuple[str, bool], ...]:
+    """Return the heads of the numbers. The last three count workloads."""
+    last = "restarted" if mode is OutageMode.OUTAGE else "blocked"
+    return tuple((label, True) for label in ("nodes", "lost", "rescheduled", "pending", "down", "short", last))
 
 
-def cells(result: FailureResult, mode: Mode) -> tuple[int, ...]:
-    pending = PodOutcome.PENDING, PodOutcome.NOT_CREATED, PodOutcome.UNDECIDED
+def cells(result: FailureResult, mode: OutageMode) -> tuple[int, ...]:
+    pending = OutageOutcome.PENDING, OutageOutcome.NOT_CREATED, OutageOutcome.UNDECIDED
     return (
         len(result.failure.nodes),
         result.lost,
-        len(result.pods(PodOutcome.RESCHEDULED)),
+        len(result.pods(OutageOutcome.RESCHEDULED)),
         len(result.pods(*pending)),
-        len(result.of(WorkloadState.DOWN)),
-        len(result.of(WorkloadState.PENDING)),
-        len(result.of(WorkloadState.INTERRUPTED if mode is Mode.OUTAGE else WorkloadState.BLOCKED)),
+        len(result.of(WorkloadImpact.DOWN)),
+        len(result.of(WorkloadImpact.PENDING)),
+        len(result.of(WorkloadImpact.INTERRUPTED if mode is OutageMode.OUTAGE else WorkloadImpact.BLOCKED)),
     )
 
 
-def _failure_lines(survival: Survival, result: FailureResult, width: int, *, wide: bool) -> list[Text]:
-    lines: list[Text] = []
-    if len(survival.results) > 1:
-        tone = Tone.GOOD if result.survives else Tone.BAD
-        lines += title_lines(f"{result.failure.name}: {effect(result)}", tone, width)
-    for fact in _loss_facts(survival, result, None if wide else MOST_WORKLOADS):
-        lines += fact_lines(fact, width)
-    lines += fix_lines(tuple(fixes(result)), _no_fix_text(result), width)
-    for fact in _eviction_facts(result):
-        lines += fact_lines(fact, width)
-    return lines
+def _failure_lines(item: ViewItem, width: int, *, is_only: bool) -> list[Text]:
+    effect, *losses = item.facts
+    lines = [] if is_only else title_lines(f"{item.title}: {effect.items[0]}", item.tone, width)
+    lines += [row for fact in losses for row in fact_lines(fact, width)]
+    lines += fix_lines(item.fixes, item.no_fix, width)
+    return lines + [row for fact in item.own for row in fact_lines(fact, width)]
 
 
 # --- facts
@@ -186,7 +173,7 @@ def _no_fix_text(result: FailureResult) -> str:
 
 def _loss_facts(survival: Survival, result: FailureResult, most: int | None) -> Iterator[Fact]:
     """Yield the workloads by state, and the volumes that are lost."""
-    shown = [state for state in WorkloadState if state is not WorkloadState.RESCHEDULED]
+    shown = [state for state in WorkloadImpact if state is not WorkloadImpact.RESCHEDULED]
     for state in shown:
         its = result.of(state)
         for workload in its[:most]:
@@ -217,17 +204,17 @@ def fixes(result: FailureResult) -> Iterator[Fix]:
 
 def _workload_text(survival: Survival, result: FailureResult, loss: WorkloadLoss) -> str:
     name, lost = loss.workload.reference, f"{loss.lost:,} of {count(loss.replicas, 'replica')}"
-    if loss.state is WorkloadState.INTERRUPTED:
+    if loss.state is WorkloadImpact.INTERRUPTED:
         every = "its only replica" if loss.replicas == 1 else f"all {loss.replicas:,} replicas"
         return f"{name} loses {every}, and runs again on {listed([pod.to for pod in loss.pods if pod.to], 2)}"
-    if loss.state is WorkloadState.BLOCKED:
-        blocked = [pod for pod in loss.pods if pod.outcome is PodOutcome.BLOCKED]
+    if loss.state is WorkloadImpact.BLOCKED:
+        blocked = [pod for pod in loss.pods if pod.outcome is OutageOutcome.BLOCKED]
         return f"{name}: PDB {blocked[0].message} blocks the eviction of {count(len(blocked), 'pod')}"
     if loss.workload.kind == "Pod":
         return f"{name} is lost: {_reason(survival, result, loss)}"
-    back = loss.number(PodOutcome.RESCHEDULED)
+    back = loss.number(OutageOutcome.RESCHEDULED)
     moved = f", {back:,} rescheduled" if back else ""
-    blocked = [pod for pod in loss.pods if pod.outcome is PodOutcome.BLOCKED]
+    blocked = [pod for pod in loss.pods if pod.outcome is OutageOutcome.BLOCKED]
     moved += f", {len(blocked):,} blocked by PDB {blocked[0].message}" if blocked else ""
     by_preemption = sum(pod.by_preemption for pod in loss.pods)
     preempted = f" ({by_preemption:,} preempted)" if by_preemption else ""
@@ -236,10 +223,10 @@ def _workload_text(survival: Survival, result: FailureResult, loss: WorkloadLoss
 
 def _reason(survival: Survival, result: FailureResult, loss: WorkloadLoss) -> str:
     """Return why the first of its pods has no node."""
-    failed = [pod for pod in loss.pods if pod.outcome not in (PodOutcome.RESCHEDULED, PodOutcome.BLOCKED)]
-    failed.sort(key=lambda pod: pod.outcome is PodOutcome.NOT_CREATED)
+    failed = [pod for pod in loss.pods if pod.outcome not in (OutageOutcome.RESCHEDULED, OutageOutcome.BLOCKED)]
+    failed.sort(key=lambda pod: pod.outcome is OutageOutcome.NOT_CREATED)
     first = failed[0]
-    return first.message if first.outcome is not PodOutcome.PENDING else _cause(survival, result, first)
+    return first.message if first.outcome is not OutageOutcome.PENDING else _cause(survival, result, first)
 
 
 def _cause(survival: Survival, result: FailureResult, pod: LostPod) -> str:
@@ -306,38 +293,41 @@ def duration(seconds: int) -> str:
 # --- the page
 
 
-def _survival_view(survival: Survival) -> View:
-    """Return a view with a row for each failure, worst first."""
+def _survival_view(survival: Survival, opened: Collection[FailureResult], most: int | None) -> View:
+    """Return a view with a row for each failure, worst first. Those that are `opened` have their facts, with at most
+    `most` workloads in each state."""
+    named = {id(result) for result in opened}
     return View(
         command="kschedx survive",
         headline=headline(survival),
         tone=_tone(survival),
         details=tuple(details(survival)),
-        items=tuple(_item(survival, result) for result in _worst_first(survival.results)),
+        items=tuple(
+            _item(survival, result, most, is_open=id(result) in named) for result in _worst_first(survival.results)
+        ),
         list_title="Failures",
         list_noun="failure",
-        list_columns=_column_heads(survival.mode)[1:],
+        list_columns=_column_heads(survival.mode),
     )
 
 
-def _item(survival: Survival, failure_result: FailureResult) -> Item:
-    return Item(
-        title=failure_result.failure.name,
-        tone=Tone.GOOD if failure_result.survives else Tone.BAD,
-        kind="survived"
-        if failure_result.survives
-        else "down"
-        if failure_result.of(WorkloadState.DOWN)
-        else "short of replicas",
-        values=cells(failure_result, survival.mode),
-        facts=(
-            Fact(label="effect", items=(effect(failure_result),)),
-            *_loss_facts(survival, failure_result, MOST_LISTED),
-            *_eviction_facts(failure_result),
-        ),
-        fixes=tuple(fixes(failure_result)),
-        no_fix=_no_fix_text(failure_result),
-        members=tuple(_member(pod) for loss in failure_result.workloads for pod in loss.pods),
+def _item(survival: Survival, result: FailureResult, most: int | None, *, is_open: bool) -> ViewItem:
+    short = "down" if result.of(WorkloadImpact.DOWN) else "short of replicas"
+    item = ViewItem(
+        title=result.failure.name,
+        tone=Tone.GOOD if result.survives else Tone.BAD,
+        kind="survived" if result.survives else short,
+        values=cells(result, survival.mode),
+    )
+    if not is_open:
+        return item
+    return replace(
+        item,
+        facts=(Fact(label="effect", items=(effect(result),)), *_loss_facts(survival, result, most)),
+        own=tuple(_eviction_facts(result)),
+        fixes=tuple(fixes(result)),
+        no_fix=_no_fix_text(result),
+        members=tuple(_member(pod) for loss in result.workloads for pod in loss.pods),
     )
 
 
@@ -348,7 +338,9 @@ def _member(pod: LostPod) -> str:
 def survival_page(survival: Survival) -> Page:
     """Return a page with the failures, a heat map of workloads, and when pods are evicted."""
     lines = survival_lines(survival, width=SCREEN_WIDTH)
-    return page_of(_survival_view(survival), lines, _sections(survival), survival.simulation.before)
+    return page_of(
+        _survival_view(survival, survival.results, MOST_LISTED), lines, _sections(survival), survival.simulation.before
+    )
 
 
 def _sections(survival: Survival) -> Iterator[Section]:
@@ -394,7 +386,7 @@ def _heat_map(survival: Survival) -> HeatMap:
     for place, failure_result in enumerate(survival.results):
         for loss in failure_result.workloads:
             at.setdefault(loss.workload.reference, {})[place] = loss
-    states = list(WorkloadState)
+    states = list(WorkloadImpact)
     worst = {name: min(states.index(loss.state) for loss in its.values()) for name, its in at.items()}
     names = sorted(at, key=lambda name: (worst[name], -sum(loss.lost for loss in at[name].values()), name))
     shown = names[:MOST_HEAT_ROWS]

@@ -4,39 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.explain.profile_changes import changes
-from kschedx.render.descheduling import head_lines
+from kschedx.render.layout import head_lines, table_lines
 from kschedx.render.manifests import to_yaml
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
-from kschedx.render.terminal import BLANK, BOLD, columns, more, paragraph, text
-from kschedx.render.view import Fix, Item, Tone, View
+from kschedx.render.terminal import BLANK, BOLD, paragraph, text
+from kschedx.render.view import Fix, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count
 from kschedx.render.words.comparison import change_rows
-from kschedx.simulate.tuning import Goal, Trial, Tuning
+from kschedx.simulate.tuning import ProfileTrial, Tuning, TuningGoal
 
-SHOWN = 6
-"""Rows of the Pareto front."""
+SHOWN = 8
+"""Rows: the cluster now, today's profile, and the Pareto front."""
 HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 
 
 def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[Text]:
     """Return the headline, the front, and the best configuration with its difference from today's."""
-    lines = [*head_lines(_tuning_view(tuning), width), BLANK]
-    others = [trial for trial in tuning.front if trial is not tuning.today]
-    shown = others if wide else others[:SHOWN]
-    heads = (*HEADS, *(("cost",) if tuning.today.cost is not None else ()))
-    named = (
-        ("now", tuning.now),
-        ("today's profile", tuning.today),
-        *((str(at), trial) for at, trial in enumerate(shown, 1)),
-    )
-    rows = [(name, *_values(trial)[: len(heads)]) for name, trial in named]
-    titles = ("", "", "", *(trial.candidate.title for trial in shown))
-    right = frozenset(range(1, len(heads) + 1))
-    lines += columns([("", *heads), *rows], indent=2, header=True, right=right, width=width, below=titles)
-    lines += more(len(others) - len(shown))
+    view = _tuning_view(tuning)
+    lines = [*head_lines(replace(view, fixes=()), width), BLANK, *table_lines(view, width, None if wide else SHOWN)]
     if not tuning.is_better:
         return lines
     lines += [BLANK, text("what the best changes", BOLD)]
@@ -46,9 +35,9 @@ def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[Text
     return lines + [text(f"  {splitline}") for splitline in to_yaml(tuning.configuration).splitlines()]
 
 
-def _values(trial: Trial) -> tuple[str, ...]:
-    """Return the cells for `HEADS`, and the cost if it is known."""
-    cost = () if trial.cost is None else (f"{trial.cost:.2f}",)
+def _values(trial: ProfileTrial, tuning: Tuning) -> tuple[str, ...]:
+    """Return the cells for `HEADS`, and the cost if that of today's profile is known."""
+    cost = () if tuning.today.cost is None else ("" if trial.cost is None else f"{trial.cost:.2f}",)
     numbers = (f"{trial.fragmentation:.1f}%", f"{trial.spread:.1f}", f"{trial.moves:,}", f"{trial.unplaced:,}")
     return (f"{trial.nodes:,}", *numbers, *cost)
 
@@ -71,7 +60,7 @@ def _tuning_view(tuning: Tuning) -> View:
         items=tuple(_items(tuning)),
         list_title="Profiles of which no other is better in everything",
         list_noun="profile",
-        list_columns=tuple((name, True) for name in HEADS),
+        list_columns=tuple((name, True) for name in (*HEADS, *(("cost",) if tuning.today.cost is not None else ()))),
     )
 
 
@@ -86,29 +75,30 @@ def _headline(tuning: Tuning) -> str:
     )
 
 
-def _measure(goal: Goal, trial: Trial, tuning: Tuning) -> str:
-    if goal is Goal.FEWEST_NODES:
+def _measure(goal: TuningGoal, trial: ProfileTrial, tuning: Tuning) -> str:
+    if goal is TuningGoal.FEWEST_NODES:
         return f"{trial.nodes:,} of {count(tuning.all_nodes, 'node')} in use"
-    if goal is Goal.LEAST_FRAGMENTATION:
+    if goal is TuningGoal.LEAST_FRAGMENTATION:
         return f"{trial.fragmentation:.1f}% of the free capacity is fragmented"
-    if goal is Goal.SPREAD:
+    if goal is TuningGoal.SPREAD:
         return f"nodes differ by {trial.spread:.1f} points"
     return f"the nodes in use cost {_short(goal, trial)} an hour"
 
 
-def _short(goal: Goal, trial: Trial) -> str:
-    if goal is Goal.FEWEST_NODES:
+def _short(goal: TuningGoal, trial: ProfileTrial) -> str:
+    if goal is TuningGoal.FEWEST_NODES:
         return f"{trial.nodes:,}"
-    if goal is Goal.LEAST_FRAGMENTATION:
+    if goal is TuningGoal.LEAST_FRAGMENTATION:
         return f"{trial.fragmentation:.1f}%"
-    return f"{trial.spread:.1f}" if goal is Goal.SPREAD else f"{trial.cost or 0.0:.2f}"
+    return f"{trial.spread:.1f}" if goal is TuningGoal.SPREAD else f"{trial.cost or 0.0:.2f}"
 
 
-def _items(tuning: Tuning) -> Iterator[Item]:
-    yield Item(title="now", tone=Tone.PLAIN, values=_values(tuning.now)[: len(HEADS)])
+def _items(tuning: Tuning) -> Iterator[ViewItem]:
+    yield ViewItem(title="now", tone=Tone.PLAIN, values=_values(tuning.now, tuning))
     for shown_trial in (tuning.today, *(trial for trial in tuning.front if trial is not tuning.today)):
         tone = Tone.GOOD if shown_trial is tuning.best and tuning.is_better else Tone.PLAIN
-        yield Item(title=shown_trial.candidate.title, tone=tone, values=_values(shown_trial)[: len(HEADS)])
+        title = "today's profile" if shown_trial is tuning.today else shown_trial.candidate.title
+        yield ViewItem(title=title, tone=tone, values=_values(shown_trial, tuning))
 
 
 def _changes(tuning: Tuning) -> list[tuple[str, str, str]]:

@@ -67,7 +67,7 @@ class Fix(Struct, frozen=True, kw_only=True):
         return Fix(title=self.title, seen=self.seen, group=self.group)
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class DeciderRow(Struct, frozen=True, kw_only=True):
     """Node groups or NodePools that one reason excludes."""
 
     text: str
@@ -81,7 +81,7 @@ class Decider(Struct, frozen=True, kw_only=True):
 
     name: str
     sentence: str
-    rows: tuple[Row, ...] = ()
+    rows: tuple[DeciderRow, ...] = ()
     event: str = ""
     recorded: str = ""
     """The event that it recorded in the cluster, or that it is the same."""
@@ -89,7 +89,7 @@ class Decider(Struct, frozen=True, kw_only=True):
     basis: tuple[str, ...] = ()
 
 
-class Item(Struct, frozen=True, kw_only=True):
+class ViewItem(Struct, frozen=True, kw_only=True):
     """One row of an answer about several things: a cause, a workload, a node, or a gap of a dump."""
 
     title: str
@@ -114,15 +114,15 @@ class Item(Struct, frozen=True, kw_only=True):
         return self.tone, self.kind, *texts, self.facts, self.event, *fixes, self.no_fix
 
 
-def identical(items: Sequence[Item]) -> list[list[Item]]:
+def identical(items: Sequence[ViewItem]) -> list[list[ViewItem]]:
     """Return the groups of rows that differ only in title, numbers, and members, in the order of their first rows."""
-    groups: dict[tuple[object, ...], list[Item]] = {}
+    groups: dict[tuple[object, ...], list[ViewItem]] = {}
     for item in items:
         groups.setdefault(item.likeness, []).append(item)
     return list(groups.values())
 
 
-def title_of(items: Sequence[Item]) -> str:
+def title_of(items: Sequence[ViewItem]) -> str:
     """Return `node-1 and 2 more`."""
     return f"{items[0].title} and {len(items) - 1:,} more" if len(items) > 1 else items[0].title
 
@@ -153,7 +153,7 @@ class View(Struct, frozen=True, kw_only=True):
     event: str = ""
     """kube-scheduler's exact text."""
     deciders: tuple[Decider, ...] = ()
-    items: tuple[Item, ...] = ()
+    items: tuple[ViewItem, ...] = ()
     list_title: str = ""
     list_noun: str = "row"
     list_columns: tuple[tuple[str, bool], ...] = ()

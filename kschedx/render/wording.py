@@ -43,7 +43,7 @@ _MEBIS = _Scale(size=_MEBI, per_unit=1, suffix="Mi")
 _TENTHS_OF_GIBIS = _Scale(size=_GIBI, per_unit=10, suffix="Gi")
 
 
-class Balance(Struct, frozen=True, kw_only=True):
+class ResourceBalance(Struct, frozen=True, kw_only=True):
     """One resource on one node, with all amounts in one unit, so that a reader can check the sums."""
 
     asks: str
@@ -67,7 +67,7 @@ class Balance(Struct, frozen=True, kw_only=True):
         return tuple(format_quantities((number, *self.numbers), unit)[0] for number in numbers)
 
 
-def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Balance:
+def balance(resource: str, *, asks: int, allocatable: int, used: int) -> ResourceBalance:
     """Return what a pod requests of a node and what is free there, in the unit in which users would write the
     request."""
     free = allocatable - used
@@ -80,7 +80,7 @@ def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Balance
         requested, left, offered = scale.up(asks), scale.down(free), scale.down(allocatable)
         texts = tuple(map(scale.text, (requested, left, offered, offered - left, requested - left)))
         rounded = {"Mi": "Mi", "Gi": "0.1Gi"}.get(scale.suffix, "")
-    return Balance(
+    return ResourceBalance(
         asks=texts[0],
         offers=texts[1],
         allocatable=texts[2],

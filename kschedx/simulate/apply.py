@@ -16,7 +16,7 @@ from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to
 from kschedx.controllers.workload_lifecycle import creates_no_pods, replica_sets_of, rescaled
 from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, Place, nearest
-from kschedx.explain.admission import Ledger, counted
+from kschedx.explain.admission import QuotaLedger, counted
 from kschedx.explain.subject import admitted
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
@@ -26,7 +26,7 @@ from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign, kind_and_group
 from kschedx.simulate import object_changes as other_objects
-from kschedx.simulate.changes import MOST_NODES, Change, ChangeVerb, Manifest, divided, parse_count
+from kschedx.simulate.changes import MOST_NODES, ChangeVerb, Manifest, SimulatedChange, divided, parse_count
 from kschedx.simulate.node_changes import (
     bare_name,
     cordoned,
@@ -69,7 +69,7 @@ class ChangeEffectDocument(Document, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class ChangeEffect(Struct, frozen=True, kw_only=True):
-    change: Change
+    change: SimulatedChange
     made: tuple[str, ...] = ()
     evicted: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Displaced(Struct, frozen=True, kw_only=True):
     """Pods that no controller recreates."""
 
 
-def evicted_by_taints(snapshot: Snapshot, changed: Iterable[tuple[Node, Node]], *, comparison: bool) -> Iterator[int]:
+def _evicted_by_taints(snapshot: Snapshot, changed: Iterable[tuple[Node, Node]], *, comparison: bool) -> Iterator[int]:
     """Yield the rows of pods that changed taints evict; each pair is a node before and after. Pods of DaemonSets and of
     the kubelet are left out. A pod with tolerationSeconds is evicted once they are over, so it is included.
 
@@ -172,7 +172,7 @@ class ClusterChanges:
         rows = (row for row in range(first, end) if row not in deleted and row not in replacing)
         yield from (key for key in map(pods.key, rows) if key not in evicted)
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: SimulatedChange) -> None:
         """Apply a change. Raises `InputError` with the change."""
         first_row = len(self._simulator.pods)
         self._evicted, self._gone, self._undone = [], [], ""
@@ -187,7 +187,7 @@ class ClusterChanges:
         effect = ChangeEffect(change=change, evicted=evicted, gone=gone, undone=self._undone)
         self._applied.append((first_row, effect))
 
-    def node(self, change: Change) -> Node:
+    def node(self, change: SimulatedChange) -> Node:
         """Return the only node that a change names. Raises `InputError` with the change."""
         try:
             return self._node(change.text)
@@ -207,7 +207,7 @@ class ClusterChanges:
         bare = bare_name(name)
         return None if bare in self.snapshot.cluster.index else self._removed.get(bare)
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: SimulatedChange) -> None:
         text = change.text
         match change.verb:
             case ChangeVerb.APPLY:
@@ -252,7 +252,7 @@ class ClusterChanges:
         if not changed:
             return
         comparison = compares_taints(self._setup)
-        leaving = [*evicted_by_taints(self.snapshot, changed, comparison=comparison)]
+        leaving = [*_evicted_by_taints(self.snapshot, changed, comparison=comparison)]
         owners = self.snapshot.pods.owners
         self._recreate([row for row in leaving if is_controlled(owners[row])])
         self._lose([row for row in leaving if not is_controlled(owners[row])])
@@ -260,7 +260,7 @@ class ClusterChanges:
         self._add_daemons(reaction.snapshot, reaction.created)
         self._lose(reaction.gone)
 
-    def _add_nodes(self, change: Change) -> None:
+    def _add_nodes(self, change: SimulatedChange) -> None:
         number, model = divided(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
         count = parse_count(number, MOST_NODES)
         if not count:
@@ -479,12 +479,12 @@ class ClusterChanges:
     def _count_what_is_there(self) -> None:
         """Update quotas without a status, before new pods and claims that may be refused."""
         if self.snapshot.of(ResourceQuota):
-            self._simulator.put(Ledger(self.snapshot, self._setup.release).on(self.snapshot))
+            self._simulator.put(QuotaLedger(self.snapshot, self._setup.release).on(self.snapshot))
 
     def _count(self, pods: Sequence[Pod], *, came: bool) -> None:
         """Let quotas count admitted pods, or stop counting deleted ones."""
         if pods and bool(self.snapshot.of(ResourceQuota)):
-            quotas = Ledger(self.snapshot, self._setup.release)
+            quotas = QuotaLedger(self.snapshot, self._setup.release)
             for pod in pods:
                 if came:
                     quotas.take(pod)
@@ -495,7 +495,7 @@ class ClusterChanges:
     def _discount(self, workload: Workload) -> None:
         """Let quotas stop counting a workload."""
         if self.snapshot.of(ResourceQuota):
-            quotas = Ledger(self.snapshot, self._setup.release)
+            quotas = QuotaLedger(self.snapshot, self._setup.release)
             quotas.give(counted(workload.kind, workload.namespace, workload.name))
             self._simulator.put(quotas.on(self.snapshot))
 

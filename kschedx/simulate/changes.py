@@ -37,7 +37,7 @@ class ChangeVerb(StrEnum):
     SET = "set"
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class SimulatedChange(Struct, frozen=True, kw_only=True):
     verb: ChangeVerb
     text: str
     """The written text: `deploy/web=10`, `node-1`, a file's name."""
@@ -48,7 +48,7 @@ class Change(Struct, frozen=True, kw_only=True):
         return f"{self.verb} {self.text}".rstrip()
 
 
-def parse_change(verb: str, value: object, read: Read) -> Change:
+def parse_change(verb: str, value: object, read: Read) -> SimulatedChange:
     """Return the change with a verb and its written value. Raises `InputError`."""
     if verb not in list(ChangeVerb):
         raise InputError(
@@ -60,22 +60,22 @@ def parse_change(verb: str, value: object, read: Read) -> Change:
         manifests = [item for item in objects if isinstance(item, Mapping)]
         if len(manifests) != len(objects):
             raise InputError(f"{verb}: expected manifests or the name of a file")
-        return Change(verb=known, text="", objects=tuple((manifest, Place()) for manifest in manifests))
+        return SimulatedChange(verb=known, text="", objects=tuple((manifest, Place()) for manifest in manifests))
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise InputError(f"{verb}: expected a text, found {type(value).__name__}")
     text = str(value)
     if known is ChangeVerb.APPLY:
-        return Change(verb=known, text=text, objects=tuple(read(text)))
+        return SimulatedChange(verb=known, text=text, objects=tuple(read(text)))
     if known is ChangeVerb.ADD_NODES:
         model = text.partition("=")[2]
         from_file = model.endswith((".yaml", ".yml", ".json"))
-        return Change(verb=known, text=text, objects=tuple(read(model)) if from_file else ())
-    return Change(verb=known, text=text)
+        return SimulatedChange(verb=known, text=text, objects=tuple(read(model)) if from_file else ())
+    return SimulatedChange(verb=known, text=text)
 
 
-def parse_changes(written: Iterable[object], read: Read) -> tuple[Change, ...]:
+def parse_changes(written: Iterable[object], read: Read) -> tuple[SimulatedChange, ...]:
     """Return the changes in a list of maps with one key each: `- scale: deploy/web=10`. Raises `InputError`."""
-    changes: list[Change] = []
+    changes: list[SimulatedChange] = []
     for number, entry in enumerate(written):
         if not isinstance(entry, Mapping) or len(entry) != 1:
             raise InputError("expected a map with one key, such as `scale: deploy/web=10`", place=_entry(number))
@@ -114,13 +114,13 @@ def parse_count(text: str, most: int = MOST_COUNT) -> int:
 FROM_FILE = "changes"
 
 
-def typed_changes(typed: Iterable[tuple[str, str]], read: Read) -> tuple[Change, ...]:
+def typed_changes(typed: Iterable[tuple[str, str]], read: Read) -> tuple[SimulatedChange, ...]:
     """Return the changes of command-line options, in their order; each pair is an option's name and value. `read` reads
     manifests. Raises `InputError`."""
     return tuple(change for name, value in typed for change in _typed(name.replace("_", "-"), value, read))
 
 
-def _typed(verb: str, value: str, read: Read) -> Iterator[Change]:
+def _typed(verb: str, value: str, read: Read) -> Iterator[SimulatedChange]:
     if verb != FROM_FILE:
         yield parse_change(verb, value, read)
         return

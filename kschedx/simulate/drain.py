@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from kschedx.controllers.disruption_budgets import BudgetStatus, DisruptionBudget, budgets_of, is_ready
+from kschedx.controllers.disruption_budgets import BudgetStatus, MovingBudget, budgets_of, is_ready
 from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import condition_of
@@ -210,7 +210,7 @@ class Evictor:
         of_pod = {row: [budget for budget in self._budgets if budget.covers(cluster.pods, row)] for row in rows}
         standing = {budget: self._standing(budget) for ones in of_pod.values() for budget in ones}
         waves = 0
-        stopped: dict[int, tuple[DisruptionBudget, ...]] = {}
+        stopped: dict[int, tuple[MovingBudget, ...]] = {}
         if not any(fate in REFUSES for fate in fates.values()):
             for row, fate in fates.items() if is_silent else ():
                 if fate is DrainOutcome.EVICTED and any(
@@ -244,7 +244,7 @@ class Evictor:
         """Return the finalizers of a pod that no component of Kubernetes removes once the pod has ended."""
         return tuple(name for name in self._run.cluster.pods.finalizers.get(pod, ()) if name not in OWN_FINALIZERS)
 
-    def _standing(self, budget: DisruptionBudget) -> BudgetStatus:
+    def _standing(self, budget: MovingBudget) -> BudgetStatus:
         return budget.standing(self._run.snapshot, self._run.cluster.pods, self._queue.created)
 
     def _is_selected(self, row: int) -> bool:
@@ -282,7 +282,7 @@ class Evictor:
         is_known = bool(known) or snapshot.source.is_complete("DaemonSet", namespace)
         return is_known and not any(owner.controller and owner.name in known for owner in pods.owners[row])
 
-    def _evict(self, left: dict[int, list[DisruptionBudget]]) -> tuple[int, dict[int, tuple[DisruptionBudget, ...]]]:
+    def _evict(self, left: dict[int, list[MovingBudget]]) -> tuple[int, dict[int, tuple[MovingBudget, ...]]]:
         """Evict pods in waves, each followed by the queue. `left` are rows of pods with their budgets. Returns the
         number of waves, and the remaining pods with the budgets that block them."""
         cluster = self._run.cluster
@@ -299,7 +299,7 @@ class Evictor:
             left = {row: budgets for row, budgets in left.items() if row not in wave and cluster.pods.node[row] >= 0}
         return waves, {row: tuple(budgets) for row, budgets in left.items()}
 
-    def _wave(self, left: dict[int, list[DisruptionBudget]]) -> set[int]:
+    def _wave(self, left: dict[int, list[MovingBudget]]) -> set[int]:
         """Return the rows of the pods that the API server evicts now (EvictionREST.Create)."""
         pods = self._run.cluster.pods
         standing = {budget: self._standing(budget) for budgets in left.values() for budget in budgets}
@@ -322,7 +322,7 @@ class Evictor:
                 wave.add(row)
         return wave
 
-    def _leaves(self, row: int, fate: DrainOutcome, stopped: Sequence[DisruptionBudget]) -> DrainedPod:
+    def _leaves(self, row: int, fate: DrainOutcome, stopped: Sequence[MovingBudget]) -> DrainedPod:
         pods = self._run.cluster.pods
         if stopped:
             fate = DrainOutcome.BUDGET if len(stopped) == 1 else DrainOutcome.BUDGETS

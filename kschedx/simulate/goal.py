@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from kschedx.errors import InputError, UndecidableError
 from kschedx.framework.cycle import Outcome
 from kschedx.kube.documents import Document
-from kschedx.simulate.changes import Change, ChangeVerb, Read, parse_change
+from kschedx.simulate.changes import ChangeVerb, Read, SimulatedChange, parse_change
 from kschedx.simulate.moves import MoveSearch, nearest_places
 from kschedx.simulate.simulator import Simulator
 
@@ -22,7 +22,7 @@ FITS = "fits"
 
 class Goal(Struct, frozen=True, kw_only=True):
     text: str
-    change: Change
+    change: SimulatedChange
     """The manifests of the pods that should fit, as a change that applies them."""
 
 

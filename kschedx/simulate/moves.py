@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement, islice
 import numpy as np
 from msgspec import Struct
 
-from kschedx.controllers.disruption_budgets import DisruptionBudget, budgets_of
+from kschedx.controllers.disruption_budgets import MovingBudget, budgets_of
 from kschedx.controllers.workloads import evict
 from kschedx.errors import UndecidableError
 from kschedx.explain.diagnosis import Diagnosis
@@ -39,7 +39,7 @@ MOST_NEXT_PLACES = 5
 """Nodes on which room is tried for an evicted pod."""
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class MoveTarget(Struct, frozen=True, kw_only=True):
     """A node on which the pod only lacks room."""
 
     node: ClusterRow
@@ -77,13 +77,13 @@ def lacks_only_room(findings: Iterable[Finding]) -> bool:
     return all(isinstance(finding, InsufficientResource | TooManyPods) for finding in findings)
 
 
-def nearest_places(cycle: Cycle, most: int) -> list[Place]:
+def nearest_places(cycle: Cycle, most: int) -> list[MoveTarget]:
     """Return the nodes on which an unscheduled pod only lacks room, the nearest to fitting first."""
     if cycle.nodes is None or cycle.filter is None:
         return []
     groups = (group for group in Diagnosis(cycle).groups if lacks_only_room(group.exemplar.findings))
     rows = islice((row for group in groups for row in group.rows), most)
-    return [Place(node=cycle.nodes.cluster_row(row), findings=account(cycle, row).findings) for row in rows]
+    return [MoveTarget(node=cycle.nodes.cluster_row(row), findings=account(cycle, row).findings) for row in rows]
 
 
 class MoveSearch:
@@ -97,11 +97,11 @@ class MoveSearch:
         self._trials = trials
         self._pick = pick or (lambda rows: ClusterRow(int(rows[0])))
         self._budgets = list(budgets_of(run.snapshot, base))
-        self._allowed: dict[DisruptionBudget, int] = {}
+        self._allowed: dict[MovingBudget, int] = {}
         self._evicted: list[int] = []
         """Rows of pods, in the current trial."""
 
-    def find(self, places: Sequence[Place], goal: int | None = None) -> Iterator[Moves]:
+    def find(self, places: Sequence[MoveTarget], goal: int | None = None) -> Iterator[Moves]:
         """Yield moves after which every moved pod has a node, the fewest evictions first, at most one for each place.
         The pod in the row `goal` has to fit after them."""
         done: set[ClusterRow] = set()
@@ -114,7 +114,7 @@ class MoveSearch:
                     done.add(place.node)
                     yield moves
 
-    def _room(self, place: Place, number: int, goal: int | None) -> Moves | None:
+    def _room(self, place: MoveTarget, number: int, goal: int | None) -> Moves | None:
         """Return moves with so many evictions, as many of them as possible on the node itself; None if there are
         none."""
         cluster = self._run.cluster
@@ -213,7 +213,7 @@ class MoveSearch:
 
     # --- selection of pods
 
-    def _enough(self, place: Place, number: int) -> Iterator[tuple[int, ...]]:
+    def _enough(self, place: MoveTarget, number: int) -> Iterator[tuple[int, ...]]:
         """Yield sets of so many pods on the node whose eviction makes room, the smallest requests first. Of identical
         pods of one controller, only one choice is tried."""
         nodes, pods = self._run.scheduler.nodes, self._run.cluster.pods
@@ -258,7 +258,7 @@ class MoveSearch:
 
     def _is_allowed(self, rows: Iterable[int]) -> bool:
         """Whether every budget allows all of these evictions in addition to those of the trial."""
-        needed = Counter[DisruptionBudget]()
+        needed = Counter[MovingBudget]()
         for row in (*self._evicted, *rows):
             its = [budget for budget in self._budgets if budget.covers(self._run.cluster.pods, row)]
             if len(its) > 1:
@@ -266,7 +266,7 @@ class MoveSearch:
             needed.update(its)
         return all(number <= self._allows(budget) for budget, number in needed.items())
 
-    def _allows(self, budget: DisruptionBudget) -> int:
+    def _allows(self, budget: MovingBudget) -> int:
         if budget not in self._allowed:
             self._allowed[budget] = budget.standing(self._run.snapshot, self._run.cluster.pods, ()).allowed
         return self._allowed[budget]

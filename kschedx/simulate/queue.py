@@ -19,7 +19,7 @@ from kschedx.explain.missing_kinds import cycle_of, may_be_open
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run, shares_columns
-from kschedx.framework.moving.pod_groups import Trial, choose_placement, preempt_for_group, shortfall
+from kschedx.framework.moving.pod_groups import GroupTrial, choose_placement, preempt_for_group, shortfall
 from kschedx.framework.replicas import Pick
 from kschedx.framework.scheduler import queue_order
 from kschedx.kube import other_schedulers as scheduler_plugins
@@ -321,7 +321,7 @@ class Queue:
         self.gated: dict[int, None] = {}
         self.of_others: dict[int, None] = {}
         """Pods that are pending for a scheduler which the configuration does not have."""
-        self._trial: Trial | None = None
+        self._trial: GroupTrial | None = None
         """The placement of the group that is being decided."""
         self._latest = (Decision(outcome=Outcome.UNDECIDED),) * 2
         """The last shortened decision, before and after."""
@@ -618,7 +618,7 @@ class Queue:
             self._given_up.add(gang)
         return places, again
 
-    def _placement_of(self, gang: QueuedGang, members: Sequence[int]) -> Trial | Decision | None:
+    def _placement_of(self, gang: QueuedGang, members: Sequence[int]) -> GroupTrial | Decision | None:
         """Return the placement of the group: None if nothing limits it, and a decision if there is none. Raises
         `UndecidableError`."""
         group = gang.group(self._run)

@@ -36,8 +36,8 @@ from kschedx.snapshot.edits import without_nodes
 from kschedx.snapshot.snapshot import Snapshot
 
 Json: TypeAlias = Mapping[str, object]
-Work: TypeAlias = "Callable[[int], Trial]"
-Map: TypeAlias = "Callable[[Work, int], Iterator[Trial]]"
+Work: TypeAlias = "Callable[[int], ProfileTrial]"
+Map: TypeAlias = "Callable[[Work, int], Iterator[ProfileTrial]]"
 """Takes a work and how often to do it, and yields its results in order: in one process, or in several."""
 
 WEIGHTS = (0, 1, 2, 5, 10)
@@ -53,23 +53,23 @@ SMALLEST = 10
 FIT, SPREAD = "NodeResourcesFit", "PodTopologySpread"
 
 
-class Goal(StrEnum):
+class TuningGoal(StrEnum):
     FEWEST_NODES = "fewest-nodes"
     LEAST_FRAGMENTATION = "least-fragmentation"
     SPREAD = "spread"
     COST = "cost"
 
 
-class Strategy(StrEnum):
+class FitStrategy(StrEnum):
     LEAST = "LeastAllocated"
     MOST = "MostAllocated"
     UP_TO = "RequestedToCapacityRatio"
 
 
-class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ProfileCandidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Changes of the current profile; without any, it is the current profile."""
 
-    strategy: Strategy | None = None
+    strategy: FitStrategy | None = None
     resources: tuple[int, int] | None = None
     """Weights of cpu and memory in the strategy."""
     weights: tuple[tuple[str, int], ...] = ()
@@ -84,11 +84,13 @@ class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
         profile = _profile_in(document, scheduler_name)
         args = _args_in(profile, FIT) if self.strategy or self.resources else {}
         strategy = args.get("scoringStrategy")
-        written: dict[str, object] = dict(strategy) if isinstance(strategy, Mapping) else {"type": Strategy.LEAST.value}
+        written: dict[str, object] = (
+            dict(strategy) if isinstance(strategy, Mapping) else {"type": FitStrategy.LEAST.value}
+        )
         if self.strategy is not None:
             written["type"] = self.strategy.value
             written.pop("requestedToCapacityRatio", None)
-        if self.strategy is Strategy.UP_TO:
+        if self.strategy is FitStrategy.UP_TO:
             shape = [{"utilization": 0, "score": 0}, {"utilization": FILLS_TO, "score": 10}]
             written["requestedToCapacityRatio"] = {"shape": [*shape, {"utilization": 100, "score": 0}]}
         if self.resources is not None:
@@ -110,11 +112,11 @@ class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
         return document
 
     @property
-    def parts(self) -> dict[str, Candidate]:
+    def parts(self) -> dict[str, ProfileCandidate]:
         """The description of each change, to the candidate without it."""
-        candidates: dict[str, Candidate] = {}
+        candidates: dict[str, ProfileCandidate] = {}
         if self.strategy is not None:
-            up_to = f" up to {FILLS_TO}%" if self.strategy is Strategy.UP_TO else ""
+            up_to = f" up to {FILLS_TO}%" if self.strategy is FitStrategy.UP_TO else ""
             candidates[f"{self.strategy.value}{up_to}"] = replace(self, strategy=None)
         if self.resources is not None:
             candidates["cpu {} memory {}".format(*self.resources)] = replace(self, resources=None)
@@ -131,10 +133,10 @@ class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
         return ", ".join(self.parts) or "today's profile"
 
 
-class Trial(Struct, frozen=True, kw_only=True):
+class ProfileTrial(Struct, frozen=True, kw_only=True):
     """The nodes after one candidate has placed the pods."""
 
-    candidate: Candidate
+    candidate: ProfileCandidate
     nodes: int
     """Nodes in use: they run more than pods of DaemonSets."""
     fragmentation: float
@@ -147,18 +149,18 @@ class Trial(Struct, frozen=True, kw_only=True):
     cost: float | None = None
     """The price of the nodes in use, per hour."""
 
-    def measure(self, goal: Goal) -> float:
-        if goal is Goal.FEWEST_NODES:
+    def measure(self, goal: TuningGoal) -> float:
+        if goal is TuningGoal.FEWEST_NODES:
             return self.nodes
-        if goal is Goal.LEAST_FRAGMENTATION:
+        if goal is TuningGoal.LEAST_FRAGMENTATION:
             return self.fragmentation
-        return self.spread if goal is Goal.SPREAD else self.cost or 0.0
+        return self.spread if goal is TuningGoal.SPREAD else self.cost or 0.0
 
-    def rank(self, goal: Goal) -> tuple[float, ...]:
+    def rank(self, goal: TuningGoal) -> tuple[float, ...]:
         """Return a sort key; lower is better."""
         return (
             self.unplaced,
-            round(self.measure(goal), 1 + 3 * (goal is Goal.COST)),
+            round(self.measure(goal), 1 + 3 * (goal is TuningGoal.COST)),
             len(self.candidate.parts),
             self.moves,
         )
@@ -171,7 +173,7 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
     before: Setup
     after: Setup
     """The setup with the best profile."""
-    goal: Goal
+    goal: TuningGoal
     seed: int
     candidates: int
     left_out: int
@@ -179,17 +181,17 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
     pods: int
     """The number of pods that are placed again."""
     all_nodes: int
-    now: Trial
+    now: ProfileTrial
     """The current nodes."""
-    today: Trial
+    today: ProfileTrial
     """The result of the current profile."""
-    front: tuple[Trial, ...]
+    front: tuple[ProfileTrial, ...]
     """Results of the last round to which no other is superior in everything, the best for the goal first."""
     configuration: Json
     """The configuration of the best profile; the current one if none is better."""
 
     @property
-    def best(self) -> Trial:
+    def best(self) -> ProfileTrial:
         return self.front[0]
 
     @property
@@ -242,7 +244,7 @@ def tune(
     snapshot: Snapshot,
     setup: Setup,
     base: Json,
-    goal: Goal,
+    goal: TuningGoal,
     *,
     most: int = 200,
     seed: int = 0,
@@ -261,7 +263,7 @@ def tune(
     search = _Search(snapshot, setup, base, profile, goal, price_of)
     ends, run = time.monotonic() + seconds, run or _in_turn
     candidates = _candidates(profile, random.Random(seed), most)
-    trials: list[Trial] = []
+    trials: list[ProfileTrial] = []
     tried, count = 0, len(snapshot.cluster.nodes)
     for part, kept, share in RUNGS:
         if part > 1 and count // part < SMALLEST:
@@ -312,10 +314,14 @@ def base_of(config: Json | None, setup: Setup) -> Json:
 
 
 def _tried(
-    place: Callable[[Candidate], Trial], candidates: Sequence[Candidate], run: Map, until: float, noun: str
-) -> list[Trial]:
+    place: Callable[[ProfileCandidate], ProfileTrial],
+    candidates: Sequence[ProfileCandidate],
+    run: Map,
+    until: float,
+    noun: str,
+) -> list[ProfileTrial]:
     """Return the results of the candidates in their order, as many as there is time for, but at least two."""
-    trials: list[Trial] = []
+    trials: list[ProfileTrial] = []
     results = run(lambda index: place(candidates[index]), len(candidates))
     for trial in counted(results, Phase.TUNING, len(candidates), noun):
         trials.append(trial)
@@ -324,7 +330,7 @@ def _tried(
     return trials
 
 
-def _in_turn(work: Work, number: int) -> Iterator[Trial]:
+def _in_turn(work: Work, number: int) -> Iterator[ProfileTrial]:
     return map(work, range(number))
 
 
@@ -335,7 +341,7 @@ class _Search:
         setup: Setup,
         base: Json,
         profile: Profile,
-        goal: Goal,
+        goal: TuningGoal,
         price_of: Callable[[str], float | None] | None,
     ) -> None:
         self._snapshot, self._setup, self._base = snapshot, setup, base
@@ -343,16 +349,18 @@ class _Search:
         names = snapshot.cluster.names
         self._prices = {name: None if price_of is None else price_of(name) for name in names}
         unknown = [name for name in names if self._prices[name] is None]
-        if goal is Goal.COST and unknown:
+        if goal is TuningGoal.COST and unknown:
             hint = f"{len(unknown):,} of {len(names):,} nodes have none: name a catalog with --instance-types"
             raise ConfigError(f"no price is known of node {unknown[0]}", hint=hint)
 
     @property
-    def now(self) -> Trial:
+    def now(self) -> ProfileTrial:
         rows = movable(self._snapshot)
-        return self._measured(self._snapshot, rows, Candidate(), Repacked.of_now(self._snapshot, self._setup, rows))
+        return self._measured(
+            self._snapshot, rows, ProfileCandidate(), Repacked.of_now(self._snapshot, self._setup, rows)
+        )
 
-    def on(self, part: int, dice: random.Random) -> Callable[[Candidate], Trial]:
+    def on(self, part: int, dice: random.Random) -> Callable[[ProfileCandidate], ProfileTrial]:
         """Return a function that tries a candidate on a random part of the nodes, one of `part` equal parts, with the
         pods that run there."""
         snapshot = self._snapshot
@@ -362,21 +370,23 @@ class _Search:
             snapshot = without_nodes(snapshot, [row for row in range(count) if row not in kept])
         rows = movable(snapshot)
 
-        def tried(candidate: Candidate) -> Trial:
+        def tried(candidate: ProfileCandidate) -> ProfileTrial:
             config = candidate.applied(self._base, self._name)
             setup = self._setup.configured(config, snapshot)
             return self._measured(snapshot, rows, candidate, repack(snapshot, setup, rows))
 
         return tried
 
-    def _measured(self, snapshot: Snapshot, rows: Sequence[int], candidate: Candidate, repacked: Repacked) -> Trial:
+    def _measured(
+        self, snapshot: Snapshot, rows: Sequence[int], candidate: ProfileCandidate, repacked: Repacked
+    ) -> ProfileTrial:
         names = snapshot.pods.node_names
         makers = [_made_by(snapshot, row) for row in rows]
         before = Counter(zip(makers, (names[row] for row in rows), strict=True))
         after = Counter(zip(makers, repacked.nodes, strict=True))
         unused = set(repacked.filling.unused)
         prices = [self._prices[name] for name in snapshot.cluster.names if name not in unused]
-        return Trial(
+        return ProfileTrial(
             candidate=candidate,
             nodes=repacked.filling.in_use,
             fragmentation=repacked.fragmentation,
@@ -392,19 +402,21 @@ def _made_by(snapshot: Snapshot, row: int) -> str:
     return snapshot.pods.key(row) if owner is None else f"{snapshot.pods.namespaces[row]}/{owner.kind}/{owner.name}"
 
 
-def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Candidate]:
+def _candidates(profile: Profile, dice: random.Random, most: int) -> list[ProfileCandidate]:
     """Return the current profile, each strategy by itself, and random candidates."""
     tunable = [name for name in profile.points["score"] if name in profile.weights and _is_tunable(name)]
-    strategies: tuple[Strategy | None, ...] = (None, *Strategy) if FIT in tunable else (None,)
+    strategies: tuple[FitStrategy | None, ...] = (None, *FitStrategy) if FIT in tunable else (None,)
     is_spread = SPREAD in profile.args and profile.args_of(PodTopologySpreadArgs).defaulting_type == "System"
-    candidates = dict.fromkeys([Candidate(), *(Candidate(strategy=strategy) for strategy in strategies)])
+    candidates = dict.fromkeys([ProfileCandidate(), *(ProfileCandidate(strategy=strategy) for strategy in strategies)])
     if is_spread:
-        candidates |= dict.fromkeys(Candidate(strategy=strategy, spreads_by_default=False) for strategy in strategies)
+        candidates |= dict.fromkeys(
+            ProfileCandidate(strategy=strategy, spreads_by_default=False) for strategy in strategies
+        )
     for _ in range(20 * most):
         if len(candidates) >= most:
             break
         weights = ((name, dice.choice(WEIGHTS[1:] if name == FIT else WEIGHTS)) for name in tunable)
-        candidate = Candidate(
+        candidate = ProfileCandidate(
             strategy=dice.choice(strategies),
             resources=dice.choice(RESOURCE_WEIGHTS) if FIT in tunable else None,
             weights=tuple((name, to) for name, to in weights if dice.random() < 0.5 and to != profile.weights[name]),
@@ -414,14 +426,14 @@ def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Candid
     return list(candidates)[:most]
 
 
-def _front(trials: Sequence[Trial], goal: Goal) -> list[Trial]:
+def _front(trials: Sequence[ProfileTrial], goal: TuningGoal) -> list[ProfileTrial]:
     """Return the trials for which no other is at least as good in everything and better in something; of equal ones the
     first."""
     values = np.array(
         [[trial.measure(goal), trial.nodes, trial.fragmentation, trial.moves, trial.unplaced] for trial in trials]
     )
     values = values.round(1)
-    front: list[Trial] = []
+    front: list[ProfileTrial] = []
     for row, trial in enumerate(trials):
         no_worse = (values <= values[row]).all(axis=1)
         better = no_worse & (values < values[row]).any(axis=1)
@@ -473,9 +485,9 @@ class TrialDocument(Document, frozen=True, omit_defaults=True):
     nodes: int
     """Nodes in use."""
     fragmentation: str
-    """Percent, as in `Trial`."""
+    """Percent, as in `ProfileTrial`."""
     spread: str
-    """In percentage points, as in `Trial`."""
+    """In percentage points, as in `ProfileTrial`."""
     moves: int
     unplaced: int
     cost: str = ""
@@ -485,7 +497,7 @@ class TrialDocument(Document, frozen=True, omit_defaults=True):
 class TuningDocument(Document, frozen=True):
     """Profiles that were tried on a cluster, and the best of them."""
 
-    goal: Goal
+    goal: TuningGoal
     is_better: bool = field(name="better")
     """Whether a profile reaches the goal better than the current one."""
     seed: int
@@ -509,7 +521,7 @@ class TuningDocument(Document, frozen=True):
 TUNING = "ProfileTuning"
 
 
-def _trial(trial: Trial) -> TrialDocument:
+def _trial(trial: ProfileTrial) -> TrialDocument:
     return part_of(
         TrialDocument,
         trial,

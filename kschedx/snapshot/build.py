@@ -40,17 +40,17 @@ from kschedx.snapshot.wire import (
 _B = TypeVar("_B")
 
 
-class Origin(Protocol):
+class ObjectOrigin(Protocol):
     """The origin of a batch's objects."""
 
     def place(self, index: int) -> Place: ...
 
 
-class Batch(Protocol):
+class ObjectBatch(Protocol):
     """Objects as a JSON array (sources.batch.Batch)."""
 
     @property
-    def origin(self) -> Origin: ...
+    def origin(self) -> ObjectOrigin: ...
 
     @property
     def header(self) -> SnapshotHeader | None:
@@ -62,19 +62,19 @@ class Batch(Protocol):
         ...
 
 
-class Page(Protocol):
+class ObjectPage(Protocol):
     """A page of an API server's list (sources.live.lists.ListPage)."""
 
     @property
     def kind(self) -> str: ...
 
     @property
-    def origin(self) -> Origin: ...
+    def origin(self) -> ObjectOrigin: ...
 
     def decode(self, decoder: msgspec.json.Decoder[_B]) -> _B:
         """As `Batch.decode`."""
 
-    def with_kinds(self) -> Batch:
+    def with_kinds(self) -> ObjectBatch:
         """Return the same objects, each with its kind."""
         ...
 
@@ -86,7 +86,7 @@ class Dicts(Struct, frozen=True):
     header: SnapshotHeader | None = None
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> ObjectOrigin:
         return self
 
     def place(self, index: int) -> Place:
@@ -123,10 +123,10 @@ class SnapshotBuilder:
         self._others: dict[str, list[Struct]] = {key: [] for key in KINDS}
         self._workloads: dict[tuple[str, str, str], bytes] = {}
         self._custom: dict[tuple[str, str, str], bytes] = {}
-        self._pod_places: list[tuple[int, Origin, Sequence[int]]] = []
+        self._pod_places: list[tuple[int, ObjectOrigin, Sequence[int]]] = []
         """First row, origin, and positions in the batch of the pods that were added together."""
         self._events = events.RecordedEvents()
-        self._seen: dict[tuple[str, str, str], tuple[Origin, int]] = {}
+        self._seen: dict[tuple[str, str, str], tuple[ObjectOrigin, int]] = {}
         """The origin and position of every other object."""
 
     def add_objects(self, objects: Sequence[Mapping[str, object]]) -> None:
@@ -141,7 +141,7 @@ class SnapshotBuilder:
             flat.extend({**head, **item} if isinstance(item, Mapping) else item for item in items)
         self.add(Dicts(encoded(flat, "objects")))
 
-    def add_page(self, page: Page) -> None:
+    def add_page(self, page: ObjectPage) -> None:
         """Add a page of an API server's list, whose items have no kind. Raises `InputError` as `add`."""
         items = _decoder(page.kind)
         if items is not None:
@@ -168,7 +168,7 @@ class SnapshotBuilder:
         elif kind == events.KIND:
             self._events = events.RecordedEvents()
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: ObjectBatch) -> None:
         """Raises `InputError` with an object's place and field path."""
         origin = batch.origin
         if batch.header is not None and batch.header not in self.headers:
@@ -186,7 +186,7 @@ class SnapshotBuilder:
                 self._add_each(raws, error.indexes, origin)
         self._keep(batch)
 
-    def _add_each(self, raws: Sequence[Raw], indexes: Iterable[int], origin: Origin) -> None:
+    def _add_each(self, raws: Sequence[Raw], indexes: Iterable[int], origin: ObjectOrigin) -> None:
         """Add objects one by one, to find the error of each."""
         for index in indexes:
             pods = len(self._pods)
@@ -203,11 +203,11 @@ class SnapshotBuilder:
         self._pods.cut(pods)
         self._pod_places = [place for place in self._pod_places if place[0] < pods]
 
-    def _keep(self, batch: Batch) -> None:
+    def _keep(self, batch: ObjectBatch) -> None:
         if self._texts is not None:
             self._texts.append(msgspec.json.encode(batch.decode(_RAWS)))
 
-    def _add_items(self, items: Sequence[_BulkItem], origin: Origin) -> None:
+    def _add_items(self, items: Sequence[_BulkItem], origin: ObjectOrigin) -> None:
         pods: list[PodItem] = []
         indexes: list[int] = []
         for index, item in enumerate(items):
@@ -253,7 +253,9 @@ class SnapshotBuilder:
         self.kinds[events.KIND] += 1
         self._events.add(item)
 
-    def _add_volume(self, item: PersistentVolumeItem | PersistentVolumeClaimItem, index: int, origin: Origin) -> None:
+    def _add_volume(
+        self, item: PersistentVolumeItem | PersistentVolumeClaimItem, index: int, origin: ObjectOrigin
+    ) -> None:
         kind = "PersistentVolume" if isinstance(item, PersistentVolumeItem) else "PersistentVolumeClaim"
         namespace = item.metadata.namespace or "default" if KINDS[kind].is_namespaced else ""
         self._once(kind, namespace, item.metadata.name, index, origin)
@@ -263,7 +265,7 @@ class SnapshotBuilder:
             title = f"{kind} {namespace}/{item.metadata.name}" if namespace else f"{kind} {item.metadata.name}"
             raise error.at(Place(object=title)).at(origin.place(index)) from None
 
-    def _add_one(self, raw: Raw, index: int, origin: Origin) -> None:
+    def _add_one(self, raw: Raw, index: int, origin: ObjectOrigin) -> None:
         """Add an object of any kind, or report its error."""
         try:
             head = decode(raw, OtherItem)
@@ -296,7 +298,7 @@ class SnapshotBuilder:
         except InputError as error:
             raise error.at(Place(object=title.strip())).at(origin.place(index)) from None
 
-    def _add_pods(self, items: Sequence[PodItem], indexes: Sequence[int], origin: Origin) -> None:
+    def _add_pods(self, items: Sequence[PodItem], indexes: Sequence[int], origin: ObjectOrigin) -> None:
         """`indexes` are the items' positions in their batch."""
 
         def fail(item: int, error: InputError) -> NoReturn:
@@ -319,7 +321,7 @@ class SnapshotBuilder:
         first, origin, indexes = self._pod_places[bisect_right(self._pod_places, row, key=lambda place: place[0]) - 1]
         return origin.place(indexes[row - first])
 
-    def _add_node(self, item: NodeItem, index: int, origin: Origin) -> None:
+    def _add_node(self, item: NodeItem, index: int, origin: ObjectOrigin) -> None:
         self._once("Node", "", item.metadata.name, index, origin)
         status = item.status
         node = types.Node(metadata=item.metadata, spec=item.spec or types.NodeSpec())
@@ -344,7 +346,7 @@ class SnapshotBuilder:
         except InputError as error:
             raise error.at(Place(object=f"Node {node.name}")).at(origin.place(index)) from None
 
-    def _add_other(self, kind: ResourceKind, raw: Raw, index: int, origin: Origin) -> None:
+    def _add_other(self, kind: ResourceKind, raw: Raw, index: int, origin: ObjectOrigin) -> None:
         metadata = decode(raw, OtherItem).metadata
         name = (metadata.name if metadata else None) or ""
         namespace = (metadata.namespace if metadata else None) or ("default" if kind.is_namespaced else "")
@@ -360,7 +362,7 @@ class SnapshotBuilder:
             typed = msgspec.structs.replace(typed, metadata=msgspec.structs.replace(metadata, namespace=namespace))
         self._others[kind].append(_defaulted(typed))
 
-    def _once(self, kind: str, namespace: str, name: str, index: int, origin: Origin) -> None:
+    def _once(self, kind: str, namespace: str, name: str, index: int, origin: ObjectOrigin) -> None:
         """Register an object; a second one with the same name is an error."""
         self.kinds[kind] += 1
         key = (kind, namespace, name)
@@ -406,7 +408,7 @@ class SnapshotBuilder:
             failed_scheduling=self._events.of_pending(pods),
             pod_warnings=self._events.of_kubelets(pods),
             failed_creates=self._events.of_makers(),
-            manifests=None if self._texts is None else manifests.Manifests(self._texts),
+            manifests=None if self._texts is None else manifests.StoredManifests(self._texts),
             autoscaler_events=self._events.of_autoscaler(pods),
             karpenter_events=self._events.of_karpenter(pods),
         )
@@ -438,7 +440,7 @@ def _listed(struct: Struct) -> str:
     return "/".join(name_of(struct))
 
 
-def _refuse_second(title: str, first: tuple[Origin, int], second: tuple[Origin, int]) -> NoReturn:
+def _refuse_second(title: str, first: tuple[ObjectOrigin, int], second: tuple[ObjectOrigin, int]) -> NoReturn:
     """Raise an error for two objects with the same name, because it is unknown which one counts."""
     where = str(first[0].place(first[1]))
     message = f"an object of this name already exists{f' in {where}' if where else ''}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
+from itertools import accumulate, chain
 from typing import Protocol, Self, TypeVar, overload
 
 import msgspec
@@ -169,13 +171,14 @@ class _Numbered(Sequence[str]):
 
 
 class _Joined(Sequence[str]):
-    """Texts, and others behind them, none of which is copied."""
+    """Texts of several sequences, none of which is copied."""
 
-    def __init__(self, texts: Sequence[str], more: Sequence[str]) -> None:
-        self.texts, self.more = texts, more
+    def __init__(self, *parts: Sequence[str]) -> None:
+        self.parts = parts
+        self._ends = tuple(accumulate(map(len, parts)))
 
     def __len__(self) -> int:
-        return len(self.texts) + len(self.more)
+        return self._ends[-1]
 
     @overload
     def __getitem__(self, at: int) -> str: ...
@@ -184,20 +187,26 @@ class _Joined(Sequence[str]):
     def __getitem__(self, at: int | slice) -> str | list[str]:
         if isinstance(at, slice):
             return [self[row] for row in range(*at.indices(len(self)))]
-        first = len(self.texts)
-        return self.texts[at] if 0 <= at < first else self.more[at - first if at >= 0 else at]
+        row = at if at >= 0 else at + len(self)
+        if not 0 <= row < len(self):
+            raise IndexError(at)
+        part = bisect_right(self._ends, row)
+        return self.parts[part][row - (self._ends[part - 1] if part else 0)]
 
     def __iter__(self) -> Iterator[str]:
-        yield from self.texts
-        yield from self.more
+        return chain.from_iterable(self.parts)
+
+
+def _joined(texts: Sequence[str], more: Sequence[str]) -> _Joined:
+    return _Joined(*(texts.parts if isinstance(texts, _Joined) else (texts,)), more)
 
 
 def longer(texts: Sequence[str], more: Sequence[str]) -> Sequence[str]:
     """Texts with more behind them; those that are not in a list are not copied."""
     if not isinstance(texts, _Joined):
         return [*texts, *more]
-    is_list = isinstance(texts.more, list)
-    return _Joined(texts.texts, [*texts.more, *more]) if is_list else _Joined(texts, [*more])
+    *before, last = texts.parts
+    return _Joined(*before, [*last, *more]) if isinstance(last, list) else _Joined(*texts.parts, [*more])
 
 
 class _MoreRows(Mapping[str, int]):
@@ -479,9 +488,9 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return replace(
             self,
             rows=_RowsOfCopies(self.rows, copies, len(self)),
-            names=_Joined(self.names, _Numbered(copies.prefix, numbers)),
+            names=_joined(self.names, _Numbered(copies.prefix, numbers)),
             namespaces=self.namespaces.with_copies(metadata.namespace, count),
-            uids=_Joined(self.uids, _Numbered(copies.uid_prefix, numbers)),
+            uids=_joined(self.uids, _Numbered(copies.uid_prefix, numbers)),
             labels=self.labels.with_copies(dict(metadata.labels), count),
             annotations=self.annotations.with_copies(dict(metadata.annotations), count),
             owners=self.owners.with_copies(metadata.owner_references, count),

@@ -175,7 +175,7 @@ R = TypeVar("R", bound=Struct)
 M = TypeVar("M", bound=ManifestHead)
 
 
-class Manifests:
+class StoredManifests:
     """Keeps JSON arrays of objects and decodes them on first use."""
 
     def __init__(
@@ -193,9 +193,9 @@ class Manifests:
         manifest: dict[str, object] | None = None if raw is None else msgspec.json.decode(raw)
         return manifest
 
-    def with_pod(self, key: str, manifest: Mapping[str, object]) -> Manifests:
+    def with_pod(self, key: str, manifest: Mapping[str, object]) -> StoredManifests:
         """Add or replace the manifest of a pod."""
-        return Manifests(self._texts, {**self._added, ("Pod", key): manifest})
+        return StoredManifests(self._texts, {**self._added, ("Pod", key): manifest})
 
     def records(self, kind: str, record: type[M]) -> dict[str, M]:
         """Return the objects of a kind by `namespace/name`, or by name for nodes. Raises `InputError`. A list is
@@ -258,7 +258,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     """(kind, namespace, name) of an owner to its controller's newest event about a pod that it could not create."""
     objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)
     """Record of a kind to its objects, for kinds without their own field."""
-    manifests: Manifests | None = None
+    manifests: StoredManifests | None = None
     """Complete pods and nodes, if they are kept."""
     autoscaler_events: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to cluster-autoscaler's newest event."""

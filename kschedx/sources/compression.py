@@ -36,7 +36,7 @@ class Stream(ABC):
     def _next(self, size: int) -> bytes: ...
 
 
-class Joined(Stream):
+class JoinedStream(Stream):
     """A file of which some bytes were read already: these bytes, then the rest."""
 
     def __init__(self, head: bytes, rest: Readable) -> None:

@@ -27,7 +27,7 @@ MOST_BYTES = 4 << 20
 """The maximum size in bytes of a file that is searched although it holds no objects."""
 
 
-class Written(Struct, frozen=True, kw_only=True):
+class WrittenConfiguration(Struct, frozen=True, kw_only=True):
     document: Json
     place: Place
     config_map: str = ""
@@ -50,7 +50,7 @@ def read_configuration(path: str) -> dict[str, object]:
     return dict(written_pod.document)
 
 
-def find_configuration(path: str) -> Written:
+def find_configuration(path: str) -> WrittenConfiguration:
     """Return the only configuration with its place; weights are not checked.
 
     Of several configurations, the one counts that a scheduler in the same manifests mounts and names with --config.
@@ -87,7 +87,7 @@ def find_configuration(path: str) -> Written:
 
 def placed_error(error: ConfigError, path: str) -> ConfigError:
     """Return an error about fields of the file's configuration, each with its line if that can be found."""
-    written = Written(document={}, place=Place(source=path))
+    written = WrittenConfiguration(document={}, place=Place(source=path))
     if path != STDIN:
         with suppress(InputError):  # the file was read before, but may have been deleted since
             written = find_configuration(path)
@@ -96,7 +96,7 @@ def placed_error(error: ConfigError, path: str) -> ConfigError:
     return _with_line(error, written)
 
 
-def _with_line(error: ConfigError, written: Written) -> ConfigError:
+def _with_line(error: ConfigError, written: WrittenConfiguration) -> ConfigError:
     if not error.place.field:
         return error
     place = written.place
@@ -117,9 +117,9 @@ def zero_weights(document: Json) -> Iterator[str]:
 # --- places of configurations
 
 
-def _configurations(document: Json, place: Place) -> Iterator[Written]:
+def _configurations(document: Json, place: Place) -> Iterator[WrittenConfiguration]:
     if _is_configuration(document):
-        yield Written(document=document, place=place)
+        yield WrittenConfiguration(document=document, place=place)
         return
     kind = document.get("kind")
     if kind not in ("ConfigMap", "Secret"):
@@ -135,16 +135,16 @@ def _configurations(document: Json, place: Place) -> Iterator[Written]:
         below = f"{'data' if kind == 'ConfigMap' else 'stringData'}[{key}]"
         for value in _parsed(text, inside):
             if _is_configuration(value):
-                yield Written(document=value, place=inside, config_map=name, key=key, below=below)
+                yield WrittenConfiguration(document=value, place=inside, config_map=name, key=key, below=below)
 
 
-def _nested(value: object, path: str, place: Place) -> Iterator[Written]:
+def _nested(value: object, path: str, place: Place) -> Iterator[WrittenConfiguration]:
     """Yield configurations in documents that are no Kubernetes objects, such as a chart's values or a tool's
     description of a cluster."""
     inside = replace(place, object=path)
     if isinstance(value, dict):
         if path and _is_configuration(value):
-            yield Written(document=value, place=inside, below=path)
+            yield WrittenConfiguration(document=value, place=inside, below=path)
             return
         for key, item in value.items():
             yield from _nested(item, f"{path}.{key}" if path else str(key), place)
@@ -153,7 +153,7 @@ def _nested(value: object, path: str, place: Place) -> Iterator[Written]:
             yield from _nested(item, f"{path}[{index}]", place)
     elif isinstance(value, str) and f"kind: {KIND}" in value:
         held = (item for item in _parsed(value, inside) if _is_configuration(item))
-        yield from (Written(document=item, place=inside, below=path) for item in held)
+        yield from (WrittenConfiguration(document=item, place=inside, below=path) for item in held)
 
 
 def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:

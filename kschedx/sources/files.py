@@ -15,10 +15,10 @@ from kschedx.progress import Phase, say
 from kschedx.sources import compression as compressed
 from kschedx.sources import manifests as foreign
 from kschedx.sources.batch import Batch
-from kschedx.sources.compression import CountedStream, Joined, Readable, SizeBudget
+from kschedx.sources.compression import CountedStream, JoinedStream, Readable, SizeBudget
 from kschedx.sources.dumps import LeftOut, See, ignore
 from kschedx.sources.lists import ItemError
-from kschedx.sources.manifests import HEAD, Refuse, Text, holds_nothing
+from kschedx.sources.manifests import HEAD, Refuse, UnpackedFile, holds_nothing
 from kschedx.sources.manifests import read as read_text
 from kschedx.sources.tree import SUFFIXES, Folder, Tar, Tree, Zip, is_output, is_tar, is_zip, unreadable
 
@@ -111,12 +111,12 @@ def _input(
 
         def reopened() -> Readable:
             start, whole = _unpacked(CountedStream(again.from_start(source), budget), source, budget)
-            return Joined(start, whole)
+            return JoinedStream(start, whole)
 
         yield from _tree(Tar(reopened, source), source, see, refuse, budget)
     else:
         again.forget()
-        text = Text(head=head, rest=content, source=source, path=None if packed else path)
+        text = UnpackedFile(head=head, rest=content, source=source, path=None if packed else path)
         yield from read_text(text, see, _lenient(refuse))
 
 
@@ -139,7 +139,7 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: SizeBudget 
         batch = None
         try:
             head, content = _unpacked(file, member.source, own)
-            text = Text(
+            text = UnpackedFile(
                 head=head,
                 rest=content,
                 source=member.source,
@@ -209,7 +209,7 @@ def _unpacked(file: Readable, source: str, budget: SizeBudget) -> tuple[bytes, R
     compression = compressed.format_of(head)
     if not compression:
         return head, file
-    content = compressed.unpacked(Joined(head, file), compression, source, budget)
+    content = compressed.unpacked(JoinedStream(head, file), compression, source, budget)
     head = _head(content)
     if compressed.format_of(head):
         raise InputError("looks like data compressed twice", place=Place(source=source), hint=foreign.ALLOWED)

@@ -39,7 +39,7 @@ _DOCUMENT_MARK = re.compile(rb"---[ \t\r]*(?:\n|\Z)")
 """The separator between documents of a YAML file, if each of them is JSON."""
 
 
-class JsonText:
+class _JsonText:
     """A window on a file. `text` begins at offset `start` of the file, and its next byte to process is at `at`."""
 
     def __init__(self, file: Readable, *, lines: LineCounter | None, small: int) -> None:
@@ -173,7 +173,7 @@ class JsonStream:
         max_whole: int = MAX_WHOLE,
     ) -> None:
         self._lines = None if path is None else LineCounter(path)
-        self._window = JsonText(file, lines=self._lines, small=small)
+        self._window = _JsonText(file, lines=self._lines, small=small)
         self._source = source
         self._chunk = chunk
         self._small = small

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.sources.batch import Batch
-from kschedx.sources.compression import Joined, Readable
+from kschedx.sources.compression import JoinedStream, Readable
 from kschedx.sources.dumps import See, cluster_info, simulator
 from kschedx.sources.json_stream import JsonStream
 from kschedx.sources.lists import is_nameless
@@ -100,7 +100,7 @@ _SAYS_ITS_KIND = re.compile(rb'\{\s*"(?:kind|apiVersion)"')
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
 
 
-class Text(Struct, frozen=True, kw_only=True):
+class UnpackedFile(Struct, frozen=True, kw_only=True):
     """An unpacked file, of which only the beginning has been read."""
 
     head: bytes
@@ -116,11 +116,11 @@ class Text(Struct, frozen=True, kw_only=True):
         """The beginning, without byte order mark and white space."""
         return self.head.removeprefix(b"\xef\xbb\xbf").lstrip()
 
-    def all(self) -> Joined:
-        return Joined(self.head, self.rest)
+    def all(self) -> JoinedStream:
+        return JoinedStream(self.head, self.rest)
 
 
-def read(text: Text, see: See, refuse: Refuse | None = None) -> Iterator[Batch]:
+def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator[Batch]:
     """Yield the objects in a file. With `refuse`, unreadable YAML documents are skipped if there are several. Raises
     InputError with the place."""
     if text.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -158,13 +158,13 @@ def read(text: Text, see: See, refuse: Refuse | None = None) -> Iterator[Batch]:
         yield from _any(text, _whole(text), refuse)
 
 
-def _from_utf16(text: Text) -> Text:
+def _from_utf16(text: UnpackedFile) -> UnpackedFile:
     """Decode a file from UTF-16, as PowerShell writes the output of a command. Raises InputError."""
     try:
         whole = _whole(text).decode("utf-16").encode()
     except UnicodeError:
         raise InputError("not valid UTF-16", place=Place(source=text.source)) from None
-    return Text(head=whole, rest=io.BytesIO(), source=text.source, kind=text.kind)
+    return UnpackedFile(head=whole, rest=io.BytesIO(), source=text.source, kind=text.kind)
 
 
 def holds_nothing(source: str) -> InputError:
@@ -172,7 +172,7 @@ def holds_nothing(source: str) -> InputError:
     return InputError("holds no objects", place=Place(source=source), hint=ALLOWED)
 
 
-def _whole(text: Text) -> bytes:
+def _whole(text: UnpackedFile) -> bytes:
     return _all_of(text.all(), text.source)
 
 
@@ -195,7 +195,7 @@ def _has_braces(start: bytes) -> bool:
     return start.startswith((b"{", b"[")) and not start.startswith(b"{{")
 
 
-def _any(text: Text, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
+def _any(text: UnpackedFile, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
     """Yield the objects of a text; `whole` is its complete content."""
     if _has_braces(text.start):
         yield from _braces(text, whole, refuse)
@@ -203,7 +203,7 @@ def _any(text: Text, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
         yield from _yaml(whole, text.source, refuse)
 
 
-def _braces(text: Text, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
+def _braces(text: UnpackedFile, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
     """Yield the objects of a short text that begins like JSON. It may be YAML in flow style, or begin with it."""
     try:
         batches = list(JsonStream(io.BytesIO(whole), source=text.source, path=text.path).batches())

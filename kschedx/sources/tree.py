@@ -130,7 +130,7 @@ LINK = "a link, not a file"
 DEVICE = "a device, not a file"
 
 
-class Names:
+class MemberNames:
     """The names of an archive's members, as they are shown."""
 
     def __init__(self, source: str) -> None:
@@ -189,7 +189,7 @@ class Tar:
         self._reopened = reopened
         """Returns a stream from the archive's first byte on."""
         self._source = source
-        self._names = Names(source)
+        self._names = MemberNames(source)
 
     def names(self) -> Sequence[str]:
         for info, _ in self._members():
@@ -336,7 +336,7 @@ class Zip:
         self._file = file
         self._source = source
         self._budget = budget
-        self._names = Names(source)
+        self._names = MemberNames(source)
         self._members: dict[str, zipfile.ZipInfo] = {}
 
     def names(self) -> Sequence[str]:

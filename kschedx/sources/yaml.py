@@ -164,7 +164,7 @@ _WHOLE = re.compile(rb"^apiVersion:(?s:.*?)^(?:kind|items):", re.MULTILINE)
 _NOTHING = re.compile(rb"(?:[ \t]*+(?:#.*+)?\r?\n|%.*+\n)*+[ \t]*+(?:#.*)?")
 
 
-class Text(Struct, frozen=True, kw_only=True):
+class DocumentText(Struct, frozen=True, kw_only=True):
     """The text of one document of a file."""
 
     text: bytes
@@ -182,7 +182,7 @@ class YamlDocument(Struct, frozen=True, kw_only=True):
     """The lines at which its `items` begin, or its elements if it is a sequence."""
 
 
-def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[Text]:
+def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[DocumentText]:
     """Yield the documents between the `---` lines, except empty ones.
 
     As in kubectl, only a comment may follow `---` on its line (k8s.io/apimachinery/pkg/util/yaml/decoder.go).
@@ -201,7 +201,7 @@ def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[Text]:
         for begin, until in zip(begins, [*begins[1:], end], strict=True):
             if not _NOTHING.fullmatch(text, begin, until):
                 number += 1
-                yield Text(text=text[begin:until], number=number, line=line + text.count(b"\n", start, begin))
+                yield DocumentText(text=text[begin:until], number=number, line=line + text.count(b"\n", start, begin))
         if separator is None:
             return
         line += text.count(b"\n", start, separator.end())
@@ -213,7 +213,7 @@ def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[Text]:
         start = separator.end()
 
 
-def load(document: Text, *, source: str) -> YamlDocument | None:
+def load(document: DocumentText, *, source: str) -> YamlDocument | None:
     """Parse a document; None if it is empty or null. Raises InputError with the line."""
     import yaml
 
@@ -282,7 +282,7 @@ class _Anchor(Struct, frozen=True, kw_only=True):
 class _Reader:
     """Builds a document's value from libyaml's events, without recursion, so that depth costs nothing."""
 
-    def __init__(self, document: Text, source: str) -> None:
+    def __init__(self, document: DocumentText, source: str) -> None:
         self._document = document
         self._source = source
         self._open: list[_Open] = []

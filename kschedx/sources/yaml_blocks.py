@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 from kschedx.errors import InputError, Place
 from kschedx.sources.batch import Batch, ListedOrigin, Spot
 from kschedx.sources.lists import Flat, ItemError, flatten, is_plain_object
-from kschedx.sources.yaml import MAX_DOCUMENT, Text, Value, load, resolve, split
+from kschedx.sources.yaml import MAX_DOCUMENT, DocumentText, Value, load, resolve, split
 
 # The subset of YAML that programs write: mappings and sequences by indentation, with a scalar on the line of its key or
 # dash, and literals.
@@ -183,7 +183,7 @@ def _folded(inline: bytes, below: bytes, outer: int) -> bytes:
 def _exact(text: bytes, form: type[dict[str, Value]] | type[list[Value]]) -> bytes:
     """Return the JSON of a mapping's entry, without braces, or of a sequence's element. Raises InputError if it is
     invalid without the rest of the document."""
-    document = None if _BEYOND.search(text) else load(Text(text=text + b"\n", number=1, line=1), source="")
+    document = None if _BEYOND.search(text) else load(DocumentText(text=text + b"\n", number=1, line=1), source="")
     if document is None or not isinstance(document.value, form) or len(document.value) != 1:
         raise InputError("not by itself")
     written = msgspec.json.encode(document.value)
@@ -226,7 +226,7 @@ def read(data: bytes, *, source: str, refuse: Callable[[InputError], None] | Non
         refuse(input_error)
 
 
-def _document(document: Text, source: str, blocks: _Blocks) -> Iterator[Batch]:
+def _document(document: DocumentText, source: str, blocks: _Blocks) -> Iterator[Batch]:
     pieces = _Pieces.of(document, source) if len(document.text) > SMALL else None
     if pieces is not None:
         yield from _list(document, pieces, source, blocks)
@@ -240,7 +240,7 @@ def _document(document: Text, source: str, blocks: _Blocks) -> Iterator[Batch]:
         yield from _exactly(document, source)
 
 
-def _exactly(document: Text, source: str, skip: int = 0) -> Iterator[Batch]:
+def _exactly(document: DocumentText, source: str, skip: int = 0) -> Iterator[Batch]:
     """Yield the document as read by `kschedx.sources.yaml`, without the first `skip` items of its list."""
     read = load(document, source=source)
     if read is None:
@@ -258,7 +258,7 @@ def _exactly(document: Text, source: str, skip: int = 0) -> Iterator[Batch]:
     yield _batch(flat, lines, document, spot, source, skip)
 
 
-def _batch(flat: Flat, lines: tuple[int, ...], document: Text, spot: Spot, source: str, skip: int = 0) -> Batch:
+def _batch(flat: Flat, lines: tuple[int, ...], document: DocumentText, spot: Spot, source: str, skip: int = 0) -> Batch:
     spots = tuple(
         spot if index is None else Spot(document=document.number, line=lines[index], index=index + skip)
         for index in flat.indexes
@@ -266,7 +266,7 @@ def _batch(flat: Flat, lines: tuple[int, ...], document: Text, spot: Spot, sourc
     return Batch(items=flat.items, origin=ListedOrigin(source=source, spots=spots), header=flat.header)
 
 
-def _flatten(text: bytes, lines: tuple[int, ...], document: Text, spot: Spot, source: str) -> Flat:
+def _flatten(text: bytes, lines: tuple[int, ...], document: DocumentText, spot: Spot, source: str) -> Flat:
     place = Place(source=source, document=document.number, line=spot.line)
     try:
         return flatten(text)
@@ -279,7 +279,7 @@ def _flatten(text: bytes, lines: tuple[int, ...], document: Text, spot: Spot, so
         raise InputError("nested too deeply", place=place) from None
 
 
-def _first_line(document: Text) -> int:
+def _first_line(document: DocumentText) -> int:
     """Return the line of the first key."""
     match = re.match(rb"(?:[ \t]*+(?:#.*+)?\n)*+", document.text)
     return document.line + (document.text.count(b"\n", 0, match.end()) if match else 0)
@@ -302,7 +302,7 @@ class _Pieces(Struct, frozen=True, kw_only=True):
     """The text before an item, from the line end on."""
 
     @classmethod
-    def of(cls, document: Text, source: str) -> _Pieces | None:
+    def of(cls, document: DocumentText, source: str) -> _Pieces | None:
         text = document.text
         match = _ITEMS.search(text)
         if match is None:
@@ -314,7 +314,7 @@ class _Pieces(Struct, frozen=True, kw_only=True):
         end = tail.start() + 1 if tail else len(text)
         around = b"".join((text[: match.start()], b"items: []\n", text[end:]))
         try:
-            head = load(Text(text=around, number=document.number, line=document.line), source=source)
+            head = load(DocumentText(text=around, number=document.number, line=document.line), source=source)
         except InputError:
             return None
         if head is None or not isinstance(head.value, dict) or head.value.get("items") != []:
@@ -336,7 +336,7 @@ class _Pieces(Struct, frozen=True, kw_only=True):
         yield tuple(starts)
 
 
-def _list(document: Text, pieces: _Pieces, source: str, blocks: _Blocks) -> Iterator[Batch]:
+def _list(document: DocumentText, pieces: _Pieces, source: str, blocks: _Blocks) -> Iterator[Batch]:
     """Yield the items of a long list, about `PIECE` bytes at a time."""
     text = document.text
     spot = Spot(document=document.number, line=document.line)
@@ -361,14 +361,16 @@ def _list(document: Text, pieces: _Pieces, source: str, blocks: _Blocks) -> Iter
         done += len(lines)
 
 
-def _items(document: Text, starts: tuple[int, ...], lines: list[int], source: str, blocks: _Blocks) -> list[Raw]:
+def _items(
+    document: DocumentText, starts: tuple[int, ...], lines: list[int], source: str, blocks: _Blocks
+) -> list[Raw]:
     """Return the items at these offsets of the text. Raises InputError if they are not valid separately."""
     items = []
     for (start, end), line in zip(itertools.pairwise(starts), lines, strict=True):
         text = document.text[start:end]
         item = blocks.json(text)
         if item is None:
-            read = load(Text(text=text, number=document.number, line=line), source=source)
+            read = load(DocumentText(text=text, number=document.number, line=line), source=source)
             if read is None or not isinstance(read.value, list) or len(read.value) != 1:
                 raise InputError("no item of the list", place=Place(source=source, document=document.number, line=line))
             item = msgspec.json.encode(read.value)

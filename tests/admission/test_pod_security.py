@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kschedx.apiserver.pod_security import PREFIX, Level, LevelVersion, policy_of
+from kschedx.apiserver.pod_security import PREFIX, LevelVersion, PodSecurityLevel, policy_of
 from kschedx.errors import NotAdmittedError
 from kschedx.explain.admission import admission_notes, admitted_pod, standards_of
 from kschedx.kube.types import Pod
@@ -92,8 +92,8 @@ def test_labels_are_read_as_the_api_server_does(labels: Json, enforce: str, warn
 def test_a_version_to_come_is_the_newest_known() -> None:
     standards = standards_of(resolve("1.30"))
     assert standards is not None
-    assert standards.edition(LevelVersion(Level.BASELINE, 99)).minor == 30
-    assert standards.edition(LevelVersion(Level.BASELINE, 8)).minor == 8
+    assert standards.edition(LevelVersion(PodSecurityLevel.BASELINE, 99)).minor == 30
+    assert standards.edition(LevelVersion(PodSecurityLevel.BASELINE, 8)).minor == 8
     assert standards_of(resolve("1.13")) is None
 
 

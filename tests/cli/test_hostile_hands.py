@@ -24,7 +24,7 @@ from mcp import Client
 from mcp.types import TextContent
 
 from kschedx import parallel
-from kschedx.cli.mcp.server import Answers, Clusters, server
+from kschedx.cli.mcp.server import Answers, KnownClusters, server
 from kschedx.cli.worker import Worker
 from kschedx.inquiry.target import is_file
 from kschedx.sources.live.logins import _descendants as descendants
@@ -116,7 +116,7 @@ def test_no_tool_opens_a_file(
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(MANIFEST.replace("name:", "name: sesame #", 1))
     monkeypatch.chdir(tmp_path)
-    answers = Answers(Clusters(snapshots=(str(ZONE_FULL / "cluster"),)), limit=60)
+    answers = Answers(KnownClusters(snapshots=(str(ZONE_FULL / "cluster"),)), limit=60)
 
     async def talk() -> None:
         async with Client(server(answers)) as client:
@@ -259,7 +259,7 @@ def test_profiles_are_compared_in_a_worker(tmp_path: Path) -> None:
     ran = kschedx("fleet", "--snapshots", tmp_path, "-o", "json", *comparison, "--jobs", "2")
     [row] = json.loads(ran.out)["clusters"]
     assert (row["exitCode"], row["document"]) == (alone.code, json.loads(alone.out))
-    answers = Answers(Clusters(snapshots=(str(cluster),)), limit=60)
+    answers = Answers(KnownClusters(snapshots=(str(cluster),)), limit=60)
 
     async def talk() -> None:
         async with Client(server(answers)) as client:
@@ -331,14 +331,14 @@ def marked(mark: str) -> list[int]:
 
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
-KILLS = int(os.environ.get("KILLS", "1"))
+KILLS = int(os.environ.get("KILLS", "0"))
 """Random moments for each of them, from the start of its interpreter to the end of its work."""
 
 
 def kills(name: str) -> Iterator[Any]:
-    """Each signal soon after the others have begun, and some of the signals at any moment."""
+    """Signals soon after the others have begun, all of them with `KILLS`, and some at any moment."""
     chance = random.Random(name)
-    for number in SIGNALS:
+    for number in SIGNALS if KILLS else (signal.SIGKILL, chance.choice(SIGNALS[1:])):
         yield pytest.param(name, number, None, id=f"{name}-{number.name}")
     for _ in range(KILLS):
         number, moment = chance.choice(SIGNALS), round(chance.uniform(0, 2), 2)

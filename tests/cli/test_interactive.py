@@ -18,13 +18,13 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, HelpPanel, Input, Static, TabbedContent
 
 import kschedx as library
-from kschedx.cli.interactive import Browser, Listing, Page, Pending, Why
+from kschedx.cli.interactive import Browser, Listing, Pending, TablePage, Why
 from kschedx.errors import UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry import manifest_edit as trying
 from kschedx.inquiry.explanation import Explanation
-from kschedx.progress import Phase, Step
+from kschedx.progress import Phase, ProgressStep
 from kschedx.render.view import Tone
 from tests.command import ROOT, kschedx
 
@@ -179,13 +179,13 @@ def test_pods_are_there_before_they_are_decided() -> None:
     other = replace(waiting, pod="lab/b", cause=("lab",))
     decided = replace(waiting, outcome=Outcome.UNSCHEDULABLE, message="", headlines=("insufficient cpu",))
 
-    def undecided(pod: str) -> Page:
+    def undecided(pod: str) -> TablePage:
         raise UndecidableError(f"{pod} is not decided yet")
 
     async def run() -> None:
         app = Browser()
         async with app.run_test(size=(100, 30)) as pilot:
-            app.see(Step(Phase.READING, 1, 4, "MB", of="cluster.json"))
+            app.see(ProgressStep(Phase.READING, 1, 4, "MB", of="cluster.json"))
             app._tell_step()
             assert shown(app, "#step").startswith("reading cluster.json · 1 of 4 MB · ")
             others = [replace(other, cause=(number,)) for number in range(60)]
@@ -199,7 +199,7 @@ def test_pods_are_there_before_they_are_decided() -> None:
             await pilot.press("escape")
             app.present(Pending("1 pod is unschedulable", Tone.BAD, groups([decided, other]), undecided))
             app.finish()
-            app.see(Step(Phase.TRYING_FIXES))
+            app.see(ProgressStep(Phase.TRYING_FIXES))
             app._tell_step()
             await pilot.pause()
             assert shown(app, "#head") == "✗ 1 pod is unschedulable"

@@ -19,7 +19,7 @@ from kschedx.cli.app import run as command
 from kschedx.cli.fleet.survey import Work
 from kschedx.cli.output import Answer, answer_to
 from kschedx.parallel import FEW, results
-from kschedx.progress import Phase, Step, counted, listening, say, silence
+from kschedx.progress import Phase, ProgressStep, counted, listening, say, silence
 from tests.command import ROOT
 
 SLOW = """
@@ -39,7 +39,7 @@ print("done", file=sys.stderr, flush=True)
 
 
 def test_work_that_knows_its_total_hides_its_parts() -> None:
-    seen: list[Step] = []
+    seen: list[ProgressStep] = []
     with listening(seen.append):
         for _ in counted(["a", "bc"], Phase.DECIDING, 3, "pods", weight=len):
             say(Phase.TRYING_FIXES, 1)
@@ -47,12 +47,12 @@ def test_work_that_knows_its_total_hides_its_parts() -> None:
         say(Phase.WRITING)
         silence()
         say(Phase.READING)
-    done = [Step(Phase.DECIDING, number, 3, "pods") for number in (0, 1, 3)]
-    assert seen == [*done, Step(Phase.WRITING), Step(Phase.NOTHING)]
+    done = [ProgressStep(Phase.DECIDING, number, 3, "pods") for number in (0, 1, 3)]
+    assert seen == [*done, ProgressStep(Phase.WRITING), ProgressStep(Phase.NOTHING)]
 
 
 def test_parts_move_the_bar_of_what_counts_them() -> None:
-    seen: list[Step] = []
+    seen: list[ProgressStep] = []
     with listening(seen.append):
         for _ in counted("ab", Phase.TUNING, 2, "candidates"):
             say(Phase.SCHEDULING, 30, 60, "pods")
@@ -69,7 +69,7 @@ def parts_of_work(item: int) -> int:
 
 
 def test_parts_that_other_processes_do_move_it_too() -> None:
-    seen: list[Step] = []
+    seen: list[ProgressStep] = []
     with listening(seen.append):
         made = results(parts_of_work, range(2), 2, weights=[FEW, FEW])
         assert [*counted(made, Phase.TUNING, 2, "candidates")] == [0, 1]
@@ -78,20 +78,20 @@ def test_parts_that_other_processes_do_move_it_too() -> None:
 
 
 def test_a_loop_that_is_left_counts_no_more() -> None:
-    seen: list[Step] = []
+    seen: list[ProgressStep] = []
     with listening(seen.append):
         loop = counted([1, 2], Phase.DECIDING, 2, "pods")
         next(loop)
         loop.close()  # type: ignore[attr-defined] # a generator
         say(Phase.WRITING)
-    assert seen[-1] == Step(Phase.WRITING)
+    assert seen[-1] == ProgressStep(Phase.WRITING)
 
 
 def test_a_phase_of_a_cluster_leaves_room_for_the_next() -> None:
     work, shares = Work("a.json"), []
     for phase in (Phase.READING, Phase.DECIDING, Phase.WRITING):
         for done in range(5):
-            work.see(Step(phase, done, 4))
+            work.see(ProgressStep(phase, done, 4))
             shares.append(work.share)
     assert shares == sorted(shares)
     assert shares[4] == 0.5
@@ -99,7 +99,7 @@ def test_a_phase_of_a_cluster_leaves_room_for_the_next() -> None:
 
 
 def test_a_loop_of_the_descheduler_knows_how_much_is_left() -> None:
-    folder, seen = ROOT / "fixtures" / "descheduler-fight", list[Step]()
+    folder, seen = ROOT / "fixtures" / "descheduler-fight", list[ProgressStep]()
     policy = yaml.safe_load((folder / "policy.yaml").read_text())
     snapshot = kschedx.load(str(folder / "cluster.yaml"), whole=True)
     with listening(seen.append):
@@ -119,7 +119,7 @@ def test_a_loop_of_the_descheduler_knows_how_much_is_left() -> None:
 )
 def test_the_search_for_fixes_knows_how_much_is_left(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    seen: list[Step] = []
+    seen: list[ProgressStep] = []
     with listening(seen.append):
         answer = answer_to(command, asked.split())
         assert isinstance(answer, Answer)

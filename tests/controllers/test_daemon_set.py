@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.controllers.daemon_set import DaemonSetSpec, NodePods, PodState, Step, sync
+from kschedx.controllers.daemon_set import DaemonSetSpec, DaemonSetSync, NodePods, PodState, sync
 
 OLD, NEW = NodePods(old=PodState.AVAILABLE), NodePods(new=PodState.AVAILABLE)
 BROKEN, WAITS = NodePods(old=PodState.UNAVAILABLE), NodePods(new=PodState.UNAVAILABLE)
@@ -15,17 +15,21 @@ BESIDE = NodePods(old=PodState.AVAILABLE, new=PodState.UNAVAILABLE)
 @pytest.mark.parametrize(
     ("spec", "nodes", "step"),
     [
-        (DaemonSetSpec(max_unavailable=1), {"a": OLD, "b": NodePods()}, Step(create=("b",))),
-        (DaemonSetSpec(max_unavailable=1), {"a": OLD, "b": OLD}, Step(delete=("a",))),
-        (DaemonSetSpec(max_unavailable=1), {"a": WAITS, "b": OLD}, Step()),
-        (DaemonSetSpec(max_unavailable=1), {"a": WAITS, "b": BROKEN}, Step(delete=("b",))),
-        (DaemonSetSpec(max_unavailable=2), {"a": OLD, "b": OLD, "c": OLD}, Step(delete=("a", "b"))),
-        (DaemonSetSpec(max_unavailable=1), {"a": NEW, "b": NEW}, Step()),
-        (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": OLD, "b": OLD}, Step(create=("a",))),
-        (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": BESIDE, "b": OLD}, Step()),
-        (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": BOTH, "b": OLD}, Step(delete=("a",), create=("b",))),
-        (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": BESIDE, "b": BROKEN}, Step(create=("b",))),
-        (DaemonSetSpec(max_unavailable=0, is_on_delete=True), {"a": OLD, "b": OLD}, Step()),
+        (DaemonSetSpec(max_unavailable=1), {"a": OLD, "b": NodePods()}, DaemonSetSync(create=("b",))),
+        (DaemonSetSpec(max_unavailable=1), {"a": OLD, "b": OLD}, DaemonSetSync(delete=("a",))),
+        (DaemonSetSpec(max_unavailable=1), {"a": WAITS, "b": OLD}, DaemonSetSync()),
+        (DaemonSetSpec(max_unavailable=1), {"a": WAITS, "b": BROKEN}, DaemonSetSync(delete=("b",))),
+        (DaemonSetSpec(max_unavailable=2), {"a": OLD, "b": OLD, "c": OLD}, DaemonSetSync(delete=("a", "b"))),
+        (DaemonSetSpec(max_unavailable=1), {"a": NEW, "b": NEW}, DaemonSetSync()),
+        (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": OLD, "b": OLD}, DaemonSetSync(create=("a",))),
+        (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": BESIDE, "b": OLD}, DaemonSetSync()),
+        (
+            DaemonSetSpec(max_unavailable=0, max_surge=1),
+            {"a": BOTH, "b": OLD},
+            DaemonSetSync(delete=("a",), create=("b",)),
+        ),
+        (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": BESIDE, "b": BROKEN}, DaemonSetSync(create=("b",))),
+        (DaemonSetSpec(max_unavailable=0, is_on_delete=True), {"a": OLD, "b": OLD}, DaemonSetSync()),
     ],
     ids=[
         "a missing pod first",
@@ -41,5 +45,5 @@ BESIDE = NodePods(old=PodState.AVAILABLE, new=PodState.UNAVAILABLE)
         "OnDelete",
     ],
 )
-def test_one_sync(spec: DaemonSetSpec, nodes: dict[str, NodePods], step: Step) -> None:
+def test_one_sync(spec: DaemonSetSpec, nodes: dict[str, NodePods], step: DaemonSetSync) -> None:
     assert sync(spec, nodes) == step

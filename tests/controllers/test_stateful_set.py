@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.controllers.stateful_set import OrdinalPod, StatefulSetSpec, Step, blocking_ordinal, sync
+from kschedx.controllers.stateful_set import OrdinalPod, StatefulSetSpec, StatefulSetSync, blocking_ordinal, sync
 
 READY, OLD = OrdinalPod(is_available=True), OrdinalPod(is_available=True, is_updated=False)
 PENDING, BROKEN = OrdinalPod(is_available=False), OrdinalPod(is_available=False, is_updated=False)
@@ -14,25 +14,25 @@ GOING = OrdinalPod(is_available=True, is_terminating=True)
 @pytest.mark.parametrize(
     ("spec", "pods", "step"),
     [
-        (StatefulSetSpec(replicas=3), {}, Step(create=(0,))),
-        (StatefulSetSpec(replicas=3), {0: PENDING}, Step()),
-        (StatefulSetSpec(replicas=3), {0: READY}, Step(create=(1,))),
-        (StatefulSetSpec(replicas=3, is_ordered=False), {1: PENDING}, Step(create=(0, 2))),
-        (StatefulSetSpec(replicas=2, start=5), {5: READY}, Step(create=(6,))),
-        (StatefulSetSpec(replicas=1), {0: READY, 1: READY, 2: READY}, Step(delete=(2,))),
-        (StatefulSetSpec(replicas=1), {0: READY, 1: READY, 2: PENDING}, Step(delete=(2,))),
-        (StatefulSetSpec(replicas=1), {0: READY, 1: PENDING, 2: PENDING}, Step()),
-        (StatefulSetSpec(replicas=1), {0: PENDING, 1: READY}, Step()),
-        (StatefulSetSpec(replicas=0, is_ordered=False), {0: READY, 1: PENDING}, Step(delete=(1, 0))),
-        (StatefulSetSpec(replicas=3), {0: OLD, 1: OLD, 2: OLD}, Step(delete=(2,))),
-        (StatefulSetSpec(replicas=3, partition=2), {0: OLD, 1: OLD, 2: READY}, Step()),
-        (StatefulSetSpec(replicas=3, start=5, partition=2), {5: OLD, 6: OLD, 7: OLD}, Step(delete=(7,))),
-        (StatefulSetSpec(replicas=3, is_on_delete=True), {0: OLD, 1: OLD, 2: OLD}, Step()),
-        (StatefulSetSpec(replicas=2), {0: OLD, 1: BROKEN}, Step()),
-        (StatefulSetSpec(replicas=2, is_ordered=False), {0: OLD, 1: BROKEN}, Step(delete=(1,))),
-        (StatefulSetSpec(replicas=3, is_ordered=False), {0: OLD, 1: OLD, 2: PENDING}, Step()),
-        (StatefulSetSpec(replicas=3, max_unavailable=2), {0: OLD, 1: OLD, 2: OLD}, Step(delete=(2, 1))),
-        (StatefulSetSpec(replicas=3), {0: GOING, 1: OLD, 2: OLD}, Step()),
+        (StatefulSetSpec(replicas=3), {}, StatefulSetSync(create=(0,))),
+        (StatefulSetSpec(replicas=3), {0: PENDING}, StatefulSetSync()),
+        (StatefulSetSpec(replicas=3), {0: READY}, StatefulSetSync(create=(1,))),
+        (StatefulSetSpec(replicas=3, is_ordered=False), {1: PENDING}, StatefulSetSync(create=(0, 2))),
+        (StatefulSetSpec(replicas=2, start=5), {5: READY}, StatefulSetSync(create=(6,))),
+        (StatefulSetSpec(replicas=1), {0: READY, 1: READY, 2: READY}, StatefulSetSync(delete=(2,))),
+        (StatefulSetSpec(replicas=1), {0: READY, 1: READY, 2: PENDING}, StatefulSetSync(delete=(2,))),
+        (StatefulSetSpec(replicas=1), {0: READY, 1: PENDING, 2: PENDING}, StatefulSetSync()),
+        (StatefulSetSpec(replicas=1), {0: PENDING, 1: READY}, StatefulSetSync()),
+        (StatefulSetSpec(replicas=0, is_ordered=False), {0: READY, 1: PENDING}, StatefulSetSync(delete=(1, 0))),
+        (StatefulSetSpec(replicas=3), {0: OLD, 1: OLD, 2: OLD}, StatefulSetSync(delete=(2,))),
+        (StatefulSetSpec(replicas=3, partition=2), {0: OLD, 1: OLD, 2: READY}, StatefulSetSync()),
+        (StatefulSetSpec(replicas=3, start=5, partition=2), {5: OLD, 6: OLD, 7: OLD}, StatefulSetSync(delete=(7,))),
+        (StatefulSetSpec(replicas=3, is_on_delete=True), {0: OLD, 1: OLD, 2: OLD}, StatefulSetSync()),
+        (StatefulSetSpec(replicas=2), {0: OLD, 1: BROKEN}, StatefulSetSync()),
+        (StatefulSetSpec(replicas=2, is_ordered=False), {0: OLD, 1: BROKEN}, StatefulSetSync(delete=(1,))),
+        (StatefulSetSpec(replicas=3, is_ordered=False), {0: OLD, 1: OLD, 2: PENDING}, StatefulSetSync()),
+        (StatefulSetSpec(replicas=3, max_unavailable=2), {0: OLD, 1: OLD, 2: OLD}, StatefulSetSync(delete=(2, 1))),
+        (StatefulSetSpec(replicas=3), {0: GOING, 1: OLD, 2: OLD}, StatefulSetSync()),
     ],
     ids=[
         "the first",
@@ -56,7 +56,7 @@ GOING = OrdinalPod(is_available=True, is_terminating=True)
         "a terminating pod blocks",
     ],
 )
-def test_one_sync(spec: StatefulSetSpec, pods: dict[int, OrdinalPod], step: Step) -> None:
+def test_one_sync(spec: StatefulSetSpec, pods: dict[int, OrdinalPod], step: StatefulSetSync) -> None:
     assert sync(spec, pods) == step
 
 

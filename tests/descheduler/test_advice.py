@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.descheduler.advice import Advice, Goal, advise
+from kschedx.descheduler.advice import PolicyAdvice, PolicyGoal, advise
 from kschedx.descheduler.descheduling import deschedule
 from kschedx.explain.setup import Setup
 from kschedx.schemas import check_document
@@ -17,7 +17,9 @@ LOPSIDED = [pod(f"p{number}", "a", owner=f"app-{number}", cpu="600m") for number
 SPARSE = [pod(f"p{number}", name, owner=f"app-{number}", cpu="600m") for number, name in enumerate("aabbc")]
 
 
-def advised(objects: list[Manifest], goal: Goal, target: int | None = None) -> tuple[Advice, kschedx.Snapshot, Setup]:
+def advised(
+    objects: list[Manifest], goal: PolicyGoal, target: int | None = None
+) -> tuple[PolicyAdvice, kschedx.Snapshot, Setup]:
     snapshot = kschedx.Snapshot.from_objects(objects)
     setup = Setup.for_cluster(snapshot, kube_version="1.36")
     return advise(snapshot, setup, goal, target=target, now=NOW), snapshot, setup
@@ -25,7 +27,7 @@ def advised(objects: list[Manifest], goal: Goal, target: int | None = None) -> t
 
 @pytest.mark.parametrize("target", [None, 40, 60])
 def test_the_advised_policy_does_what_it_says(target: int | None) -> None:
-    result, snapshot, setup = advised([*NODES, *LOPSIDED], Goal.BALANCE, target)
+    result, snapshot, setup = advised([*NODES, *LOPSIDED], PolicyGoal.BALANCE, target)
     chosen = result.chosen
     assert chosen is not None
     assert result.is_reached
@@ -45,7 +47,7 @@ def test_the_advised_policy_does_what_it_says(target: int | None) -> None:
 def test_a_larger_target_needs_fewer_evictions() -> None:
     numbers = []
     for target in (None, 60):
-        chosen = advised([*NODES, *LOPSIDED], Goal.BALANCE, target)[0].chosen
+        chosen = advised([*NODES, *LOPSIDED], PolicyGoal.BALANCE, target)[0].chosen
         assert chosen is not None
         numbers.append(chosen.evictions)
     assert numbers[1] < numbers[0]
@@ -53,20 +55,20 @@ def test_a_larger_target_needs_fewer_evictions() -> None:
 
 def test_budgets_are_respected() -> None:
     guarded = [*NODES, *LOPSIDED, *(budget(f"app-{number}", 0) for number in range(6))]
-    result, _, _ = advised(guarded, Goal.BALANCE)
+    result, _, _ = advised(guarded, PolicyGoal.BALANCE)
     assert result.chosen is None
     assert not result.to_dict().get("policy")
 
 
 def test_a_cluster_that_meets_the_target_needs_no_policy() -> None:
-    result, _, _ = advised([*NODES, *SPARSE], Goal.BALANCE, 50)
+    result, _, _ = advised([*NODES, *SPARSE], PolicyGoal.BALANCE, 50)
     assert result.is_reached
     assert result.chosen is None
 
 
 def test_the_default_scoring_undoes_compaction_and_is_never_advised() -> None:
     """LeastAllocated puts the evicted pods back on the nodes that are to be emptied."""
-    result, _, _ = advised([*NODES, *SPARSE], Goal.COMPACTION)
+    result, _, _ = advised([*NODES, *SPARSE], PolicyGoal.COMPACTION)
     assert all(item.is_harmless for item in [result.chosen] if item is not None)
     survey = {item.plugin: item for item in result.plugins}
     assert survey["HighNodeUtilization"].evictions

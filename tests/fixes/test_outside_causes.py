@@ -54,12 +54,51 @@ def test_a_namespace_that_a_term_does_not_select(labels: dict[str, str], is_name
     cluster = [node("a", labels={"kubernetes.io/hostname": "a"}), namespaced("data", **labels), namespaced("default")]
     found = explained(*cluster, redis, pod("me", affinity=affinity))
     if is_named:
-        selects = "podAffinity term 1 selects namespaces with team=platform"
-        run = "pods app=redis run in namespace data, which does not match"
+        selects = "podAffinity term 1 selects pods only in namespaces with team=platform"
+        run = "pods app=redis run in namespace data"
         assert roots(Diagnosis(found.cycle)) == (f"{selects}; {run}",)
         assert found.fixes[0].title == "add namespaces: [data] to podAffinity term 1 (app=redis)"
     else:
         assert found.outcome == "Scheduled"
+
+
+def test_a_term_that_names_other_namespaces_than_that_of_its_pods() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "redis"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term | {"namespaces": ["caches"]}]}}
+    redis = pod("redis", labels={"app": "redis"}, on="a")
+    found = explained(node("a", labels={"kubernetes.io/hostname": "a"}), redis, pod("me", affinity=affinity))
+    selects = "podAffinity term 1 selects pods only in namespace caches; pods app=redis run in namespace default"
+    assert roots(Diagnosis(found.cycle)) == (selects,)
+    assert found.fixes[0].title == "set namespaces: [default] in podAffinity term 1 (app=redis)"
+
+
+@pytest.mark.parametrize("field", [{"namespaces": ["default"]}, {"namespaceSelector": {}}])
+def test_an_anti_affinity_of_another_namespace_is_named(field: dict[str, Any]) -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "api"}}, "topologyKey": "kubernetes.io/hostname", **field}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    theirs = pod("api", namespace="prod", labels={"app": "api"}, on="a", affinity=affinity)
+    me = pod("me", labels={"app": "api"})
+    spaces = [namespaced("prod"), namespaced("default")]
+    found = explained(node("a", labels={"kubernetes.io/hostname": "a"}), *spaces, theirs, me)
+    by = f"the anti-affinity of prod/api covers namespace default by its {next(iter(field))}"
+    assert roots(Diagnosis(found.cycle)) == (by,)
+
+
+@pytest.mark.parametrize(("owner", "is_named"), [("web", True), ("me", False)])
+def test_pods_of_another_workload_that_a_spread_counts_are_named(owner: str, is_named: bool) -> None:
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    spread |= {"labelSelector": {"matchLabels": {"app": "web"}}}
+
+    def of(name: str, workload: str, **more: Any) -> Manifest:
+        controller = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{workload}-7f", "uid": "u"}
+        labels = {"app": "web", "pod-template-hash": "7f"}
+        return pod(name, labels=labels, metadata={"ownerReferences": [{**controller, "controller": True}]}, **more)
+
+    cluster = [node("a", labels={"zone": "a"}), node("b", labels={"zone": "b"}, unschedulable=True)]
+    me = of("me", "me", topologySpreadConstraints=[spread])
+    found = explained(*cluster, of("other", owner, on="a"), me)
+    counted = ("the spread constraint over zone also counts 1 pod of Deployment web",)
+    assert roots(Diagnosis(found.cycle)) == (counted if is_named else ())
 
 
 def test_a_class_of_another_topology_has_an_alternative() -> None:

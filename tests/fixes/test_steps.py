@@ -37,13 +37,13 @@ def cpu(amount: str, **more: object) -> Manifest:
     return {**asking(requests={"cpu": amount}), **more}
 
 
-def at_most(resource: str, amount: int) -> Callable[[Pod], s.Step | None]:
+def at_most(resource: str, amount: int) -> Callable[[Pod], s.FixStep | None]:
     amounts = (s.ResourceAmount(resource=resource, amount=amount),)
     return lambda pod: s.LowerRequests.of(pod, amounts, OPTIONS)
 
 
-def spread(index: int, **changed: object) -> Callable[[Pod], s.Step | None]:
-    def step(pod: Pod) -> s.Step:
+def spread(index: int, **changed: object) -> Callable[[Pod], s.FixStep | None]:
+    def step(pod: Pod) -> s.FixStep:
         before = pod.spec.topology_spread_constraints[index]
         return s.ChangeRule(kind=s.RuleKind.SPREAD, index=index, before=before, after=replace(before, **changed))
 
@@ -201,7 +201,7 @@ DROP_ARM = s.DropRequirements(source="nodeAffinity", term=0, requirements=(NO_AR
         ),
     ],
 )
-def test_the_pod(before: Any, step: s.Step | Callable[[Pod], s.Step | None], after: Any) -> None:
+def test_the_pod(before: Any, step: s.FixStep | Callable[[Pod], s.FixStep | None], after: Any) -> None:
     assert changed(before, step) == Snapshot.from_objects([pod("p", spec=after)]).pods[0].spec
 
 
@@ -218,10 +218,10 @@ def test_a_required_term_becomes_a_preference_of_the_highest_weight(kind: str) -
     assert changed(before, step) == Snapshot.from_objects([pod("p", spec=after)]).pods[0].spec
 
 
-def changed(spec: Any, step: s.Step | Callable[[Pod], s.Step | None]) -> object:
+def changed(spec: Any, step: s.FixStep | Callable[[Pod], s.FixStep | None]) -> object:
     snapshot = Snapshot.from_objects([pod("p", spec=spec)])
     before = snapshot.pods[0]
-    made = step if isinstance(step, s.Step) else step(before)
+    made = step if isinstance(step, s.FixStep) else step(before)
     assert made is not None
     return apply_step(made, Proposal(pod=before), snapshot).pod.spec
 
@@ -253,7 +253,7 @@ ROW = ClusterRow(0)
         ),
     ],
 )
-def test_the_node(before: Any, step: s.Step, after: Any) -> None:
+def test_the_node(before: Any, step: s.FixStep, after: Any) -> None:
     snapshot = Snapshot.from_objects([before, pod("p")])
     found = apply_step(step, Proposal(pod=snapshot.pods[0]), snapshot)
     assert found.nodes == {ROW: Snapshot.from_objects([after]).cluster.nodes[0]}

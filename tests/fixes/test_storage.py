@@ -164,6 +164,25 @@ def test_the_claim_of_an_ephemeral_volume_is_as_its_template_says() -> None:
     assert change.create["spec"] == questions
 
 
+def test_an_ephemeral_volume_with_a_wrong_class_gets_another_in_the_pod() -> None:
+    questions = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fats",
+        "resources": {"requests": {"storage": "7Gi"}},
+    }
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": questions}}}
+    owners = [{"apiVersion": "v1", "kind": "Pod", "name": "me", "uid": "u", "controller": True}]
+    created = claim("me-scratch", storage_class="fats", metadata={"ownerReferences": owners})
+    fast = storage_class("fast", provisioner=DRIVER)
+    me = pod("me", metadata={"uid": "u"}, spec={"volumes": [scratch]})
+    fix, *_ = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), me, created, fast]), "default/me").fixes
+    path = "/spec/volumes/0/ephemeral/volumeClaimTemplate/spec/storageClassName"
+    assert fix.title == "set storage class fast instead of fats in ephemeral volume scratch"
+    assert [change.patch for change in fix.changes if not change.by] == [
+        ({"op": "add", "path": path, "value": "fast"},)
+    ]
+
+
 def test_a_claim_that_is_nearly_called_the_same() -> None:
     mounts = [{"name": "a", "configMap": {"name": "c"}}, {"name": "b", "persistentVolumeClaim": {"claimName": "dta"}}]
     objects = [node("n"), claim("data", volume="pv"), volume("pv", holder="data"), pod("me", volumes=mounts)]

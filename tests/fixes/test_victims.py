@@ -194,3 +194,56 @@ def test_a_deletion_says_where_the_pod_lands_and_which_budget_it_uses() -> None:
     explanation = explained(*nodes, replicas, budget, web, wanting("me", "2")).fixes
     [fix] = [item for item in explanation if item.title.startswith("delete default/web-1")]
     assert fix.costs == ("ReplicaSet web recreates its pod on b", "PodDisruptionBudget web allows no disruption")
+
+
+@pytest.mark.parametrize(
+    ("priority", "policy", "certainties"),
+    [(9, "PreemptLowerPriority", ["verified", "partial"]), (0, "PreemptLowerPriority", ["verified", "verified"])],
+    ids=["before it", "after it"],
+)
+def test_room_that_a_pod_of_a_higher_priority_takes_is_no_fix(
+    priority: int, policy: str, certainties: list[str]
+) -> None:
+    cordoned = {**node("big", allocatable={**SMALL, "cpu": "2"}), "spec": {"unschedulable": True}}
+    small = node("small", allocatable={**SMALL, "cpu": "1"})
+    other = of_priority(wanting("other", "2"), priority, policy)
+    fixes = explained(small, cordoned, other, wanting("me", "2")).fixes
+    uncordon = [fix for fix in fixes if fix.title.startswith("uncordon big")]
+    assert [fix.certainty for fix in uncordon] == [certainties[-1]]
+    if priority:
+        assert uncordon[0].title == "uncordon big (then default/other, with a higher priority, takes the room)"
+
+
+@pytest.mark.parametrize(("kind", "version", "scales"), [("ReplicaSet", "apps/v1", True), ("Job", "batch/v1", False)])
+def test_replicas_of_one_template_cannot_share_a_claim_for_one_pod(kind: str, version: str, scales: bool) -> None:
+    twins = (pod("holder", on="n", volumes=DATA), pod("me", volumes=DATA))
+    *others, _ = exclusive()
+    maker = template(kind, "web", version)
+    titles = [fix.title for fix in explained(*others, *(owned(twin, kind, "web") for twin in twins), maker).fixes]
+    scaled = f"scale {kind} web to 1 replica: one pod at a time may use claim default/data"
+    assert (titles[0] == scaled) is scales
+    assert titles[-1].startswith("give each replica a claim of its own with a StatefulSet")
+
+
+def test_a_daemon_sets_pod_outranks_the_pods_of_full_nodes() -> None:
+    """A changed template reaches the pods of all nodes, and each of them evicts a pod."""
+    nodes = [node(name, allocatable=SMALL, labels={"kubernetes.io/hostname": name}) for name in "ab"]
+    web = [owned(wanting(f"web-{name}", "2", on=name), "ReplicaSet", "web") for name in "ab"]
+
+    def agent(name: str, on: str) -> Manifest:
+        field = {"key": "metadata.name", "operator": "In", "values": [on]}
+        terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        mine = owned(wanting(name, "2"), "DaemonSet", "agent")
+        metadata = {**at(mine, "metadata"), "labels": {"app": "agent"}}
+        return {**mine, "metadata": metadata, "spec": {**at(mine, "spec"), "affinity": affinity}}
+
+    labels = {"labels": {"app": "agent"}}
+    (container,) = at(wanting("x", "2"), "spec")["containers"]
+    created = {"metadata": labels, "spec": {"containers": [{**container, "image": "i"}]}}
+    spec = {"selector": {"matchLabels": labels["labels"]}, "template": created}
+    agents = {**template("DaemonSet", "agent"), "spec": spec}
+    first = explained(*nodes, *web, agents, agent("me", "a"), agent("other", "b")).fixes[0]
+    assert first.title.startswith("set priorityClassName: system-node-critical, wait for preemption to evict")
+    assert first.certainty == "verified"
+    assert "its other pods evict 1 pod on their nodes" in first.costs

@@ -25,11 +25,11 @@ import mcp.types
 import pydantic
 from markdown_it import MarkdownIt
 
-from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Context, Detail
+from kschedx.cli.mcp.server import BOUNDS, Answers, Context, Detail, KnownClusters
 from kschedx.cli.mcp.tools import TOOLS, Asked, answer
 from kschedx.cli.worker import Captured, captured
 from kschedx.kube.escaping import is_hidden
-from kschedx.progress import Step
+from kschedx.progress import ProgressStep
 from tests.command import Ran
 from tests.command import kschedx as command
 from tests.fuzz import hostile
@@ -184,7 +184,7 @@ def _called(name: str, cluster: Path, words: Mapping[str, str]) -> Ran:
         for key, value in _ARGUMENTS[name].items()
     }
     params = mcp.types.CallToolRequestParams(name=name, arguments=arguments)
-    answers = _InThisProcess(Clusters(snapshots=(str(cluster),)), limit=60)
+    answers = _InThisProcess(KnownClusters(snapshots=(str(cluster),)), limit=60)
     try:
         result = _result_of(answers, params)
     finally:
@@ -494,7 +494,7 @@ _LARGEST = BOUNDS[Detail.FULL]
 class _InThisProcess(Answers):
     """Answers without a process of its own."""
 
-    def _asked(self, asked: Asked, see: Callable[[Step], None]) -> Captured:
+    def _asked(self, asked: Asked, see: Callable[[ProgressStep], None]) -> Captured:
         with contextlib.chdir(self._folder.name):
             return captured(partial(answer, asked))
 
@@ -514,7 +514,7 @@ def _answers() -> Answers:
     (folder / "one.json").write_bytes(hostile.as_json(_small_stories()[0]))
     (folder / "two.json").write_bytes(hostile.as_json(_small_stories()[5]))
     sys.addaudithook(_watch)
-    return _InThisProcess(Clusters(snapshots=(str(folder / "one.json"), str(folder / "two.json"))), limit=60)
+    return _InThisProcess(KnownClusters(snapshots=(str(folder / "one.json"), str(folder / "two.json"))), limit=60)
 
 
 _opened: list[str] = []

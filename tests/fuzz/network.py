@@ -23,7 +23,7 @@ from kschedx.sources.live import credentials, kubeconfig
 from kschedx.sources.live import logins as exec_plugins
 from kschedx.sources.live.client import ApiServer
 from kschedx.sources.live.cluster import discover, server_version
-from kschedx.sources.live.kubeconfig import ExecPlugin, KubeconfigCluster, Named
+from kschedx.sources.live.kubeconfig import ExecPlugin, KubeconfigCluster, NamedEntry
 from kschedx.sources.live.lists import ListPage, pages
 from tests.api_server import FakeApiServer, Request
 from tests.builders import node, pod
@@ -146,8 +146,8 @@ def _choice(user: kubeconfig.KubeconfigUser | None, server: str = "https://h") -
     return kubeconfig.ContextChoice(
         context="c",
         namespace="",
-        cluster=Named(name="k", entry=KubeconfigCluster(server=server), source="kubeconfig"),
-        user=None if user is None else Named(name="u", entry=user, source="kubeconfig"),
+        cluster=NamedEntry(name="k", entry=KubeconfigCluster(server=server), source="kubeconfig"),
+        user=None if user is None else NamedEntry(name="u", entry=user, source="kubeconfig"),
     )
 
 

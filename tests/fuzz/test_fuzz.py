@@ -18,7 +18,7 @@ from tests.fuzz import expressions, files, hostile, network, targets
 
 ROOT = Path(__file__).resolve().parents[2]
 
-short = settings(max_examples=40, derandomize=True)
+short = settings(max_examples=25, derandomize=True)
 seeds = st.integers(0, 2**32)
 
 
@@ -59,13 +59,13 @@ def damaged_texts(draw: st.DrawFn) -> bytes:
 OF_TEXTS = (files.json_pieces, files.yaml_readers, files.configurations, files.config_maps)
 
 
-@settings(short, max_examples=150)
+@settings(short, max_examples=100)
 @given(damaged_texts(), st.sampled_from(OF_TEXTS))
 def test_damaged_texts(text: bytes, target: Callable[[bytes], None]) -> None:
     target(text)
 
 
-@settings(short, max_examples=150)
+@settings(short, max_examples=100)
 @given(st.lists(st.sampled_from(expressions.TOKENS), max_size=12).map("".join))
 def test_selectors_by_chance(text: str) -> None:
     expressions.selectors(text.encode())
@@ -75,11 +75,11 @@ def test_selectors_by_chance(text: str) -> None:
 def test_seeds(name: str) -> None:
     """Every target holds for what its corpus begins with."""
     target = targets.of(name)
-    for seed in islice(target.seeds(), 60):
+    for seed in islice(target.seeds(), 40):
         target.run(seed)
 
 
-@settings(short, max_examples=100)
+@settings(short, max_examples=60)
 @given(st.data())
 @pytest.mark.parametrize("name", [target.run.__name__ for target in targets.FAMILIES["network"]])
 def test_damaged_answers(name: str, data: st.DataObject) -> None:

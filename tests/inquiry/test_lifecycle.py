@@ -554,7 +554,10 @@ def test_a_pod_on_a_lost_node_has_two_ways_out(tmp_path: Path) -> None:
 def test_a_daemon_set_creates_no_pod_for_a_node_whose_taint_it_does_not_tolerate(
     tmp_path: Path, taints: list[str], reads: str
 ) -> None:
-    lost = {**node("lost", taints=taints), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    lost = {
+        **node("lost", labels={"pool": "db"}, taints=taints),
+        "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+    }
     tolerated = [{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}]
     metadata = {**owned("DaemonSet", "web"), "deletionTimestamp": SINCE}
     ran = why(tmp_path, "pod/web-0", lost, pod("web-0", on="lost", metadata=metadata, tolerations=tolerated))
@@ -683,7 +686,12 @@ def test_an_autoscaler_that_does_not_run_adds_no_node(tmp_path: Path) -> None:
     runs, ran = (kschedx(*asked, *more, cwd=tmp_path, columns=400) for more in ((), ("-s", "down.json")))
     assert "; cluster-autoscaler adds a node of group" in runs.out.splitlines()[0]
     assert ran.out.splitlines()[0].endswith("; cluster-autoscaler does not run")
-    assert "repair cluster-autoscaler, which does not run" in ran.out
+    assert "repair cluster-autoscaler: its logs say why it does not run" in ran.out
+    none = workload("Deployment", "cluster-autoscaler", metadata={"namespace": "kube-system"}, replicas=0)
+    (tmp_path / "down.json").write_text(json.dumps({"kind": "List", "items": [none]}))
+    ran = kschedx(*asked, "-s", "down.json", cwd=tmp_path, columns=400)
+    assert ran.out.splitlines()[0].endswith("; cluster-autoscaler does not run")
+    assert "scale kube-system/deploy/cluster-autoscaler to 1 replica" in ran.out
 
 
 COSCHEDULING: Manifest = {
@@ -1232,6 +1240,23 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
     assert "node.kubernetes.io/out-of-service" in ran.out
 
 
+def test_a_lost_node_is_repaired_first_if_its_pod_fits_no_other(tmp_path: Path) -> None:
+    lost = node("lost", taints=["node.kubernetes.io/unreachable:NoSchedule"])
+    lost["status"] = {**at(lost, "status"), "conditions": [{"type": "Ready", "status": "Unknown"}]}
+    gone = pod(
+        "web-0",
+        on="lost",
+        metadata={**owned("StatefulSet", "web"), "deletionTimestamp": SINCE},
+        status={"phase": "Running"},
+        spec={**SMALL, "nodeSelector": {"pool": "db"}},
+    )
+    ran = why(tmp_path, "pod/web-0", lost, gone)
+    first, *others = re.findall(r"(?:fix +| +)\d +(.*)", ran.out)
+    assert first.startswith("repair lost, or delete the node")
+    assert others
+    assert all("; then " in other and "lost" not in other.partition("; then ")[2] for other in others)
+
+
 @pytest.mark.parametrize(
     ("autoscaler", "reads", "fix"),
     [
@@ -1329,6 +1354,14 @@ def test_a_rollout_waits_for_its_new_pods(tmp_path: Path, is_ready: bool, second
     )
 
 
+PREEMPTED = pod(
+    "web-x",
+    on="n",
+    metadata=owned("Job", "web"),
+    status={"phase": "Failed", **limits("DisruptionTarget", "True", "PreemptionByScheduler", "preempting")},
+)
+
+
 @pytest.mark.parametrize(
     ("target", "objects", "fix"),
     [
@@ -1402,6 +1435,41 @@ def test_a_rollout_waits_for_its_new_pods(tmp_path: Path, is_ready: bool, second
                 pod("web-x", on="n", metadata=owned("Job", "web"), status={"phase": "Failed"}),
             ],
             "kubectl logs web-x -n default",
+        ),
+        (
+            "job/web",
+            [{**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")}, PREEMPTED],
+            "let podFailurePolicy ignore condition DisruptionTarget",
+        ),
+        ("pod/web-x", [PREEMPTED], "has failed on n: PreemptionByScheduler"),
+        (
+            "cj/web",
+            [workload("CronJob"), reports("CronJob", "web", "TooManyMissedTimes", "too many missed start times: 240")],
+            "set startingDeadlineSeconds to fewer than 100 intervals",
+        ),
+        (
+            "deploy/web",
+            [workload("Deployment", replicas=0, metadata=owned("Grafana", "main"))],
+            "raise the replicas in Grafana main",
+        ),
+        (
+            "deploy/web",
+            [
+                workload(
+                    "Deployment",
+                    replicas=0,
+                    metadata={**owned("Revision", "web-1"), "labels": {"serving.knative.dev/service": "web"}},
+                )
+            ],
+            "kubectl patch services.serving.knative.dev web -n default --type merge",
+        ),
+        (
+            "pod/x",
+            [
+                pod("x", schedulerName="batch"),
+                workload("Deployment", "batch-scheduler", metadata={"namespace": "ops"}, replicas=0),
+            ],
+            "kubectl scale deploy/batch-scheduler -n ops --replicas=1",
         ),
         (
             "pod/web-x",

@@ -13,7 +13,7 @@ from typing import Any
 from kschedx.karpenter.catalogue import read_catalogue
 from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 from kschedx.karpenter.pods import PodEligibility
-from kschedx.karpenter.scheduler import RoundResult, Settings
+from kschedx.karpenter.scheduler import KarpenterSettings, RoundResult
 from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -28,7 +28,7 @@ def recorded() -> tuple[Json, ...]:
 
 def karpenter_of(case: Json) -> Karpenter:
     options: Mapping[str, str] = case["options"]
-    settings = Settings(
+    settings = KarpenterSettings(
         prefers=options.get("preference-policy") != "Ignore",
         relaxes_min_values=options.get("min-values-policy") == "BestEffort",
     )

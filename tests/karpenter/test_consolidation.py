@@ -11,7 +11,7 @@ import pytest
 from kschedx.karpenter.catalogue import InstanceTypes
 from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 from kschedx.karpenter.consolidation import PRICES_UNKNOWN, Command, Consolidation, Consolidator, Method
-from kschedx.karpenter.scheduler import Settings
+from kschedx.karpenter.scheduler import KarpenterSettings
 from kschedx.kube.decoding import decode
 from kschedx.schemas import check_document
 from kschedx.snapshot.snapshot import Snapshot
@@ -87,7 +87,7 @@ def found(
 ) -> Consolidation:
     flat = [item for some in objects for item in (some if isinstance(some, list) else [some])]
     known = decode(json.dumps(types or catalogue()).encode(), InstanceTypes) if prices else None
-    options = KarpenterOptions(catalogue=known, settings=Settings.read(["version=1.13", *flags]))
+    options = KarpenterOptions(catalogue=known, settings=KarpenterSettings.read(["version=1.13", *flags]))
     karpenter = Karpenter.of(Snapshot.from_objects(flat), options)
     assert karpenter is not None
     return Consolidator(karpenter).run()

@@ -10,7 +10,7 @@ import pytest
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenType
 from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 from kschedx.karpenter.growth import grow_by_karpenter
-from kschedx.karpenter.scheduler import Settings
+from kschedx.karpenter.scheduler import KarpenterSettings
 from kschedx.kube.devices import ResourceSliceSpec
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import ResourceList
@@ -78,7 +78,7 @@ def types(**devices_of_type: int) -> InstanceTypes:
 
 
 def karpenter(*objects: Json, catalogue: InstanceTypes) -> Karpenter:
-    settings = Settings(version="1.14", ignores_devices=False)
+    settings = KarpenterSettings(version="1.14", ignores_devices=False)
     options = KarpenterOptions(catalogue=catalogue, settings=settings)
     built = Karpenter.of(Snapshot.from_objects([pool(), *objects]), options)
     assert built is not None

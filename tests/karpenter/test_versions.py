@@ -12,7 +12,7 @@ from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenT
 from kschedx.karpenter.cluster import Karpenter, KarpenterOptions, virtual_pods
 from kschedx.karpenter.disruption import disruptions, eviction_cost
 from kschedx.karpenter.growth import grow_by_karpenter
-from kschedx.karpenter.scheduler import ONLY_DEVICES, RoundResult, Settings, karpenter_version
+from kschedx.karpenter.scheduler import ONLY_DEVICES, KarpenterSettings, RoundResult, karpenter_version
 from kschedx.kube.types import ObjectMeta, Pod, PodSpec
 from kschedx.snapshot.snapshot import Snapshot
 from tests.karpenter.test_cluster import pod, pool
@@ -54,7 +54,7 @@ def installed(image: str) -> Json:
 
 
 def decided(*objects: Json, version: str, types: InstanceTypes | None = None, ignores: bool = True) -> RoundResult:
-    settings = Settings(version=version, ignores_devices=ignores)
+    settings = KarpenterSettings(version=version, ignores_devices=ignores)
     snapshot = Snapshot.from_objects(deepcopy(objects))
     options = KarpenterOptions(catalogue=types or catalogue(small="4", large="8"), settings=settings)
     built = Karpenter.of(snapshot, options)
@@ -76,9 +76,11 @@ def test_the_version_is_that_of_the_deployments_image(image: str, version: str) 
 
 
 def test_a_version_can_be_named() -> None:
-    assert Settings.read(["version=1.14", "preference-policy=Ignore"]) == Settings(version="1.14", prefers=False)
+    assert KarpenterSettings.read(["version=1.14", "preference-policy=Ignore"]) == KarpenterSettings(
+        version="1.14", prefers=False
+    )
     with pytest.raises(ConfigError, match=r"cannot be \"1.2\""):
-        Settings.read(["version=1.2"])
+        KarpenterSettings.read(["version=1.2"])
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,9 @@ def test_a_buffer_of_a_pod_template_keeps_capacity_free() -> None:
     snapshot = Snapshot.from_objects([pool(), pod("3"), chunk, spare])
     assert [virtual_pod.metadata.labels for virtual_pod in virtual_pods(snapshot)] == [{"app": "chunk"}]
     flags = ["version=1.14", "feature-gates=CapacityBuffer=true"]
-    built = Karpenter.of(snapshot, KarpenterOptions(catalogue=catalogue(small="4"), settings=Settings.read(flags)))
+    built = Karpenter.of(
+        snapshot, KarpenterOptions(catalogue=catalogue(small="4"), settings=KarpenterSettings.read(flags))
+    )
     assert built is not None
     assert len(built.own.new) == 2
 
@@ -174,7 +178,7 @@ def test_a_buffer_keeps_capacity_free(version: str, gate: bool, status: str, nod
     deployment["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "3"}}
     snapshot = Snapshot.from_objects([pool(), pod("3"), deployment, buffer(2, status)])
     flags = [f"version={version}", f"feature-gates=NodeRepair=true,CapacityBuffer={str(gate).lower()}"]
-    options = KarpenterOptions(catalogue=catalogue(large="8"), settings=Settings.read(flags))
+    options = KarpenterOptions(catalogue=catalogue(large="8"), settings=KarpenterSettings.read(flags))
     built = Karpenter.of(snapshot, options)
     assert built is not None
     assert len(built.own.new) == nodes

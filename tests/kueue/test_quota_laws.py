@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kschedx.kube.kueue import ClusterQueue, Cohort
 from kschedx.kueue.amounts import FlavorResource
-from kschedx.kueue.quota import Node, Tree
+from kschedx.kueue.quota import QuotaNode, QuotaTree
 from tests.kueue.objects import Json, cohort, queue, quota, snapshot
 
 CPU = FlavorResource("f", "cpu")
@@ -16,7 +16,7 @@ LIMITS = st.none() | AMOUNTS
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> Tree:
+def trees(draw: st.DrawFn) -> QuotaTree:
     """Up to three cohorts below each other or side by side, up to four queues."""
     objects: list[Json] = [cohort("top"), cohort("mid", parentName="top"), cohort("low", parentName="mid")]
     for number in range(draw(st.integers(1, 4))):
@@ -27,21 +27,21 @@ def trees(draw: st.DrawFn) -> Tree:
         objects.append(queue(f"q{number}", own, **({"cohortName": above} if above else {})))
     cluster = snapshot(*objects)
     queues = list(cluster.of(ClusterQueue))
-    return Tree.of(queues, list(cluster.of(Cohort)), [item.metadata.name for item in queues])
+    return QuotaTree.of(queues, list(cluster.of(Cohort)), [item.metadata.name for item in queues])
 
 
-def usages(tree: Tree) -> dict[str, int]:
+def usages(tree: QuotaTree) -> dict[str, int]:
     return {node.path: node.used(CPU) for node in nodes(tree)}
 
 
-def nodes(tree: Tree) -> list[Node]:
+def nodes(tree: QuotaTree) -> list[QuotaNode]:
     return [*tree.queues.values(), *tree.cohorts.values()]
 
 
 USES = st.lists(st.tuples(st.integers(0, 3), AMOUNTS), max_size=6)
 
 
-def use(tree: Tree, uses: list[tuple[int, int]]) -> None:
+def use(tree: QuotaTree, uses: list[tuple[int, int]]) -> None:
     names = sorted(tree.queues)
     for number, amount in uses:
         tree.queues[names[number % len(names)]].add(CPU, amount)
@@ -49,7 +49,7 @@ def use(tree: Tree, uses: list[tuple[int, int]]) -> None:
 
 @given(trees(), USES, AMOUNTS)
 @settings(max_examples=200)
-def test_what_is_added_and_removed_leaves_no_trace(tree: Tree, uses: list[tuple[int, int]], amount: int) -> None:
+def test_what_is_added_and_removed_leaves_no_trace(tree: QuotaTree, uses: list[tuple[int, int]], amount: int) -> None:
     use(tree, uses)
     before = usages(tree)
     for leaf in tree.queues.values():
@@ -60,14 +60,14 @@ def test_what_is_added_and_removed_leaves_no_trace(tree: Tree, uses: list[tuple[
 
 @given(trees(), USES)
 @settings(max_examples=200)
-def test_nobody_has_more_than_an_empty_tree_gives(tree: Tree, uses: list[tuple[int, int]]) -> None:
+def test_nobody_has_more_than_an_empty_tree_gives(tree: QuotaTree, uses: list[tuple[int, int]]) -> None:
     use(tree, uses)
     assert all(0 <= leaf.available(CPU) <= max(0, leaf.potential(CPU)) for leaf in tree.queues.values())
 
 
 @given(trees(), USES)
 @settings(max_examples=200)
-def test_what_is_available_can_be_used_and_no_more(tree: Tree, uses: list[tuple[int, int]]) -> None:
+def test_what_is_available_can_be_used_and_no_more(tree: QuotaTree, uses: list[tuple[int, int]]) -> None:
     use(tree, uses)
     for leaf in tree.queues.values():
         free = leaf.unbounded_available(CPU)
@@ -79,7 +79,7 @@ def test_what_is_available_can_be_used_and_no_more(tree: Tree, uses: list[tuple[
 
 
 @given(trees())
-def test_all_quota_is_somewhere(tree: Tree) -> None:
+def test_all_quota_is_somewhere(tree: QuotaTree) -> None:
     roots = [node for node in nodes(tree) if node.parent is None]
     kept = sum(node.kept(CPU) for node in nodes(tree) if node.parent is not None)
     nominal = sum(node.quota(CPU).nominal for node in nodes(tree))

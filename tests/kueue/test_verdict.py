@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kschedx.kueue.overview import overview
-from kschedx.kueue.settings import Settings
+from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.verdict import RemedyKind, Verdict, Wait, judge
 from kschedx.kueue.workloads import timestamp
 from tests.builders import node
@@ -143,7 +143,7 @@ def test_a_workload_that_is_not_there() -> None:
 
 def test_the_queues_at_a_glance() -> None:
     lost = workload("lost", "none")
-    found = overview(snapshot(*FULL, workload("a", cpu="2"), lost), Settings(), now="2026-01-01T00:00:00Z")
+    found = overview(snapshot(*FULL, workload("a", cpu="2"), lost), KueueSettings(), now="2026-01-01T00:00:00Z")
     (only,) = found.queues
     assert (only.name, only.holding, [one.workload for one in only.waiting]) == ("q", 1, ["ml/a"])
     assert [(row.flavor, row.used, row.nominal, row.available) for row in only.rows] == [("f", 3000, 4000, 1000)]
@@ -233,3 +233,14 @@ def test_a_workload_without_an_owner_is_explained() -> None:
 def test_a_missing_flavor_has_its_near_name() -> None:
     found = verdict(queue("q", quota("gpu-a1OO", "4")), flavor("gpu-a100"), local("q"), workload("a"))
     assert [remedy.title for remedy in found.remedies] == ['create ResourceFlavor gpu-a1OO (did you mean "gpu-a100"?)']
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"), [("Pod", RemedyKind.QUOTA), ("Job", RemedyKind.LESS)], ids=["pod group", "job"]
+)
+def test_a_group_of_pods_gets_quota_before_its_pods_are_recreated(kind: str, first: RemedyKind) -> None:
+    group = workload("a", cpu="2", count=3)
+    owner = {"apiVersion": "v1", "kind": kind, "name": "a-0", "uid": "u"}
+    group["metadata"]["ownerReferences"] = [owner]
+    found = [remedy.kind for remedy in verdict(queue("q"), local("q"), flavor(), group).remedies]
+    assert next(kind for kind in found if kind in (RemedyKind.QUOTA, RemedyKind.LESS)) is first

@@ -154,7 +154,7 @@ def test_a_story_stays_the_same(story: Story) -> None:
 # --- recorded decisions
 
 
-@pytest.mark.parametrize("case", cases()[::6], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", cases()[::10], ids=lambda case: case.name)
 def test_a_recorded_decision_stays_the_same(case: Case) -> None:
     objects, name = case.record["objects"], case.record["pod"]
     config, gates = case.record["config"], case.record.get("featureGates")

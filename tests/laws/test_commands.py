@@ -16,7 +16,7 @@ import pytest
 from kschedx.cli.why_list import command_of
 from kschedx.cli.why_pod import Wanted
 from kschedx.fixes.changes import Change
-from kschedx.fixes.steps import DeletePods, LabelNode, RemoveTaints, Step, StopWorkload, Uncordon, Victim
+from kschedx.fixes.steps import DeletePods, FixStep, LabelNode, RemoveTaints, StopWorkload, Uncordon, Victim
 from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command, visible
 from kschedx.kube.types import Taint
@@ -68,7 +68,7 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
     def meant(*words: str, given: tuple[str, ...], file: str = "") -> list[list[str]]:
         return [] if set(given) & set(HOSTILE) or visible(file) != file else [list(words)]
 
-    def step(step: Step, *words: str, given: tuple[str, ...]) -> tuple[str, list[list[str]]]:
+    def step(step: FixStep, *words: str, given: tuple[str, ...]) -> tuple[str, list[list[str]]]:
         return "".join(f"{line}\n" for line in step.commands()), meant(*words, given=given)
 
     group, kind, namespace, name, key, value = (word() for _ in range(6))

@@ -169,7 +169,8 @@ FORMS: Mapping[str, Callable[[list[Manifest]], bytes]] = {
     "zstd": lambda objects: zstandard.ZstdCompressor().compress(hostile.as_json(objects)),
 }
 CLUSTERS = 2
-"""Half of them of each sort, beside one in 48 of the stories; `ORDERS=1000 pytest` tries so many and all stories."""
+"""Half of them of each sort, beside one in 48 of the stories, with every other question; `ORDERS=1000 pytest` tries so
+many and all stories, with all questions."""
 
 
 def cluster(seed: int) -> list[Manifest]:
@@ -254,6 +255,8 @@ def test_an_answer_depends_on_the_cluster_alone(name: str, objects: list[Manifes
     shuffled = chance.sample(objects, len(objects))
     form = FORMS[chance.choice(sorted(FORMS))]
     asked = questions(objects)
+    if "ORDERS" not in os.environ:
+        asked = asked[name.startswith("cluster") :: 2]
     first_environment = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
     other = {"PYTHONHASHSEED": "4711", "TZ": "Asia/Kathmandu", "LC_ALL": "tr_TR.UTF-8", "LANG": "de_DE.UTF-8"}
     one = begun(tmp_path / "one", hostile.as_json(objects), 1, **first_environment)

@@ -19,20 +19,20 @@ from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
 from kschedx.cli.connection import Connection
-from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Detail, _result, server
-from kschedx.cli.mcp.tools import TOOLS, LeftOut, bounded, size, tool
+from kschedx.cli.mcp.server import BOUNDS, Answers, Detail, KnownClusters, _result, server
+from kschedx.cli.mcp.tools import TOOLS, Truncation, bounded, size, tool
 from kschedx.cli.worker import Captured, Worker
-from kschedx.progress import Phase, Step, say
+from kschedx.progress import Phase, ProgressStep, say
 from tests.command import ROOT
 
 ZONE_FULL = str(ROOT / "fixtures" / "zone-full" / "cluster")
 FULL = {"detail": "full"}
 POD = {"manifest": (ROOT / "fixtures" / "zone-full" / "pod.yaml").read_text(), **FULL}
 RUNNING = {"target": "pod/clickstream-exec-17", "namespace": "data-platform", **FULL}
-CLUSTERS = Clusters(snapshots=(ZONE_FULL, str(ROOT / "fixtures" / "tie")))
+CLUSTERS = KnownClusters(snapshots=(ZONE_FULL, str(ROOT / "fixtures" / "tie")))
 
 
-def asked(talk: Callable[[Client], Awaitable[None]], clusters: Clusters = CLUSTERS, *, limit: float = 60) -> None:
+def asked(talk: Callable[[Client], Awaitable[None]], clusters: KnownClusters = CLUSTERS, *, limit: float = 60) -> None:
     """A conversation with a server in this process; what it asks is answered in a process of its own."""
     answers = Answers(clusters, limit=limit)
 
@@ -104,7 +104,7 @@ def test_a_manifest_is_text_and_a_snapshot_is_one_of_those_named() -> None:
         result = await client.call_tool("pod_explain", {"manifest": manifest, "snapshot": "cluster.yaml", **FULL})
         assert structured(result)["document"]["outcome"] == "Scheduled"
 
-    asked(talk, Clusters(snapshots=(str(ROOT / "fixtures" / "tie"),)))
+    asked(talk, KnownClusters(snapshots=(str(ROOT / "fixtures" / "tie"),)))
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_a_link_out_of_a_folder_is_not_followed(tmp_path: Path) -> None:
     async def talk(client: Client) -> None:
         assert (await client.call_tool("dump_check", {"snapshot": "out.yaml"})).is_error
 
-    asked(talk, Clusters(snapshots=(str(tmp_path / "here"),)))
+    asked(talk, KnownClusters(snapshots=(str(tmp_path / "here"),)))
 
 
 def test_contexts_are_those_named() -> None:
-    clusters = Clusters(contexts=("prod", "staging"), kubeconfig="k")
+    clusters = KnownClusters(contexts=("prod", "staging"), kubeconfig="k")
     assert clusters.question({"context": "staging"}).where == Connection(kubeconfig="k", context="staging")
     assert clusters.question({}).where == Connection(kubeconfig="k", context="prod")
     assert "snapshot" not in clusters.properties()
@@ -205,7 +205,7 @@ def test_an_answer_is_cut_to_what_can_be_read(tmp_path: Path) -> None:
         each = structured(await client.call_tool("node_drain_preview", {"each": True}))
         assert len(json.dumps(each)) < 8_000
 
-    asked(talk, Clusters(snapshots=(str(path),)))
+    asked(talk, KnownClusters(snapshots=(str(path),)))
 
 
 @pytest.mark.parametrize("detail", Detail)
@@ -223,7 +223,7 @@ def test_a_long_screen_is_cut_to_whole_lines(detail: Detail) -> None:
 def test_a_map_of_numbers_is_cut_like_a_list() -> None:
     built, left_out = bounded({"nodes": {f"node-{number}": number for number in range(1_000)}}, 2_000)
     assert size(built) <= 2_000
-    assert left_out == (LeftOut(path="/nodes", kept=len(built["nodes"]), of=1_000),)
+    assert left_out == (Truncation(path="/nodes", kept=len(built["nodes"]), of=1_000),)
 
 
 def test_an_answer_that_takes_too_long_is_ended_and_the_next_is_given() -> None:
@@ -256,13 +256,13 @@ def slow(_: Sequence[str]) -> int:
 
 
 def test_a_long_answer_says_how_far_it_is() -> None:
-    seen: list[Step] = []
+    seen: list[ProgressStep] = []
     worker = Worker(slow)
     try:
         assert worker.ask((), 60, seen.append).exit_code == 0
     finally:
         worker.end()
-    assert Step(Phase.DECIDING, 2, 3, "pods") in seen
+    assert ProgressStep(Phase.DECIDING, 2, 3, "pods") in seen
 
 
 PROGRAM = "from kschedx.cli import main; raise SystemExit(main())"
@@ -327,5 +327,5 @@ def test_the_clusters_are_listed_and_a_node_table_is_bounded(tmp_path: Path) -> 
         refused = await client.call_tool("nodes_list", {"sort": "--watch"})
         assert "sort: found '--watch'" in text(refused)
 
-    asked(one_folder, Clusters(snapshots=(str(tmp_path),), contexts=("prod",)))
+    asked(one_folder, KnownClusters(snapshots=(str(tmp_path),), contexts=("prod",)))
     asked(two)

@@ -154,6 +154,32 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
             [(None, "kube-scheduler", "binding-failed")],
         ),
         ("Preempted by pod 5f0 on node n3", [(None, "kube-scheduler", "preempted")]),
+        (
+            'Operation cannot be fulfilled on pods/binding "web-0": pod web-0 is already assigned to node "b"',
+            [(None, "kube-scheduler", "binding-failed")],
+        ),
+        (
+            "Scheduling is blocked due to non-empty scheduling gates",
+            [(None, "SchedulingGates", "scheduling-gated")],
+        ),
+        (
+            "3/4 tasks in gang unschedulable: pod group is not ready, 3 Pending, 1 Running, 4 minAvailable",
+            [(None, "Volcano", "gang-not-ready")],
+        ),
+        (
+            "Pod not supported on Fargate: volumes not supported: data",
+            [(None, "EKS Fargate", "not-for-fargate")],
+        ),
+        (
+            'failed to provision volume with StorageClass "gp3": rpc error: code = Internal desc = not authorized',
+            [(None, "storage driver", "provisioning-failed")],
+        ),
+        ("Job has reached the specified backoff limit", [(None, "kube-controller-manager", "job-failed")]),
+        (
+            "Cannot determine if job needs to be started: too many missed start time (> 100).",
+            [(None, "kube-controller-manager", "runs-missed")],
+        ),
+        ('Pdb "shop/web" prevents pod evictions', [(None, "Karpenter", "disruption-blocked")]),
         ("skip schedule deleting pod: shop/web-0", [(None, "kube-scheduler", "deleted-while-pending")]),
         (
             "pod didn't trigger scale-up: 1 max node group size reached, 2 Insufficient memory",

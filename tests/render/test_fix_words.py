@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from kschedx.findings import RequirementMatch
-from kschedx.fixes import Fix, FixCertainty
+from kschedx.fixes import FixCertainty, TriedFix
 from kschedx.fixes import steps as s
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Taint
@@ -22,7 +22,7 @@ def asked(key: str, operator: str, *values: str) -> RequirementMatch:
     return RequirementMatch(key=key, operator=operator, values=values, actual=None, matched=False)
 
 
-def dropped(*requirements: RequirementMatch) -> s.Step:
+def dropped(*requirements: RequirementMatch) -> s.FixStep:
     return s.DropRequirements(source="nodeSelector", term=0, requirements=requirements)
 
 
@@ -116,14 +116,17 @@ def huge(before: int, after: int) -> s.NodeAmount:
         ),
     ],
 )
-def test_a_step(step: s.Step, words: str) -> None:
+def test_a_step(step: s.FixStep, words: str) -> None:
     assert step.title == words
 
 
 def fix(
-    *steps: s.Step, remaining: Mapping[str, int] | None = None, deciding: tuple[str, ...] = (), extender: bool = False
-) -> Fix:
-    return Fix(
+    *steps: s.FixStep,
+    remaining: Mapping[str, int] | None = None,
+    deciding: tuple[str, ...] = (),
+    extender: bool = False,
+) -> TriedFix:
+    return TriedFix(
         steps=steps,
         certainty=FixCertainty.VERIFIED,
         changes=(),
@@ -149,7 +152,7 @@ UNCORDON = s.Uncordon(row=ROW, node="n")
         (fix(UNCORDON, deciding=("Acme",), extender=True), "uncordon n, then Acme and the extender decide"),
     ],
 )
-def test_a_title_says_every_step_and_what_is_left(value: Fix, words: str) -> None:
+def test_a_title_says_every_step_and_what_is_left(value: TriedFix, words: str) -> None:
     assert fix_title(value) == words
 
 
@@ -174,5 +177,5 @@ def test_a_title_says_every_step_and_what_is_left(value: Fix, words: str) -> Non
         (fix(s.DeletePods(victims=victims("shop/a"), by_preemption=True)), ()),
     ],
 )
-def test_commands_do_all_of_it_or_are_not_told(value: Fix, words: tuple[str, ...]) -> None:
+def test_commands_do_all_of_it_or_are_not_told(value: TriedFix, words: tuple[str, ...]) -> None:
     assert fix_commands(value) == words

@@ -18,7 +18,7 @@ from kschedx.render.page.markdown import markdown
 from kschedx.render.page.model import Column, Items, Scores, Table, Verdicts, page_of
 from kschedx.render.page.reports import simulation_page
 from kschedx.render.page.svg import svg
-from kschedx.render.view import Fix, Item, Tone, View
+from kschedx.render.view import Fix, Tone, View, ViewItem
 from kschedx.render.wording import Fact
 from tests.command import ROOT
 from tests.golden.stories import STORIES, Story
@@ -153,7 +153,7 @@ def test_markdown_has_no_markup_from_the_cluster() -> None:
 
 def test_markdown_is_cut_to_a_comment_with_a_count() -> None:
     facts = (Fact(label="because", items=("x" * 9_000,)),)
-    items = tuple(Item(title=f"row {number}", facts=facts) for number in range(30))
+    items = tuple(ViewItem(title=f"row {number}", facts=facts) for number in range(30))
     view = View(command="kschedx why", headline="much", tone=Tone.BAD, items=items, list_title="Rows")
     text = markdown(page_of(view, ()))
     assert len(text) < 65_536
@@ -173,7 +173,9 @@ def test_a_picture_is_well_formed_and_inside_its_frame(story: Story) -> None:
 
 
 def test_a_picture_of_many_rows_has_their_fixes_and_whole_texts() -> None:
-    items = tuple(Item(title=f"{'long ' * 20}{number}", fixes=(Fix(title=f"fix of {number}"),)) for number in range(20))
+    items = tuple(
+        ViewItem(title=f"{'long ' * 20}{number}", fixes=(Fix(title=f"fix of {number}"),)) for number in range(20)
+    )
     view = View(command="kschedx why", headline="much", tone=Tone.BAD, items=items, list_title="Rows")
     lines = [item.text or "" for item in ElementTree.fromstring(svg(page_of(view, ()))).iter(f"{SVG}text")]
     assert lines[1:5] == [
@@ -201,7 +203,8 @@ def test_a_simulation_as_markdown() -> None:
 def test_a_page_of_150000_pods_stays_below_3_mb(rows: int, members: int) -> None:
     names = tuple(f"team-{number}/a-deployment-00000000f0-{number:05} → ip-10-0-0-120" for number in range(members))
     items = tuple(
-        Item(title=f"ip-10-0-{row}.eu-west-1.compute.internal", values=(members,), members=names) for row in range(rows)
+        ViewItem(title=f"ip-10-0-{row}.eu-west-1.compute.internal", values=(members,), members=names)
+        for row in range(rows)
     )
     table = Table(title="Pods", columns=(Column(label="pod"),), rows=tuple((f"{name} " * 4,) for name in names * rows))
     view = View(command="kschedx", headline="all", tone=Tone.GOOD, items=items, list_columns=(("pods", True),))

@@ -9,7 +9,6 @@ import pytest
 from kschedx.render.states import (
     STATES,
     BeingDeleted,
-    Facts,
     Failed,
     Finished,
     Lifecycle,
@@ -18,6 +17,7 @@ from kschedx.render.states import (
     Paused,
     Refused,
     ScaledToZero,
+    StateFacts,
     Suspended,
     WaitingForKubelet,
     WaitingForOrdinal,
@@ -81,4 +81,4 @@ def test_every_state_has_one_row() -> None:
     rows = [row.name for row in STATES]
     assert len(rows) == len(set(rows))
     assert named == {type(row.example).__name__ for row in STATES} - {"Decision"}
-    assert all(isinstance(row.example, Facts) for row in STATES)
+    assert all(isinstance(row.example, StateFacts) for row in STATES)

@@ -28,7 +28,7 @@ from kschedx.render.page.markdown import markdown
 from kschedx.render.page.model import Items, Page, PageFix, page_of
 from kschedx.render.page.svg import MOST_FIXES, svg
 from kschedx.render.terminal import short_node_names, shown
-from kschedx.render.view import Item, Tone, View
+from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import Fact
 from kschedx.results import Shown
 from tests.command import ROOT
@@ -276,7 +276,7 @@ def test_identical_nodes_are_one_row_in_every_form() -> None:
 def test_numbers_of_identical_rows_are_a_range() -> None:
     values = [(2, "8 of 10"), (5, "8 of 10"), (3, "9 of 10")]
     items = tuple(
-        Item(
+        ViewItem(
             title=f"n{number}", values=value, own=(Fact(label="has", items=(f"{number}",)),), members=(f"pod-{number}",)
         )
         for number, value in enumerate(values)

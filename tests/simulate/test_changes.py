@@ -8,14 +8,14 @@ import kschedx
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.what_if import ChangedCluster, change_cluster
-from kschedx.simulate.changes import Change, parse_changes
+from kschedx.simulate.changes import SimulatedChange, parse_changes
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import at, node
 from tests.simulate.clusters import deployment, nodes, shop
 
 
-def made(*written: dict[str, object]) -> tuple[Change, ...]:
+def made(*written: dict[str, object]) -> tuple[SimulatedChange, ...]:
     return parse_changes(written, lambda path: [])
 
 

@@ -15,7 +15,7 @@ from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import simulate
-from kschedx.simulate.changes import Change, ChangeVerb
+from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.goal import Goal, GoalResult, parse_goal
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, pod
@@ -31,7 +31,7 @@ def asked(objects: Sequence[Manifest], cpu: str, **more: object) -> tuple[GoalRe
         containers=[{"name": "a", "image": "a", "resources": {"requests": {"cpu": cpu}}}],
         spec=more,
     )
-    change = Change(verb=ChangeVerb.APPLY, text="big.yaml", objects=((manifest, Place()),))
+    change = SimulatedChange(verb=ChangeVerb.APPLY, text="big.yaml", objects=((manifest, Place()),))
     simulation = simulate(snapshot, Setup.for_cluster(snapshot), goal=Goal(text="fits big.yaml", change=change))
     assert simulation.goal is not None
     return simulation.goal, simulation

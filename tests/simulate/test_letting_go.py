@@ -12,7 +12,7 @@ from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.stalled_drain import drain_fixes
 from kschedx.inquiry.what_if import drain_in_turn
 from kschedx.render.drain import drain_remedy_commands, drain_remedy_title
-from kschedx.simulate.changes import Change
+from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at
@@ -39,7 +39,7 @@ def told(objects: Sequence[Manifest], *names: str) -> list[str]:
     snapshot = Snapshot.from_objects(objects)
     setup = Setup.for_cluster(snapshot)
 
-    def drained(more: Sequence[Change] = ()) -> Simulation:
+    def drained(more: Sequence[SimulatedChange] = ()) -> Simulation:
         return drain_in_turn(snapshot, setup, names or ("node-1",), more, options=SimulationOptions(), comes_back=True)
 
     before = snapshot.pods.node.tolist()

@@ -17,9 +17,9 @@ from kschedx.explain.setup import Setup
 from kschedx.inquiry.survive import (
     Failure,
     FailureResult,
-    Mode,
-    PodOutcome,
-    WorkloadState,
+    OutageMode,
+    OutageOutcome,
+    WorkloadImpact,
     each_failure,
     failure_of,
     survive,
@@ -37,13 +37,13 @@ from tests.simulate.clusters import budget, deployment, nodes
 ZONE = "topology.kubernetes.io/zone"
 
 
-def tried(objects: Sequence[Manifest], each: str, mode: Mode = Mode.OUTAGE) -> dict[str, FailureResult]:
+def tried(objects: Sequence[Manifest], each: str, mode: OutageMode = OutageMode.OUTAGE) -> dict[str, FailureResult]:
     snapshot = Snapshot.from_objects(objects)
     survival = survive(snapshot, Setup.for_cluster(snapshot), each_failure(snapshot, each), mode=mode)
     return {result.failure.name: result for result in survival.results}
 
 
-def states(failure_result: FailureResult) -> dict[str, WorkloadState]:
+def states(failure_result: FailureResult) -> dict[str, WorkloadImpact]:
     return {loss.workload.name: loss.state for loss in failure_result.workloads}
 
 
@@ -152,11 +152,11 @@ def test_down_short_restarted_and_moved() -> None:
     ]
     outcome = tried(objects, "zone")["zone a"]
     assert states(outcome) == {
-        "pinned": WorkloadState.DOWN,
-        "bare": WorkloadState.DOWN,
-        "single": WorkloadState.INTERRUPTED,
-        "web": WorkloadState.RESCHEDULED,
-        "big": WorkloadState.RESCHEDULED,
+        "pinned": WorkloadImpact.DOWN,
+        "bare": WorkloadImpact.DOWN,
+        "single": WorkloadImpact.INTERRUPTED,
+        "web": WorkloadImpact.RESCHEDULED,
+        "big": WorkloadImpact.RESCHEDULED,
     }
     assert not outcome.survives
     assert outcome.needed is not None
@@ -168,7 +168,7 @@ def test_down_short_restarted_and_moved() -> None:
 def test_what_would_have_to_be_added() -> None:
     objects = [*nodes(["8"] * 5), *deployment("big", "5", ["node-1", "node-2", "node-3", "node-4", "node-5"])]
     outcome = tried(objects, "zone")["zone a"]
-    assert states(outcome) == {"big": WorkloadState.PENDING}
+    assert states(outcome) == {"big": WorkloadImpact.PENDING}
     assert outcome.needed is not None
     assert [(item.like, item.zone, item.count) for item in outcome.needed.nodes] == [("node-3", "b", 2)]
     assert (outcome.needed.pods, outcome.needed.not_helped) == (2, ())
@@ -184,14 +184,14 @@ def test_a_hard_spread_counts_the_lost_zone_until_its_nodes_are_deleted() -> Non
         if item["kind"] == "Pod":
             at(item, "spec")["topologySpreadConstraints"] = [spread]
     outcome = tried([*nodes(), *web], "zone")["zone a"]
-    assert states(outcome) == {"web": WorkloadState.PENDING}
+    assert states(outcome) == {"web": WorkloadImpact.PENDING}
     assert (outcome.freed_by_deletion, outcome.needed and outcome.needed.nodes) == (1, ())
 
 
 def test_a_budget_blocks_a_drain_and_no_outage() -> None:
     objects = [*nodes(), *deployment("web", "1", ["node-1", "node-1"]), budget("web", 0)]
-    assert states(tried(objects, "node", Mode.DRAIN)["node-1"]) == {"web": WorkloadState.BLOCKED}
-    assert states(tried(objects, "node")["node-1"]) == {"web": WorkloadState.INTERRUPTED}
+    assert states(tried(objects, "node", OutageMode.DRAIN)["node-1"]) == {"web": WorkloadImpact.BLOCKED}
+    assert states(tried(objects, "node")["node-1"]) == {"web": WorkloadImpact.INTERRUPTED}
 
 
 def test_pods_that_are_preempted_count_as_lost() -> None:
@@ -202,8 +202,8 @@ def test_pods_that_are_preempted_count_as_lost() -> None:
             at(item, "spec")["priority"] = 9
     small = deployment("small", "8", ["node-2"])
     outcome = tried([*nodes(["8", "8"]), high, *important, *small], "node")["node-1"]
-    assert states(outcome) == {"small": WorkloadState.DOWN, "important": WorkloadState.INTERRUPTED}
-    (lost,) = outcome.pods(PodOutcome.PENDING)
+    assert states(outcome) == {"small": WorkloadImpact.DOWN, "important": WorkloadImpact.INTERRUPTED}
+    (lost,) = outcome.pods(OutageOutcome.PENDING)
     assert (lost.pod, lost.node, lost.by_preemption) == ("shop/small-0", "node-2", True)
 
 
@@ -250,7 +250,7 @@ def test_survive_each_node_agrees_with_drain_each_where_no_budget_matters(seed: 
     drained = {
         item.node: item for item in drain_each(snapshot, Setup.for_cluster(snapshot), None, options=options).drained
     }
-    for mode in Mode:
+    for mode in OutageMode:
         for name, item in tried(objects, "node", mode).items():
             lost = [pod for loss in item.workloads for pod in loss.pods]
             assert {pod.pod: pod.to for pod in lost} == {pod.pod: pod.node for pod in drained[name].pods}
@@ -271,7 +271,7 @@ def test_no_pod_is_lost(seed: int) -> None:
         assert len(pods) == len({pod.pod for pod in pods})
         running = {key for key, name in before.items() if name in result.failure.nodes and _stays_up(snapshot, key)}
         assert running == {pod.pod for pod in pods if not pod.by_preemption}
-        assert sum(len(result.pods(outcome)) for outcome in PodOutcome) == len(pods)
+        assert sum(len(result.pods(outcome)) for outcome in OutageOutcome) == len(pods)
         assert all(pod.to not in result.failure.nodes for pod in pods)
     # everything is taken back
     after = survival.simulation.after
@@ -305,7 +305,7 @@ def test_a_drain_never_breaks_a_budget(seed: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Simulator, "evict", watched)
-        survival = survive(snapshot, Setup.for_cluster(snapshot), each_failure(snapshot, "zone"), mode=Mode.DRAIN)
+        survival = survive(snapshot, Setup.for_cluster(snapshot), each_failure(snapshot, "zone"), mode=OutageMode.DRAIN)
     assert waves or not any(result.lost for result in survival.results)
 
 

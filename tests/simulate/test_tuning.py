@@ -13,7 +13,7 @@ from kschedx.errors import ConfigError
 from kschedx.explain.setup import Setup
 from kschedx.schemas import check_document
 from kschedx.simulate.repack import movable, repack
-from kschedx.simulate.tuning import Candidate, Goal, Strategy, Tuning, tune
+from kschedx.simulate.tuning import FitStrategy, ProfileCandidate, Tuning, TuningGoal, tune
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest
 from tests.command import kschedx
@@ -27,14 +27,16 @@ SHOP: list[Manifest] = [
 ]
 
 
-def tuned(goal: Goal, base: Mapping[str, object] = HEAD, *, most: int = 30, seed: int = 0) -> tuple[Tuning, Snapshot]:
+def tuned(
+    goal: TuningGoal, base: Mapping[str, object] = HEAD, *, most: int = 30, seed: int = 0
+) -> tuple[Tuning, Snapshot]:
     snapshot = Snapshot.from_objects(SHOP)
     setup = Setup.for_cluster(snapshot, config=base, kube_version="1.36")
     return tune(snapshot, setup, base, goal, most=most, seed=seed, seconds=600), snapshot
 
 
-@pytest.mark.parametrize("goal", [Goal.FEWEST_NODES, Goal.LEAST_FRAGMENTATION, Goal.SPREAD])
-def test_the_best_profile_does_what_is_said_of_it(goal: Goal) -> None:
+@pytest.mark.parametrize("goal", [TuningGoal.FEWEST_NODES, TuningGoal.LEAST_FRAGMENTATION, TuningGoal.SPREAD])
+def test_the_best_profile_does_what_is_said_of_it(goal: TuningGoal) -> None:
     result, snapshot = tuned(goal)
     rows = movable(snapshot)
     again = repack(snapshot, Setup.for_cluster(snapshot, config=result.configuration, kube_version="1.36"), rows)
@@ -45,14 +47,16 @@ def test_the_best_profile_does_what_is_said_of_it(goal: Goal) -> None:
 
 
 def test_fewer_nodes_need_another_strategy() -> None:
-    result, _ = tuned(Goal.FEWEST_NODES)
+    result, _ = tuned(TuningGoal.FEWEST_NODES)
     assert (result.today.nodes, result.best.nodes, result.is_better) == (5, 1, True)
-    assert result.best.candidate.strategy in (Strategy.MOST, Strategy.UP_TO)
-    assert not any(item.rank(Goal.FEWEST_NODES) < result.best.rank(Goal.FEWEST_NODES) for item in result.front)
+    assert result.best.candidate.strategy in (FitStrategy.MOST, FitStrategy.UP_TO)
+    assert not any(
+        item.rank(TuningGoal.FEWEST_NODES) < result.best.rank(TuningGoal.FEWEST_NODES) for item in result.front
+    )
 
 
 def test_no_change_is_kept_that_the_best_does_not_need() -> None:
-    result, snapshot = tuned(Goal.FEWEST_NODES)
+    result, snapshot = tuned(TuningGoal.FEWEST_NODES)
     for simpler in result.best.candidate.parts.values():
         config = simpler.applied(HEAD, "default-scheduler")
         setup = Setup.for_cluster(snapshot, config=config, kube_version="1.36")
@@ -60,7 +64,7 @@ def test_no_change_is_kept_that_the_best_does_not_need() -> None:
 
 
 def test_a_seed_finds_the_same_again() -> None:
-    assert tuned(Goal.SPREAD, seed=7)[0].to_dict() == tuned(Goal.SPREAD, seed=7)[0].to_dict()
+    assert tuned(TuningGoal.SPREAD, seed=7)[0].to_dict() == tuned(TuningGoal.SPREAD, seed=7)[0].to_dict()
 
 
 def test_nothing_else_of_the_configuration_changes() -> None:
@@ -73,8 +77,8 @@ def test_nothing_else_of_the_configuration_changes() -> None:
     own = {"schedulerName": "own", "plugins": {"score": score}, "pluginConfig": [fit]}
     base = {**HEAD, "profiles": [other, own], "parallelism": 8}
     before = json.dumps(base)
-    candidate = Candidate(
-        strategy=Strategy.MOST,
+    candidate = ProfileCandidate(
+        strategy=FitStrategy.MOST,
         resources=(3, 1),
         weights=(("ImageLocality", 0), ("PodTopologySpread", 5)),
         spreads_by_default=False,
@@ -113,16 +117,16 @@ def test_nothing_else_of_the_configuration_changes() -> None:
 
 def test_every_candidate_is_a_valid_configuration() -> None:
     snapshot = Snapshot.from_objects(SHOP)
-    for strategy in (None, *Strategy):
+    for strategy in (None, *FitStrategy):
         for weights in ((), (("PodTopologySpread", 0), ("NodeResourcesFit", 10))):
-            item = Candidate(strategy=strategy, resources=(1, 3), weights=weights, spreads_by_default=False)
+            item = ProfileCandidate(strategy=strategy, resources=(1, 3), weights=weights, spreads_by_default=False)
             setup = Setup.for_cluster(snapshot, config=item.applied(HEAD, "default-scheduler"))
             assert setup.profiles[0].points["score"].count("PodTopologySpread") == (0 if weights else 1)
 
 
 def test_a_cost_needs_prices() -> None:
     with pytest.raises(ConfigError, match="no price is known of node node-1"):
-        tuned(Goal.COST)
+        tuned(TuningGoal.COST)
 
 
 @pytest.mark.parametrize("columns", [80, 100])

@@ -218,7 +218,7 @@ def test_the_fast_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     read_by_pyyaml: list[bytes] = []
 
-    def load(text: yaml_text.Text, *, source: str) -> yaml_text.YamlDocument | None:
+    def load(text: yaml_text.DocumentText, *, source: str) -> yaml_text.YamlDocument | None:
         read_by_pyyaml.append(text.text)
         return yaml_text.load(text, source=source)
 

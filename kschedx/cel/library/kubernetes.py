@@ -14,15 +14,15 @@ from kschedx.cel.types import BOOL, DOUBLE, FORMAT, INT, QUANTITY, SEMVER, STRIN
 from kschedx.cel.values import (
     NONE,
     Budget,
+    CelFormat,
+    CelQuantity,
+    CelUrl,
     Fault,
-    Format,
     MapValue,
     Optional,
     Prerelease,
-    Quantity,
     Semver,
     UndecidedError,
-    Url,
     Value,
 )
 from kschedx.errors import InputError
@@ -39,7 +39,7 @@ _PORT = re.compile(r"(?::[0-9]*)?", re.ASCII)
 _HOST_REFUSED = re.compile(r"[ \"<>\\^`{|}\x00-\x1f\x7f]")
 
 
-def request_uri_error(text: str) -> str | None:
+def _request_uri_error(text: str) -> str | None:
     """Return the error of url.ParseRequestURI, or None."""
     error = _error(text)
     return None if error is None else f'parse "{text}": {error}'
@@ -85,8 +85,8 @@ def _authority(rest: str) -> tuple[str, str]:
     return authority, slash + path
 
 
-def _parsed_url(text: str) -> Url:
-    """Parse a URL without `request_uri_error`."""
+def _parsed_url(text: str) -> CelUrl:
+    """Parse a URL without `_request_uri_error`."""
     whole = text.partition("#")[0]
     match = _SCHEME.fullmatch(whole)
     scheme, rest = (match[1].lower(), match[2]) if match else ("", whole)
@@ -101,7 +101,7 @@ def _parsed_url(text: str) -> Url:
         port = tail[1:]
     elif ":" in host:
         hostname, _, port = host.rpartition(":")
-    return Url(
+    return CelUrl(
         text=text,
         scheme=scheme,
         host=host,
@@ -160,7 +160,7 @@ def _of_prefix(errors: Callable[[str], Iterator[str]]) -> Callable[[str], Iterat
 
 
 def _uri(value: str) -> Iterator[str]:
-    error = request_uri_error(value)
+    error = _request_uri_error(value)
     if error is not None:
         yield error
 
@@ -213,9 +213,9 @@ _FORMATS: dict[str, tuple[str, int, Callable[[str], Iterator[str]]]] = {
 """The internal name of each format, and the pattern length that its cost is based on."""
 
 
-def _format(name: str) -> Format:
+def _format(name: str) -> CelFormat:
     inside, longest, errors = _FORMATS[name]
-    return Format(inside, longest, lambda value: list(errors(value)))
+    return CelFormat(inside, longest, lambda value: list(errors(value)))
 
 
 def _named(_: Budget, name: str) -> Value:
@@ -226,7 +226,7 @@ def _constant(name: str) -> Run:
     return lambda _: _format(name)
 
 
-def _validate(_: Budget, wanted_format: Format, text: str) -> Value:
+def _validate(_: Budget, wanted_format: CelFormat, text: str) -> Value:
     phrases = wanted_format.validate(text)
     return Optional(list(phrases)) if phrases else NONE
 
@@ -246,11 +246,11 @@ _NANO = 10**9
 # --- quantities
 
 
-def quantity_from_text(text: str) -> Quantity | Fault:
+def quantity_from_text(text: str) -> CelQuantity | Fault:
     try:
         if text != text.strip():
             parse_quantity("x")
-        return Quantity(exact_nano_units(parse_quantity(text)))
+        return CelQuantity(exact_nano_units(parse_quantity(text)))
     except InputError as error:
         return Fault(error.message)
 
@@ -260,15 +260,15 @@ def _quantity(_: Budget, text: str) -> Value:
 
 
 def _is_quantity(_: Budget, text: str) -> Value:
-    return isinstance(quantity_from_text(text), Quantity)
+    return isinstance(quantity_from_text(text), CelQuantity)
 
 
-def _is_integer(_: Budget, quantity: Quantity) -> bool:
+def _is_integer(_: Budget, quantity: CelQuantity) -> bool:
     whole, rest = divmod(quantity.nano, _NANO)
     return not rest and -(2**63) <= whole < 2**63
 
 
-def _as_integer(budget: Budget, quantity: Quantity) -> Value:
+def _as_integer(budget: Budget, quantity: CelQuantity) -> Value:
     return quantity.nano // _NANO if _is_integer(budget, quantity) else Fault("cannot convert value to integer")
 
 
@@ -277,8 +277,8 @@ def _sign(number: int) -> int:
 
 
 def _of_quantities(does: Callable[[int, int], Value]) -> Run:
-    def run(_: Budget, quantity: Quantity, other: Quantity | int) -> Value:
-        return does(quantity.nano, other.nano if isinstance(other, Quantity) else other * _NANO)
+    def run(_: Budget, quantity: CelQuantity, other: CelQuantity | int) -> Value:
+        return does(quantity.nano, other.nano if isinstance(other, CelQuantity) else other * _NANO)
 
     return run
 
@@ -386,17 +386,17 @@ def _of_versions(does: Callable[[int], Value]) -> Run:
 
 
 def _url(_: Budget, text: str) -> Value:
-    error = request_uri_error(text)
+    error = _request_uri_error(text)
     if error is not None:
         return Fault(f"URL parse error during conversion from string: {error}")
     return _parsed_url(text)
 
 
 def _is_url(_: Budget, text: str) -> Value:
-    return request_uri_error(text) is None
+    return _request_uri_error(text) is None
 
 
-def _query(budget: Budget, url: Url) -> Value:
+def _query(budget: Budget, url: CelUrl) -> Value:
     budget.spend(len(url.query))
     entries: dict[object, Value] = {key: list(values) for key, values in query_of(url.query).items()}
     return MapValue(entries)
@@ -465,22 +465,22 @@ KUBERNETES_FUNCTIONS = (
     single("isInteger", "quantity_is_integer", (QUANTITY,), BOOL, _is_integer),
     several(
         "add",
-        overload("quantity_add", _QQ, QUANTITY, _of_quantities(lambda left, other: Quantity(left + other))),
+        overload("quantity_add", _QQ, QUANTITY, _of_quantities(lambda left, other: CelQuantity(left + other))),
         overload(
             "quantity_add_int",
             (QUANTITY, INT),
             QUANTITY,
-            _of_quantities(lambda left, other: Quantity(left + other)),
+            _of_quantities(lambda left, other: CelQuantity(left + other)),
         ),
     ),
     several(
         "sub",
-        overload("quantity_sub", _QQ, QUANTITY, _of_quantities(lambda left, other: Quantity(left - other))),
+        overload("quantity_sub", _QQ, QUANTITY, _of_quantities(lambda left, other: CelQuantity(left - other))),
         overload(
             "quantity_sub_int",
             (QUANTITY, INT),
             QUANTITY,
-            _of_quantities(lambda left, other: Quantity(left - other)),
+            _of_quantities(lambda left, other: CelQuantity(left - other)),
         ),
     ),
     several(

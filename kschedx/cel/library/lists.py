@@ -28,10 +28,10 @@ from kschedx.cel.values import (
     NONE,
     NULL,
     Budget,
-    Duration,
+    CelDuration,
+    ConcatenatedList,
     Fault,
     Growing,
-    Joined,
     ListValue,
     MapValue,
     Optional,
@@ -49,7 +49,7 @@ from kschedx.cel.values import (
 #
 # Upstream: apiserver/pkg/cel/library/lists.go; cel-go's ext/lists.go, version 3, and ext/sets.go.
 
-_SUMMED = (("int", INT, 0), ("uint", UINT, Uint(0)), ("double", DOUBLE, 0.0), ("duration", DURATION, Duration(0)))
+_SUMMED = (("int", INT, 0), ("uint", UINT, Uint(0)), ("double", DOUBLE, 0.0), ("duration", DURATION, CelDuration(0)))
 _ORDERED = (
     ("int", INT),
     ("uint", UINT),
@@ -290,7 +290,7 @@ LIST_FUNCTIONS = (
             for _, element_type in _ORDERED
         ),
         run=_sort,
-        takes=(list, Growing, Joined),
+        takes=(list, Growing, ConcatenatedList),
     ),
     Function(
         name="@sortByAssociatedKeys",
@@ -299,7 +299,7 @@ LIST_FUNCTIONS = (
             for _, element_type in _ORDERED
         ),
         run=_sorted_by,
-        takes=(list, Growing, Joined),
+        takes=(list, Growing, ConcatenatedList),
     ),
     single("lists.range", "lists_range", (INT,), list_of(INT), _range, is_member=False),
     single("reverse", "list_reverse", (_LIST,), _LIST, _reverse),

@@ -29,10 +29,10 @@ from kschedx.cel.values import (
     COMPARABLE,
     NO_OVERLOAD,
     Budget,
-    Duration,
+    CelDuration,
+    ConcatenatedList,
     Fault,
     Growing,
-    Joined,
     ListValue,
     MapValue,
     Timestamp,
@@ -62,7 +62,7 @@ def in_range(value: int, kind: type) -> Value:
         return Uint(value) if 0 <= value <= MAX_UINT else Fault("unsigned integer overflow")
     if MIN_INT <= value <= MAX_INT:
         return kind(value)
-    return Fault({Duration: "duration overflow", Timestamp: "timestamp overflow"}.get(kind, "integer overflow"))
+    return Fault({CelDuration: "duration overflow", Timestamp: "timestamp overflow"}.get(kind, "integer overflow"))
 
 
 def text_built(budget: Budget, length: int) -> None:
@@ -77,11 +77,11 @@ def add(budget: Budget, value: Value, other: Value) -> Value:
         if isinstance(value, Growing):
             budget.spend(len(other))
         return joined(value, other)
-    if isinstance(value, Timestamp | Duration) and isinstance(other, Timestamp | Duration):
+    if isinstance(value, Timestamp | CelDuration) and isinstance(other, Timestamp | CelDuration):
         if isinstance(value, Timestamp) and isinstance(other, Timestamp):
             return NO_OVERLOAD
-        both_durations = isinstance(value, Duration) and isinstance(other, Duration)
-        return in_range(int(value) + int(other), Duration if both_durations else Timestamp)
+        both_durations = isinstance(value, CelDuration) and isinstance(other, CelDuration)
+        return in_range(int(value) + int(other), CelDuration if both_durations else Timestamp)
     if kind is not other_kind:
         return NO_OVERLOAD
     if isinstance(value, str) and isinstance(other, str):
@@ -99,8 +99,8 @@ def add(budget: Budget, value: Value, other: Value) -> Value:
 
 def subtract(_: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, Timestamp) and isinstance(other, Timestamp):
-        return in_range(int(value) - int(other), Duration)
-    if isinstance(value, Timestamp) and isinstance(other, Duration):
+        return in_range(int(value) - int(other), CelDuration)
+    if isinstance(value, Timestamp) and isinstance(other, CelDuration):
         return in_range(int(value) - int(other), Timestamp)
     if type(value) is not type(other):
         return NO_OVERLOAD
@@ -146,7 +146,7 @@ def modulo(_: Budget, value: Value, other: Value) -> Value:
 def _negate(_: Budget, value: Value) -> Value:
     if isinstance(value, float):
         return -value
-    if type(value) is int or isinstance(value, Duration):
+    if type(value) is int or isinstance(value, CelDuration):
         return in_range(-value, type(value))
     return NO_OVERLOAD
 
@@ -157,15 +157,15 @@ def _negate(_: Budget, value: Value) -> Value:
 _RFC_3339 = re.compile(r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:[.,](\d+))?(Z|[+-]\d{2}:\d{2})", re.ASCII)
 
 
-def _duration_from_text(text: str) -> Duration | None:
+def _duration_from_text(text: str) -> CelDuration | None:
     """Parse a duration, or return None if it is invalid or too long."""
     try:
-        return Duration(Nanoseconds.parse(text))
+        return CelDuration(Nanoseconds.parse(text))
     except ValueError:
         return None
 
 
-def duration_text(duration: Duration) -> str:
+def duration_text(duration: CelDuration) -> str:
     seconds, rest = divmod(abs(duration), 10**9)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
     return f"{'-' if duration < 0 else ''}{seconds}{fraction}s"
@@ -329,7 +329,7 @@ def _to_string(budget: Budget, value: Value) -> Value:
             return Fault("invalid UTF-8 in bytes, cannot convert to string")
     if isinstance(value, float):
         return double_text(value)
-    if isinstance(value, Duration):
+    if isinstance(value, CelDuration):
         return duration_text(value)
     if isinstance(value, Timestamp):
         return timestamp_text(value)
@@ -449,7 +449,7 @@ _LETTERS = {
 }
 _WORDS = {"i": "int64", "u": "uint64", "d": "double", "s": "string", "y": "bytes", "b": "bool"}
 _WORDS |= {"t": "timestamp", "n": "duration"}
-_ADDERS = (int, Uint, float, str, bytes, list, Growing, Joined, Duration, Timestamp)
+_ADDERS = (int, Uint, float, str, bytes, list, Growing, ConcatenatedList, CelDuration, Timestamp)
 _NUMBERS = (int, Uint, float)
 
 
@@ -520,7 +520,7 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
         name="-_",
         overloads=(_of("negate_double", "d", DOUBLE), _of("negate_int64", "i", INT)),
         run=_negate,
-        takes=(bool, int, float, Duration),
+        takes=(bool, int, float, CelDuration),
     ),
     Function(
         name="_-_",
@@ -533,7 +533,7 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
             _of("subtract_uint64", "uu", UINT),
         ),
         run=subtract,
-        takes=(*_NUMBERS, Duration, Timestamp),
+        takes=(*_NUMBERS, CelDuration, Timestamp),
     ),
     _comparison("_<_", "less", lambda order: order < 0),
     _comparison("_<=_", "less_equals", lambda order: order <= 0),
@@ -552,7 +552,7 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
             for names, is_member in (((f"size_{word}", letter), False), ((f"{word}_size", letter), True))
         ),
         run=_size,
-        takes=(str, bytes, list, Growing, Joined, MapValue),
+        takes=(str, bytes, list, Growing, ConcatenatedList, MapValue),
     ),
     Function(name="type", overloads=(_of("type", "A", type_of(_A)),), run=_type),
     _conversion("bool", BOOL, _to_bool, "bs"),

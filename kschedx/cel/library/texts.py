@@ -14,7 +14,7 @@ from kschedx.cel.types import DYN, INT, STRING, Type, TypeKind, list_of
 from kschedx.cel.values import (
     NULL,
     Budget,
-    Duration,
+    CelDuration,
     Fault,
     MapValue,
     Timestamp,
@@ -138,7 +138,7 @@ def formatted(budget: Budget, text: str, arguments: Value) -> Value:
 def _written(clause: _Clause, value: Value) -> str | Fault:
     verb = clause.verb
     refused = Fault(_REFUSALS[verb] + type_value(value).name)
-    is_integer = isinstance(value, int) and not isinstance(value, bool | Duration | Timestamp)
+    is_integer = isinstance(value, int) and not isinstance(value, bool | CelDuration | Timestamp)
     match verb:
         case "s":
             return _as_text(value)
@@ -185,7 +185,7 @@ def _signed(number: float) -> str:
 
 
 def _as_text(value: Value) -> str | Fault:
-    if isinstance(value, Duration):
+    if isinstance(value, CelDuration):
         return duration_text(value)
     if isinstance(value, Timestamp):
         return timestamp_text(value)
@@ -212,7 +212,7 @@ def _plain(value: Value) -> str | Fault | None:
         return "null"
     if isinstance(value, Type):
         return value.name
-    if isinstance(value, int) and not isinstance(value, Duration | Timestamp):
+    if isinstance(value, int) and not isinstance(value, CelDuration | Timestamp):
         return str(int(value))
     return None
 
@@ -225,7 +225,7 @@ def _inside(value: Value) -> str | Fault:
         return wrong or f"[{', '.join(map(str, items))}]"
     if isinstance(value, MapValue):
         return _map(value)
-    if isinstance(value, Duration):
+    if isinstance(value, CelDuration):
         return f'duration("{duration_text(value)}")'
     if isinstance(value, Timestamp):
         return f'timestamp("{timestamp_text(value)}")'

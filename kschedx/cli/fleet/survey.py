@@ -19,7 +19,7 @@ from kschedx.cli.output import Answer, ExitCode, needs
 from kschedx.cli.worker import Captured, Worker
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import documents
-from kschedx.progress import Phase, Step, begin, counted
+from kschedx.progress import Phase, ProgressStep, begin, counted
 from kschedx.render.wording import Fact, count, listed
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _every_context(kubeconfig: str | None) -> Sequence[str]:
 # One question to every cluster, in separate processes with a time limit each.
 
 
-class Row(Struct, frozen=True, kw_only=True, rename="camel"):
+class SurveyRow(Struct, frozen=True, kw_only=True, rename="camel"):
     """One cluster's answer; a line of the results."""
 
     cluster: str
@@ -145,9 +145,9 @@ def ask(
     *,
     jobs: int,
     limit: float,
-    done: Mapping[str, Row],
-    see: Callable[[Row], None],
-) -> tuple[Row, ...]:
+    done: Mapping[str, SurveyRow],
+    see: Callable[[SurveyRow], None],
+) -> tuple[SurveyRow, ...]:
     """Return the rows of all clusters, in the order of the clusters. `answer` answers a command line, `done` are known
     rows, and `see` is called with each new one."""
     rows = dict(done)
@@ -179,13 +179,13 @@ class Work:
         self.phase = Phase.NOTHING
         self._before = 0.0
 
-    def see(self, step: Step) -> None:
+    def see(self, step: ProgressStep) -> None:
         if step.phase != self.phase:
             self.phase, self._before = step.phase, self.share
         self.share = self._before + (1 - self._before) * step.share / 2
 
 
-def _finished(futures: Sequence[Future[Row]], works: Sequence[Work]) -> Iterator[Row]:
+def _finished(futures: Sequence[Future[SurveyRow]], works: Sequence[Work]) -> Iterator[SurveyRow]:
     """Yield the rows as they are finished, and report the progress of the others meanwhile."""
     left = dict(zip(futures, works, strict=True))
     while left:
@@ -231,11 +231,13 @@ class _Workers:
             worker.end()
 
 
-def _row(workers: _Workers, member: Member, question: Sequence[str], limit: float, see: Callable[[Step], None]) -> Row:
+def _row(
+    workers: _Workers, member: Member, question: Sequence[str], limit: float, see: Callable[[ProgressStep], None]
+) -> SurveyRow:
     begun = time.monotonic()
     command, *more = question
     answer = workers.mine().ask([command, *member.options, *more], limit, see)
-    return Row(
+    return SurveyRow(
         cluster=member.name,
         question=tuple(question),
         exit_code=int(answer.exit_code),
@@ -252,14 +254,14 @@ def _summary(answer: Captured) -> str:
     return next((line.strip() for line in phrase.splitlines() if line.strip()), "")
 
 
-def resumed(path: str | None, question: Sequence[str]) -> dict[str, Row]:
+def resumed(path: str | None, question: Sequence[str]) -> dict[str, SurveyRow]:
     """Return the answered rows of an earlier run of this question. Raises `InputError`."""
     if path is None or not Path(path).exists():
         return {}
-    rows: dict[str, Row] = {}
+    rows: dict[str, SurveyRow] = {}
     for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):
         try:
-            row = msgspec.json.decode(line, type=Row)
+            row = msgspec.json.decode(line, type=SurveyRow)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             place = Place(source=path, document=number)
             raise InputError(f"not a row of kschedx fleet: {error}", place=place, hint="name another file") from None
@@ -269,7 +271,7 @@ def resumed(path: str | None, question: Sequence[str]) -> dict[str, Row]:
 
 
 @contextmanager
-def results(path: str | None) -> Iterator[Callable[[Row], None]]:
+def results(path: str | None) -> Iterator[Callable[[SurveyRow], None]]:
     """Yield a function that writes a line for each row at once, after those of an earlier run."""
     if path is None:
         yield lambda row: None
@@ -280,7 +282,7 @@ def results(path: str | None) -> Iterator[Callable[[Row], None]]:
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", place=Place(source=path)) from None
 
-        def write(row: Row) -> None:
+        def write(row: SurveyRow) -> None:
             file.write(msgspec.json.encode(row) + b"\n")
             file.flush()
 
@@ -297,7 +299,7 @@ def _tone_of(code: int) -> Tone:
     return {ExitCode.SCHEDULABLE: Tone.GOOD, ExitCode.UNSCHEDULABLE: Tone.BAD}.get(ExitCode(code), Tone.OPEN)
 
 
-def exit_code(rows: Sequence[Row]) -> ExitCode:
+def exit_code(rows: Sequence[SurveyRow]) -> ExitCode:
     """Return 3 if a cluster could not be read or decided, 1 if one has findings, else 0."""
     codes = {row.exit_code for row in rows}
     if codes - {ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE}:
@@ -308,7 +310,7 @@ def exit_code(rows: Sequence[Row]) -> ExitCode:
 NOTHING, AMISS, UNDECIDED, NO_ANSWER = "nothing found", "amiss", "undecided", "no answer"
 
 
-def _kind(row: Row) -> str:
+def _kind(row: SurveyRow) -> str:
     match row.exit_code:
         case ExitCode.SCHEDULABLE:
             return NOTHING
@@ -320,21 +322,21 @@ def _kind(row: Row) -> str:
             return NO_ANSWER
 
 
-def headline(rows: Sequence[Row]) -> str:
+def headline(rows: Sequence[SurveyRow]) -> str:
     kinds = Counter(map(_kind, rows))
     texts = {AMISS: "with findings", UNDECIDED: "undecided", NO_ANSWER: "without an answer"}
     parts = [f"{kinds[kind]:,} {text}" for kind, text in texts.items() if kinds[kind]]
     return f"{count(len(rows), 'cluster')}: {', '.join(parts) or 'nothing found'}"
 
 
-def _by_need(rows: Sequence[Row]) -> list[Row]:
+def _by_need(rows: Sequence[SurveyRow]) -> list[SurveyRow]:
     """Return the rows without an answer first, then those with findings, then the others; each in the order of the
     clusters."""
     order = {ExitCode.UNSCHEDULABLE: 1, ExitCode.SCHEDULABLE: 2}
     return sorted(rows, key=lambda row: order.get(ExitCode(row.exit_code), 0))
 
 
-def screen(rows: Sequence[Row], width: int) -> list[Text]:
+def screen(rows: Sequence[SurveyRow], width: int) -> list[Text]:
     from kschedx.render.terminal import BLANK, paragraph, title_lines
 
     lines = [*title_lines(headline(rows), _tone_of(exit_code(rows)), width), BLANK]
@@ -344,18 +346,18 @@ def screen(rows: Sequence[Row], width: int) -> list[Text]:
     return lines
 
 
-def document(rows: Sequence[Row]) -> dict[str, object]:
+def document(rows: Sequence[SurveyRow]) -> dict[str, object]:
     from kschedx.schemas.listings import FleetDocument
 
     return documents.document("FleetAnswer", FleetDocument, clusters=tuple(rows))
 
 
-def page(rows: Sequence[Row]) -> Page:
+def page(rows: Sequence[SurveyRow]) -> Page:
     from kschedx.render.page.model import SCREEN_WIDTH, page_of
-    from kschedx.render.view import Item, View
+    from kschedx.render.view import View, ViewItem
 
     items = tuple(
-        Item(
+        ViewItem(
             title=row.cluster,
             tone=_tone_of(row.exit_code),
             kind=_kind(row),
@@ -381,7 +383,7 @@ def page(rows: Sequence[Row]) -> Page:
     return page_of(view, screen(rows, SCREEN_WIDTH), cited=cited)
 
 
-def write_parquet(rows: Sequence[Row], path: str) -> None:
+def write_parquet(rows: Sequence[SurveyRow], path: str) -> None:
     """Write the rows as a table; a document is its JSON. Needs the extra parquet. Raises `InputError`."""
     with needs("parquet"):
         import pyarrow

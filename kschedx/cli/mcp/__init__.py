@@ -46,10 +46,10 @@ def mcp(
             raise InputError("no such file or folder", place=Place(source=path))
     with needs("mcp"):
         from kschedx.cli.mcp.server import serve
-    from kschedx.cli.mcp.server import Clusters
+    from kschedx.cli.mcp.server import KnownClusters
 
     silence()
     file = None if kubeconfig is None else str(Path(kubeconfig).resolve())
-    clusters = Clusters(snapshots=tuple(snapshot or ()), contexts=tuple(context or ()), kubeconfig=file)
+    clusters = KnownClusters(snapshots=tuple(snapshot or ()), contexts=tuple(context or ()), kubeconfig=file)
     serve(clusters, limit=limit, port=port)
     return ExitCode.SCHEDULABLE

@@ -30,10 +30,10 @@ from kschedx.cli.question import Question
 from kschedx.cli.worker import Captured, Worker
 from kschedx.errors import InputError, nearest
 from kschedx.kube.escaping import visible
-from kschedx.progress import Phase, Step
+from kschedx.progress import Phase, ProgressStep
 
 
-class Clusters(Struct, frozen=True, kw_only=True):
+class KnownClusters(Struct, frozen=True, kw_only=True):
     """The clusters that questions may name. The default is the first snapshot, else the first context."""
 
     snapshots: tuple[str, ...] = ()
@@ -151,7 +151,7 @@ Context = ServerRequestContext[dict[str, Any]]
 class Answers:
     """Answers questions one after the other, in a process that can be ended."""
 
-    def __init__(self, clusters: Clusters, *, limit: float) -> None:
+    def __init__(self, clusters: KnownClusters, *, limit: float) -> None:
         self._clusters = clusters
         self._limit = limit
         self._lock = anyio.Lock()
@@ -182,7 +182,7 @@ class Answers:
                 call = Asked(wanted.name, question, arguments, Path(folder))
                 counter = itertools.count(1)  # a notification's number must grow, and one phase follows another
 
-                def see(step: Step) -> None:
+                def see(step: ProgressStep) -> None:
                     share = f"({step.share:.0%})" if step.begun else ""
                     message = visible(" ".join(filter(None, (step.phase, step.amount, share))))
                     anyio.from_thread.run(context.session.report_progress, next(counter), None, message)
@@ -196,7 +196,7 @@ class Answers:
                 await context.session.report_progress(next(counter), None, "done")
                 return captured
 
-    def _asked(self, call: Asked, see: Callable[[Step], None]) -> Captured:
+    def _asked(self, call: Asked, see: Callable[[ProgressStep], None]) -> Captured:
         if self._worker is None or not self._worker.is_alive:
             self._worker = Worker(answer, self._folder.name)
         return self._worker.ask(call, self._limit, see)
@@ -307,7 +307,7 @@ def server(answers: Answers) -> Server[dict[str, Any]]:
     )
 
 
-def serve(clusters: Clusters, *, limit: float, port: int | None) -> None:
+def serve(clusters: KnownClusters, *, limit: float, port: int | None) -> None:
     """Serve until the client disconnects; with a port, over HTTP on the loopback at /mcp."""
     answers = Answers(clusters, limit=limit)
 

@@ -41,7 +41,7 @@ MOST = 60_000
 """Bytes of a document in any answer."""
 
 
-class LeftOut(Struct, frozen=True, kw_only=True):
+class Truncation(Struct, frozen=True, kw_only=True):
     """A map or list of which only the first entries are kept."""
 
     path: str
@@ -51,8 +51,8 @@ class LeftOut(Struct, frozen=True, kw_only=True):
 
 
 def bounded(
-    document: Mapping[str, object], limit: int, before: Sequence[LeftOut] = ()
-) -> tuple[dict[str, Any], tuple[LeftOut, ...]]:
+    document: Mapping[str, object], limit: int, before: Sequence[Truncation] = ()
+) -> tuple[dict[str, Any], tuple[Truncation, ...]]:
     """Return the document in at most `limit` bytes of JSON, as far as cutting maps and lists of many entries allows.
     `before` is what was cut from it before.
 
@@ -89,7 +89,7 @@ def _below(path: str, key: str) -> str:
     return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
 
 
-def _left_out(short: dict[str, Any], whole: Mapping[str, int]) -> Iterator[LeftOut]:
+def _left_out(short: dict[str, Any], whole: Mapping[str, int]) -> Iterator[Truncation]:
     for path, count in whole.items():
         part: Any = short
         for key in path.split("/")[1:]:
@@ -98,7 +98,7 @@ def _left_out(short: dict[str, Any], whole: Mapping[str, int]) -> Iterator[LeftO
             elif isinstance(part, dict):
                 part = part.get(key.replace("~1", "/").replace("~0", "~"))
         if isinstance(part, dict | list) and len(part) < count:  # what contains it may have been cut too
-            yield LeftOut(path=path, kept=len(part), of=count)
+            yield Truncation(path=path, kept=len(part), of=count)
 
 
 _Found = tuple[int, str, dict[str, Any] | list[Any]]
@@ -512,7 +512,7 @@ def detailed(result: Answer, detail: str) -> Answer:
             document, left_out = bounded(report.document(), MOST)
         else:
             part, count = report.sample()
-            document, left_out = bounded(part, MOST, (LeftOut(path="/items", kept=0, of=count),))
+            document, left_out = bounded(part, MOST, (Truncation(path="/items", kept=0, of=count),))
         return {"document": document, "leftOut": left_out}
 
     is_full = detail == FULL

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import cast
 
 from msgspec import Struct, inspect
@@ -170,7 +171,7 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     (karpenter.NodeOverlaySpec, "price"): lambda _value, _names: None,
     (karpenter.NodeOverlaySpec, "price_adjustment"): lambda _value, _names: None,
     (other_schedulers.SchedulerConfigSpec, "default_node_selector"): changes.text(changes.label_pairs),
-    (other_schedulers.Explanation, "message"): lambda _value, _names: None,
+    (other_schedulers.PodExplanation, "message"): lambda _value, _names: None,
     (other_schedulers.SchedulingCondition, "message"): lambda _value, _names: None,
     (other_schedulers.MigrationStatus, "message"): lambda _value, _names: None,
     (kueue.QueueResourceQuota, "name"): changes.text(changes.resource),
@@ -193,7 +194,8 @@ WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacement
 """Records in which one field decides how another is read."""
 
 
-def _of_record(kind: type[Struct]) -> dict[str, Replacement]:
+@cache
+def _of_record(kind: type[Struct]) -> Mapping[str, Replacement]:
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
     replacements: dict[str, Replacement] = {}

@@ -1,17 +1,17 @@
 """The steps of fixes: a union of types, each of which is built, described, and applied in one place."""
 
 from kschedx.fixes.proposal import Cost as Cost
-from kschedx.fixes.proposal import Group as Group
+from kschedx.fixes.proposal import FixGroup as FixGroup
+from kschedx.fixes.proposal import FixStep as FixStep
 from kschedx.fixes.proposal import PodStep as PodStep
 from kschedx.fixes.proposal import ResourceAmount as ResourceAmount
-from kschedx.fixes.proposal import Step as Step
 from kschedx.fixes.steps.eviction import AwaitTermination as AwaitTermination
 from kschedx.fixes.steps.eviction import DeletePods as DeletePods
-from kschedx.fixes.steps.eviction import Move as Move
 from kschedx.fixes.steps.eviction import MovePods as MovePods
 from kschedx.fixes.steps.eviction import StopWorkload as StopWorkload
 from kschedx.fixes.steps.eviction import TakeOldFirst as TakeOldFirst
 from kschedx.fixes.steps.eviction import Victim as Victim
+from kschedx.fixes.steps.eviction import VictimMove as VictimMove
 from kschedx.fixes.steps.eviction import VictimStep as VictimStep
 from kschedx.fixes.steps.eviction import WithdrawResize as WithdrawResize
 from kschedx.fixes.steps.node import DOMAIN_OF_ITS_OWN as DOMAIN_OF_ITS_OWN
@@ -55,3 +55,4 @@ from kschedx.fixes.steps.storage import RecreateClaim as RecreateClaim
 from kschedx.fixes.steps.storage import ReleaseVolume as ReleaseVolume
 from kschedx.fixes.steps.storage import SetClass as SetClass
 from kschedx.fixes.steps.storage import SetDefaultClass as SetDefaultClass
+from kschedx.fixes.steps.storage import SetEphemeralClass as SetEphemeralClass

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kschedx.fixes.changes import Change, add_operation
 from kschedx.fixes.phrases import amount_text, delete_pod, joined, listed
 from kschedx.fixes.pod_edits import ContainerRequest, with_requests
-from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, Group, Proposal, Step
+from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, FixGroup, FixStep, Proposal
 from kschedx.kube.documents import Json, Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
@@ -28,8 +28,8 @@ class Victim(Struct, frozen=True, kw_only=True):
     """`ReplicaSet web-5d7b9`; empty for a pod that no controller recreates."""
 
 
-class VictimStep(Step, frozen=True, kw_only=True):
-    _group = Group.CAPACITY
+class VictimStep(FixStep, frozen=True, kw_only=True):
+    _group = FixGroup.CAPACITY
     victims: tuple[Victim, ...]
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
@@ -41,7 +41,7 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
     Deployment's only replica."""
 
     _cost = Cost.ROLLOUT
-    _group = Group.WORKLOAD
+    _group = FixGroup.WORKLOAD
     owner: str
     kind: str = "Deployment"
     is_single: bool = False
@@ -125,24 +125,24 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
         yield from ((victim.pod, SCHEDULER if self.by_preemption else "") for victim in self.victims)
 
 
-class Move(Struct, frozen=True, kw_only=True):
+class VictimMove(Struct, frozen=True, kw_only=True):
     victim: Victim
     source: str
     to: str
     """The node for the pod that the controller creates instead."""
 
 
-class MovePods(Step, frozen=True, kw_only=True):
+class MovePods(FixStep, frozen=True, kw_only=True):
     """Pods are evicted from nodes, one node after the other, and their replacements run elsewhere. The nodes are
     cordoned meanwhile, so that no replacement returns. Each is uncordoned once its own pods are gone."""
 
     _cost = Cost.MOVE
-    _group = Group.CAPACITY
-    moves: tuple[Move, ...]
+    _group = FixGroup.CAPACITY
+    moves: tuple[VictimMove, ...]
     """Grouped by node. The last group makes the room; those before it make room for the moved pods."""
 
-    def by_node(self) -> dict[str, list[Move]]:
-        moves: dict[str, list[Move]] = {}
+    def by_node(self) -> dict[str, list[VictimMove]]:
+        moves: dict[str, list[VictimMove]] = {}
         for move in self.moves:
             moves.setdefault(move.source, []).append(move)
         return moves
@@ -263,11 +263,11 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
         yield from ((victim.pod, CONTROLLER_MANAGER) for victim in self.victims)
 
 
-class WithdrawResize(Step, frozen=True, kw_only=True):
+class WithdrawResize(FixStep, frozen=True, kw_only=True):
     """A running pod again requests what its node has allocated to it: until then, the larger of the two counts."""
 
     _cost = Cost.REPAIR
-    _group = Group.CAPACITY
+    _group = FixGroup.CAPACITY
     pod: str
     """`namespace/name`."""
     node: str

@@ -12,7 +12,7 @@ from kschedx.explain.hardware import DevicePluginDown
 from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import amount_text, joined, listed, resource_name
-from kschedx.fixes.proposal import ClusterObject, Cost, Group, Proposal, ResourceAmount, Step
+from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Proposal, ResourceAmount
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import HOSTNAME, ZONE
@@ -28,11 +28,11 @@ SHOWN_LABELS = 4
 SHUT_DOWN = "node.cloudprovider.kubernetes.io/shutdown"
 
 
-class NodeStep(Step, frozen=True, kw_only=True):
+class NodeStep(FixStep, frozen=True, kw_only=True):
     """A step that changes an existing node."""
 
     _cost = Cost.NODE
-    _group = Group.CLUSTER
+    _group = FixGroup.CLUSTER
     row: ClusterRow
     node: str
 
@@ -50,7 +50,7 @@ class NodeStep(Step, frozen=True, kw_only=True):
 
 class Uncordon(NodeStep, frozen=True, kw_only=True):
     _cost = Cost.REPAIR
-    _group = Group.CAPACITY
+    _group = FixGroup.CAPACITY
 
     @property
     def title(self) -> str:
@@ -165,7 +165,7 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
     """The node is repaired; the components that set the taints then remove them."""
 
     _cost = Cost.REPAIR
-    _group = Group.CAPACITY
+    _group = FixGroup.CAPACITY
     faults: tuple[NodeFault, ...]
 
     @property
@@ -203,7 +203,7 @@ class NodeAmount(Struct, frozen=True, kw_only=True):
 class EnlargeNode(NodeStep, frozen=True, kw_only=True):
     """A larger node in place of one that has too little of some resources."""
 
-    _group = Group.CAPACITY
+    _group = FixGroup.CAPACITY
     amounts: tuple[NodeAmount, ...]
 
     @property
@@ -217,7 +217,7 @@ class EnlargeNode(NodeStep, frozen=True, kw_only=True):
 class OfferResource(NodeStep, frozen=True, kw_only=True):
     """A node offers what it did not offer before: hardware that its labels name, or memory reserved as huge pages."""
 
-    _group = Group.CAPACITY
+    _group = FixGroup.CAPACITY
     resource: str
     amounts: tuple[NodeAmount, ...]
     label: str = ""
@@ -254,11 +254,11 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
         return _with_allocatable(node, self.amounts)
 
 
-class OfferDevices(Step, frozen=True, kw_only=True):
+class OfferDevices(FixStep, frozen=True, kw_only=True):
     """A driver that does not run on a node publishes the node's devices."""
 
     _cost = Cost.REPAIR
-    _group = Group.CAPACITY
+    _group = FixGroup.CAPACITY
     node: str
     label: str
     """`key=value`, which names the hardware."""
@@ -284,11 +284,11 @@ DOMAIN_OF_ITS_OWN = "new"
 """The value of a label for a new node in a domain without nodes."""
 
 
-class AddNode(Step, frozen=True, kw_only=True):
+class AddNode(FixStep, frozen=True, kw_only=True):
     """A new node; `model` is the one that it copies, empty for the smallest node that would fit."""
 
     _cost = Cost.NEW_NODE
-    _group = Group.CAPACITY
+    _group = FixGroup.CAPACITY
     node: Node
     model: str = ""
     slices: tuple[ResourceSlice, ...] = ()

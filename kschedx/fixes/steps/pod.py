@@ -182,7 +182,7 @@ class UseHostPort(PodStep, frozen=True, kw_only=True):
         )
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.with_host_port(pod, edit.HostPort(port=self.port, protocol=self.protocol), self.instead)
+        return edit.with_host_port(pod, edit.RequestedPort(port=self.port, protocol=self.protocol), self.instead)
 
 
 # --- rules between pods
@@ -235,8 +235,9 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
             return f"select {_labels_beside(after, before)} instead of {_labels_beside(before, after)} in {number}"
         if isinstance(before, TopologySpreadConstraint) and isinstance(after, TopologySpreadConstraint):
             return _spread_title(before, after)
-        namespaces = after.namespaces if isinstance(after, PodAffinityTerm) else ()
-        return f"add namespaces: [{', '.join(namespaces)}] to {number} ({self.selector})"
+        former, namespaces = (rule.namespaces if isinstance(rule, PodAffinityTerm) else () for rule in (before, after))
+        verb, where = ("set", "in") if former else ("add", "to")
+        return f"{verb} namespaces: [{', '.join(namespaces)}] {where} {number} ({self.selector})"
 
     def edit(self, pod: Pod) -> Pod:
         names = (info.name for info in fields(self.before))

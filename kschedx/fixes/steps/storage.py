@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.changes import Change
 from kschedx.fixes.phrases import joined
-from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, Group, Proposal, Step
+from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, FixGroup, FixStep, Proposal
 from kschedx.kube.devices import ResourceClaim, ResourceClaimTemplate
 from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command
@@ -20,13 +20,13 @@ from kschedx.snapshot.snapshot import Snapshot
 # --- claims and volumes
 
 
-class ObjectStep(Step, frozen=True, kw_only=True):
+class ObjectStep(FixStep, frozen=True, kw_only=True):
     """Objects that are created or changed; an object whose spec is immutable is deleted and recreated."""
 
     title: str
     cost: Cost = Cost.AROUND
     costs: tuple[str, ...] = ()
-    group: Group = Group.WORKLOAD
+    group: FixGroup = FixGroup.WORKLOAD
     objects: tuple[ClusterObject, ...]
     maker: str = ""
     """The component that creates them by itself."""
@@ -46,7 +46,7 @@ class ChangeClaimTemplate(ObjectStep, frozen=True, kw_only=True):
         yield from ((item, CONTROLLER_MANAGER) for item in self.objects if isinstance(item, ResourceClaim))
 
 
-class ClassedClaim(Step, frozen=True, kw_only=True):
+class ClassedClaim(FixStep, frozen=True, kw_only=True):
     """A claim, and the volume that the provisioner of its class creates at once."""
 
     _cost = Cost.AROUND
@@ -124,6 +124,32 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
             yield self.claim, CONTROLLER_MANAGER
 
 
+class SetEphemeralClass(ClassedClaim, frozen=True, kw_only=True):
+    """Another class in the template of a generic ephemeral volume, from which the pod gets its claim."""
+
+    name: str
+    """The volume."""
+    wrong_class: str
+    is_typo: bool = False
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.TYPO if self.is_typo else Cost.AROUND
+
+    @property
+    def title(self) -> str:
+        instead = f" instead of {self.wrong_class}" if self.wrong_class else ""
+        return f"set storage class {self.claim.storage_class}{instead} in ephemeral volume {self.name}"
+
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
+        proposal = super().apply(proposal, snapshot)
+        return replace(proposal, pod=edit.with_class(proposal.pod, self.name, self.claim.storage_class))
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        yield from super().makers()
+        yield self.claim, CONTROLLER_MANAGER
+
+
 class SetClass(ClassedClaim, frozen=True, kw_only=True):
     """A class for a claim that names none; the API server allows setting it once."""
 
@@ -134,10 +160,10 @@ class SetClass(ClassedClaim, frozen=True, kw_only=True):
         return f"set storageClassName {self.claim.storage_class} on claim {self.claim.key}"
 
 
-class SetDefaultClass(Step, frozen=True, kw_only=True):
+class SetDefaultClass(FixStep, frozen=True, kw_only=True):
     """A class becomes the default: the volume controller sets it on every unbound claim that names none."""
 
-    _group = Group.CLUSTER
+    _group = FixGroup.CLUSTER
     storage_class: StorageClass
     """The class after the change."""
     claims: tuple[SetClass, ...]
@@ -161,10 +187,10 @@ class SetDefaultClass(Step, frozen=True, kw_only=True):
             yield from claim.makers()
 
 
-class ReleaseVolume(Step, frozen=True, kw_only=True):
+class ReleaseVolume(FixStep, frozen=True, kw_only=True):
     """A volume that is reserved for a deleted claim becomes available again; its data stays."""
 
-    _group = Group.CLUSTER
+    _group = FixGroup.CLUSTER
     volume: PersistentVolume
     """The volume after the change."""
     holder: str
@@ -189,10 +215,10 @@ class ReleaseVolume(Step, frozen=True, kw_only=True):
         return (shell_command("kubectl patch pv {} -p {}", self.volume.name, {"spec": {"claimRef": None}}),)
 
 
-class CreateVolume(Step, frozen=True, kw_only=True):
+class CreateVolume(FixStep, frozen=True, kw_only=True):
     """A volume for a claim; `claim` is set if the two are bound before the pod is scheduled."""
 
-    _group = Group.CLUSTER
+    _group = FixGroup.CLUSTER
     volume: PersistentVolume
     claim_key: str
     claim: PersistentVolumeClaim | None
@@ -231,7 +257,7 @@ class CreateVolume(Step, frozen=True, kw_only=True):
 class AddStorage(CreateVolume, frozen=True, kw_only=True):
     """The storage of a node grows, so that the driver can create the volume of a claim there."""
 
-    _group = Group.CAPACITY
+    _group = FixGroup.CAPACITY
     topology: str = ""
     """The node selector of the storage, `zone=a`; empty for all nodes."""
 
@@ -252,7 +278,7 @@ class AddStorage(CreateVolume, frozen=True, kw_only=True):
 # --- devices
 
 
-class CreateDeviceClaim(Step, frozen=True, kw_only=True):
+class CreateDeviceClaim(FixStep, frozen=True, kw_only=True):
     """A ResourceClaim that the pod needs and that does not exist."""
 
     claim: ResourceClaim
@@ -298,11 +324,11 @@ class CreateDeviceClaim(Step, frozen=True, kw_only=True):
             yield self.claim, CONTROLLER_MANAGER
 
 
-class DeleteTaintRules(Step, frozen=True, kw_only=True):
+class DeleteTaintRules(FixStep, frozen=True, kw_only=True):
     """DeviceTaintRules are deleted, so that devices that only they taint may be allocated."""
 
     _cost = Cost.REPAIR
-    _group = Group.CLUSTER
+    _group = FixGroup.CLUSTER
     names: tuple[str, ...]
     api_version: str
 
@@ -323,7 +349,7 @@ class DeleteTaintRules(Step, frozen=True, kw_only=True):
             yield Change(target=target, delete=True)
 
 
-class NextAttempt(Step, frozen=True, kw_only=True):
+class NextAttempt(FixStep, frozen=True, kw_only=True):
     """kube-scheduler deallocates or deletes device claims when the pod fits no node, and tries again."""
 
     _cost = Cost.WAITING

@@ -29,7 +29,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     """A plugin that a kube-scheduler must have to accept the configuration; empty if there is none."""
 
 
-class Subject(Struct, frozen=True, kw_only=True):
+class AdvisedProfile(Struct, frozen=True, kw_only=True):
     """A profile as it is written, and the loaded one."""
 
     path: str
@@ -55,7 +55,7 @@ def advice(config: Mapping[str, object] | None, release: Release) -> tuple[Advic
     for index, profile in enumerate(scheduler.profiles):
         written = document.profiles[index]
         path = f"profiles[{index}]"
-        subject = Subject(
+        subject = AdvisedProfile(
             path=path,
             document=written,
             merged=merge_plugins(written.plugins, document.api_version, release, f"{path}.plugins"),
@@ -68,7 +68,7 @@ def advice(config: Mapping[str, object] | None, release: Release) -> tuple[Advic
     return tuple(warnings)
 
 
-def _unknown_names(subject: Subject) -> Iterator[Advice]:
+def _unknown_names(subject: AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on plugins of other projects, once each, and on names in `disabled` and `pluginConfig` that
     kube-scheduler never looks up."""
     enabled = subject.profile.unknown
@@ -99,7 +99,7 @@ def _unknown_names(subject: Subject) -> Iterator[Advice]:
             )
 
 
-def _of_another_project(subject: Subject) -> Iterator[Advice]:
+def _of_another_project(subject: AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on plugins that the released kube-scheduler does not have: it does not start with them."""
     projects = {row.name: row.project for row in PLUGINS if row.project != KUBERNETES}
     reported: set[str] = set()
@@ -115,14 +115,14 @@ def _of_another_project(subject: Subject) -> Iterator[Advice]:
                 )
 
 
-def _unknown(name: str, then: str, subject: Subject) -> str:
+def _unknown(name: str, then: str, subject: AdvisedProfile) -> str:
     hint = next(
         (f' (did you mean "{implement}"?)' for implement in subject.implements if is_a_letter_away(name, implement)), ""
     )
     return f'there is no plugin "{name}", {then}{hint}'
 
 
-def _nothing_to_disable(subject: Subject) -> Iterator[Advice]:
+def _nothing_to_disable(subject: AdvisedProfile) -> Iterator[Advice]:
     for point, plugins, path in subject.sets():
         for number, plugin in enumerate(plugins.disabled):
             points = subject.implements.get(plugin.name)
@@ -135,7 +135,7 @@ def _nothing_to_disable(subject: Subject) -> Iterator[Advice]:
                 )
 
 
-def _unused_arguments(subject: Subject) -> Iterator[Advice]:
+def _unused_arguments(subject: AdvisedProfile) -> Iterator[Advice]:
     running = {name for plugins in subject.profile.points.values() for name in plugins}
     for number, config in enumerate(subject.document.plugin_config):
         if config.name in subject.implements and config.name not in running:
@@ -146,7 +146,7 @@ def _unused_arguments(subject: Subject) -> Iterator[Advice]:
             )
 
 
-def _scored_twice(subject: Subject) -> Iterator[Advice]:
+def _scored_twice(subject: AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on plugins enabled at `score` and through MultiPoint: they score once, with the weight at
     `score`."""
     scoring = {name for name, points in subject.implements.items() if "score" in points}
@@ -169,7 +169,7 @@ def _lost_weight(name: str, default: int) -> str:
     return f"{name} is enabled without a weight, so its weight is 1 instead of its default weight {default}"
 
 
-def _named_again(subject: Subject) -> Iterator[Advice]:
+def _named_again(subject: AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on plugins that MultiPoint enables again without a weight: they lose their default weight."""
     for number, plugin in enumerate(subject.document.plugins.multi_point.enabled):
         default = subject.default.weights.get(plugin.name, 1)
@@ -183,7 +183,7 @@ def _named_again(subject: Subject) -> Iterator[Advice]:
             )
 
 
-def _idle_weights(subject: Subject) -> Iterator[Advice]:
+def _idle_weights(subject: AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on weights that can never change a decision."""
     for point, plugins, path in subject.sets():
         for number, plugin in enumerate(plugins.enabled):
@@ -214,7 +214,7 @@ def _idle_weights(subject: Subject) -> Iterator[Advice]:
         )
 
 
-def _flat_shape(subject: Subject) -> Iterator[Advice]:
+def _flat_shape(subject: AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on a ratio that gives every node the same score."""
     args = subject.profile.args.get("NodeResourcesFit")
     if not isinstance(args, NodeResourcesFitArgs) or args.scoring_strategy.requested_to_capacity_ratio is None:
@@ -228,7 +228,7 @@ def _flat_shape(subject: Subject) -> Iterator[Advice]:
         )
 
 
-def _half_disabled(subject: Subject) -> Iterator[Advice]:
+def _half_disabled(subject: AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on plugins that are disabled at one of two points that need each other. Plugins with the same advice
     share one text."""
     names: dict[tuple[str, str, str], list[str]] = {}
@@ -259,7 +259,7 @@ def _half_disabled(subject: Subject) -> Iterator[Advice]:
         yield Advice(id="half-disabled", path=f"{subject.path}.plugins.{off}", text=text)
 
 
-def _unchecked(subject: Subject) -> Iterator[Advice]:
+def _unchecked(subject: AdvisedProfile) -> Iterator[Advice]:
     checked = plugins_with(Trait.KUBELET)
     for name in subject.default.points["filter"]:
         if name in checked and name not in subject.profile.points["filter"]:
@@ -270,7 +270,7 @@ def _unchecked(subject: Subject) -> Iterator[Advice]:
             )
 
 
-def _packs_and_spreads(subject: Subject) -> Iterator[Advice]:
+def _packs_and_spreads(subject: AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on bin packing that the default spreading outweighs."""
     fit, spread = subject.profile.args.get("NodeResourcesFit"), subject.profile.args.get("PodTopologySpread")
     if not isinstance(fit, NodeResourcesFitArgs) or not isinstance(spread, PodTopologySpreadArgs):
@@ -288,7 +288,7 @@ def _packs_and_spreads(subject: Subject) -> Iterator[Advice]:
         )
 
 
-_RULES: tuple[Callable[[Subject], Iterator[Advice]], ...] = (
+_RULES: tuple[Callable[[AdvisedProfile], Iterator[Advice]], ...] = (
     _unknown_names,
     _of_another_project,
     _nothing_to_disable,

@@ -27,7 +27,7 @@ _ORDER_OF_CHECKS = (
 """Upstream's order of the points, which determines the error that is reported first."""
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class EnabledPlugin(Struct, frozen=True, kw_only=True):
     """An enabled plugin, and where the configuration enables it (empty: by default)."""
 
     name: str
@@ -38,7 +38,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 class MergedSet(Struct, frozen=True, kw_only=True):
     """A PluginSet with the defaults merged in."""
 
-    enabled: tuple[Entry, ...] = ()
+    enabled: tuple[EnabledPlugin, ...] = ()
     disabled: tuple[str, ...] = ()
 
     def asks_for(self) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
@@ -55,7 +55,9 @@ def merge_plugins(plugins: Plugins, api_version: str, release: Release, path: st
         written["preEnqueue"] = PluginSet()  # v1beta2 has the field, but kube-scheduler never merges it
     return {
         point: _merge(
-            tuple(Entry(name=p.name, weight=p.weight) for p in defaults.get(point, ())), custom, f"{path}.{point}"
+            tuple(EnabledPlugin(name=p.name, weight=p.weight) for p in defaults.get(point, ())),
+            custom,
+            f"{path}.{point}",
         )
         for point, custom in written.items()
     }
@@ -68,7 +70,7 @@ def _defaults(api_version: str, release: Release) -> Mapping[str, tuple[DefaultP
     return {"multiPoint": release.default_plugins}
 
 
-def _merge(defaults: Sequence[Entry], custom: PluginSet, path: str) -> MergedSet:
+def _merge(defaults: Sequence[EnabledPlugin], custom: PluginSet, path: str) -> MergedSet:
     """Merge the defaults into a custom set. A default that is enabled again keeps its position; the rest of the custom
     list follows the defaults.
 
@@ -77,7 +79,7 @@ def _merge(defaults: Sequence[Entry], custom: PluginSet, path: str) -> MergedSet
     """
     disabled = tuple(plugin.name for plugin in custom.disabled)
     entries = [
-        Entry(name=plugin.name, weight=plugin.weight, path=f"{path}.enabled[{i}]")
+        EnabledPlugin(name=plugin.name, weight=plugin.weight, path=f"{path}.enabled[{i}]")
         for i, plugin in enumerate(custom.enabled)
     ]
     by_name = {entry.name: entry for entry in entries}
@@ -179,7 +181,7 @@ def _known_by_name(points: Mapping[str, Sequence[str]], known: Collection[str]) 
 
 
 def _expand_point(
-    point: str, merged: MergedSet, multi_point: Iterable[Entry], implements: PluginPoints, faults: Faults
+    point: str, merged: MergedSet, multi_point: Iterable[EnabledPlugin], implements: PluginPoints, faults: Faults
 ) -> tuple[str, ...]:
     """Return first the plugins enabled at both the point and MultiPoint, then MultiPoint's, then the point's own."""
     named = [entry.name for entry in merged.enabled]
@@ -200,7 +202,7 @@ def _expand_point(
     return (*first, *expanded, *(name for name in named if name not in overrides))
 
 
-def _point_errors(point: str, enabled: Iterable[Entry], implements: PluginPoints) -> Iterator[ConfigError]:
+def _point_errors(point: str, enabled: Iterable[EnabledPlugin], implements: PluginPoints) -> Iterator[ConfigError]:
     kind = _interface(point)
     seen: set[str] = set()
     for entry in enabled:
@@ -212,7 +214,7 @@ def _point_errors(point: str, enabled: Iterable[Entry], implements: PluginPoints
         seen.add(entry.name)
 
 
-def _already_registered(point: str, entry: Entry) -> ConfigError:
+def _already_registered(point: str, entry: EnabledPlugin) -> ConfigError:
     return refuse(f"{entry.path}.name", f"plugin {shown(entry.name)} already registered as {shown(_interface(point))}")
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from kschedx.framework.args import PluginArgs
 from kschedx.framework.config.document import KIND, ConfigurationDocument, Profile
-from kschedx.framework.config.expansion import Entry, MergedSet, PluginPoints, merge_plugins
+from kschedx.framework.config.expansion import EnabledPlugin, MergedSet, PluginPoints, merge_plugins
 from kschedx.framework.config.loading import decode_document, load_profiles
 from kschedx.kube.duration import Duration
 from kschedx.kube.escaping import MASK, Url
@@ -184,7 +184,7 @@ class _Source:
             return f"{entry.path or self._default}, {UNSET}"
         return f"{entry.path}.weight" if entry.path else self._default
 
-    def _entries(self, point: str, name: str) -> Iterator[Entry]:
+    def _entries(self, point: str, name: str) -> Iterator[EnabledPlugin]:
         for entry in (*self._merged[point].enabled, *self._merged["multiPoint"].enabled):
             if entry.name == name:
                 yield entry

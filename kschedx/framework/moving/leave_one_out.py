@@ -37,7 +37,7 @@ FITS = -1
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
 
-class RareError(Exception):
+class _RareError(Exception):
     """Only `schedule` itself can decide this case."""
 
 
@@ -49,7 +49,7 @@ class Rejections:
         self._number: dict[Rejected, int] = {}
 
     def numbers(self, plugin: str, verdicts: Verdicts) -> IntArray:
-        """Return (row,) 0 if a node passes, otherwise 1 + the index of the rejection. Raises `RareError` for internal
+        """Return (row,) 0 if a node passes, otherwise 1 + the index of the rejection. Raises `_RareError` for internal
         errors."""
         numbers = np.zeros(len(verdicts), dtype=np.int64)
         rows = np.flatnonzero(verdicts.codes)
@@ -65,7 +65,7 @@ class Rejections:
 
     def _of(self, rejected: Rejected) -> int:
         if rejected.code is Code.ERROR:
-            raise RareError
+            raise _RareError
         number = self._number.setdefault(rejected, len(self.rejected))
         if number == len(self.rejected):
             self.rejected.append(rejected)
@@ -92,12 +92,12 @@ class SharedPlugin:
         return self.touch is Touch.CLUSTER
 
     def prepare_filter(self, pod: Pod, nodes: NodeTable) -> None:
-        """Run PreFilter. Raises `RareError` if it rejects the pod, or restricts the nodes to evaluate."""
+        """Run PreFilter. Raises `_RareError` if it rejects the pod, or restricts the nodes to evaluate."""
         if self._pre_filter is None:
             return
         step = self.framework.pre_filter(self._pre_filter, self.state, pod)
         if step.nodes is not None or not (step.status.is_success or step.status.is_skip):
-            raise RareError
+            raise _RareError
         self.filters = not step.status.is_skip
 
     def prepare_score(self, pod: Pod, nodes: NodeTable) -> bool:
@@ -106,7 +106,7 @@ class SharedPlugin:
             return True
         status = self.framework.pre_score(self._pre_score, self.state, pod, nodes)
         if not (status.is_success or status.is_skip):
-            raise RareError
+            raise _RareError
         return status.is_success
 
 
@@ -146,7 +146,7 @@ class FilterWithout:
         return self._evaluate(pod, nodes)
 
 
-class Verdict(Struct):
+class FittingNodes(Struct):
     """The nodes that one pod fits."""
 
     first: IntArray
@@ -197,7 +197,7 @@ class Filters:
         """Return whether these columns have the same verdicts for every pod of the class."""
         return len(columns) == len(self.columns) and all(map(FilterWithout.is_like, columns, self.columns))
 
-    def without(self, spot: int, node: int, pod: Pod | None, anew: dict[FilterWithout, IntArray]) -> Verdict:
+    def without(self, spot: int, node: int, pod: Pod | None, anew: dict[FilterWithout, IntArray]) -> FittingNodes:
         """Return the verdict without a pod of a spot. `pod` is set if some column is evaluated again; `anew` keeps such
         columns for all profiles."""
         first = self.base.copy()
@@ -221,7 +221,7 @@ class Filters:
             is_whole = bool((changed != node).any())
         else:
             first[node] = self._own[spot]
-        return Verdict(
+        return FittingNodes(
             first=first,
             node=node,
             spot=spot,
@@ -287,15 +287,15 @@ class ScoreWithout:
     def _normalized(self, pod: Pod, nodes: NodeTable, raw: IntArray) -> IntArray:
         scores = self._plugin.normalize_score(self.shared.state, pod, nodes, raw)
         if score_error(self._plugin.name, scores) is not None:
-            raise RareError
+            raise _RareError
         return scores
 
-    def without(self, verdict: Verdict, pod: Pod) -> Scored | None:
+    def without(self, verdict: FittingNodes, pod: Pod) -> Scored | None:
         """Return the column without the pod; None if the plugin does not score."""
         scores = self._without(verdict, pod)
         return None if scores is None else Scored(self, verdict.node, scores)
 
-    def _without(self, verdict: Verdict, pod: Pod) -> int | IntArray | None:
+    def _without(self, verdict: FittingNodes, pod: Pod) -> int | IntArray | None:
         """Return the score of the pod's own node if all others are those of `base`; otherwise the whole column."""
         if self.shared.moves:
             scores = self._raw.without(pod, verdict.feasible)
@@ -308,7 +308,7 @@ class ScoreWithout:
                 return 0
             if not self._normalizes:
                 if is_out_of_bounds(own, own):
-                    raise RareError
+                    raise _RareError
                 return own if verdict.fits else 0
             if verdict.fits and verdict.fitted and own == self._raw.base[verdict.node]:
                 return int(self.base[verdict.node])
@@ -328,7 +328,7 @@ class ScoreWithout:
             self._value_of[raw] = int(self._normalized(pod, self._nodes, three)[0])
         return self._value_of[raw]
 
-    def _spread(self, verdict: Verdict, pod: Pod, raw: IntArray) -> IntArray:
+    def _spread(self, verdict: FittingNodes, pod: Pod, raw: IntArray) -> IntArray:
         column = np.zeros(len(self.base), dtype=np.int64)
         column[verdict.feasible.rows] = self._normalized(pod, verdict.feasible, raw)
         return column
@@ -442,7 +442,7 @@ class LeaveOneOut:
         """Yield the pods of each node with their outcomes; None if only `schedule` can decide these."""
         try:
             sides, pod = self._sides()
-        except (RareError, NotPreparedError):
+        except (_RareError, NotPreparedError):
             yield list(self._rows), None
             return
         moves = any(side.moves for side in sides)
@@ -453,7 +453,7 @@ class LeaveOneOut:
                 pod = self._cluster.pods[rows[0]]
             try:
                 outlooks = _outlooks(sides, spot, node, pod)
-            except (RareError, NotPreparedError):
+            except (_RareError, NotPreparedError):
                 outlooks = None
             finally:
                 self._cluster.revert(mark)
@@ -529,7 +529,7 @@ class _Side:
             self._totals += column.weighted(weight)
         self._totals[filters.base != FITS] = -1
 
-    def outlook(self, verdict: Verdict, scored: dict[ScoreWithout, Scored | None]) -> Outlook:
+    def outlook(self, verdict: FittingNodes, scored: dict[ScoreWithout, Scored | None]) -> Outlook:
         """Return the outlook; `scored` has the scores of every column."""
         node = verdict.node
         scores: dict[str, IntArray] = {}
@@ -566,13 +566,13 @@ class _Side:
 
 def _outlooks(sides: list[_Side], spot: int, node: int, pod: Pod) -> tuple[Outlook, ...]:
     anew: dict[FilterWithout, IntArray] = {}
-    verdicts: dict[Filters, Verdict] = {}
+    verdicts: dict[Filters, FittingNodes] = {}
     scored: dict[ScoreWithout, Scored | None] = {}
     for side in sides:
         if side.filters not in verdicts:
             verdicts[side.filters] = side.filters.without(spot, node, pod, anew)
             if not (verdicts[side.filters].first == FITS).any():
-                raise RareError
+                raise _RareError
         verdict = verdicts[side.filters]
         for column, _ in side.parts:
             if column not in scored:
@@ -581,19 +581,19 @@ def _outlooks(sides: list[_Side], spot: int, node: int, pod: Pod) -> tuple[Outlo
 
 
 def _check_enters(framework: Framework, pod: Pod) -> None:
-    """Raise `RareError` if the pod would not enter the queue, or if nominated pods count against it."""
+    """Raise `_RareError` if the pod would not enter the queue, or if nominated pods count against it."""
     for plugin in framework.plugins("preEnqueue", PreEnqueuePlugin):
         if plugin.touches(pod) is Touch.CLUSTER or not plugin.pre_enqueue(pod).is_success:
-            raise RareError
+            raise _RareError
     if framework.nominated and len(framework.nominated_change(pod, framework.nodes)):
-        raise RareError
+        raise _RareError
 
 
 def _prepare_alone(shared_plugin: SharedPlugin, pod: Pod, nodes: NodeTable, *, scores: bool) -> None:
     """Run PreFilter of a plugin without Filter, and PreScore of one without Score: they may still decide about the
     pod."""
     if shared_plugin.moves and not scores:
-        raise RareError
+        raise _RareError
     shared_plugin.prepare_filter(pod, nodes)
     if not scores:
         shared_plugin.prepare_score(pod, nodes)

@@ -106,7 +106,7 @@ def _undetermined(key: str, why: str) -> Placements:
     return Placements(key=key, each=(), problem=Decision(outcome=Outcome.ERROR, message=phrase))
 
 
-class Trial(Struct, frozen=True, kw_only=True):
+class GroupTrial(Struct, frozen=True, kw_only=True):
     """The result of placing the members of a group one after the other, as far as they fit without preemption."""
 
     placement: Placement
@@ -118,7 +118,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 def _try_members(
     run: Run, members: Sequence[int], missing: int, placement: Placement, pick: Pick, *, is_brief: bool = False
-) -> Trial:
+) -> GroupTrial:
     """Place the members one after the other. `missing` is the number of members that must fit. If `is_brief`, stop as
     soon as it is known whether they do. Raises `UndecidableError`."""
     mark = run.cluster.mark()
@@ -143,20 +143,20 @@ def _try_members(
                 refused.add(kind)
     finally:
         run.cluster.revert(mark)
-    return Trial(placement=placement, nodes=nodes, is_feasible=bool(nodes) and len(nodes) >= missing)
+    return GroupTrial(placement=placement, nodes=nodes, is_feasible=bool(nodes) and len(nodes) >= missing)
 
 
 class PlacementChoice(Struct, frozen=True, kw_only=True):
     """The placement that kube-scheduler picks for a group."""
 
     placements: Placements
-    trials: tuple[Trial, ...]
-    best: tuple[Trial, ...]
+    trials: tuple[GroupTrial, ...]
+    best: tuple[GroupTrial, ...]
     """The feasible trials with the highest score, of which kube-scheduler picks any; empty if the group fits in no
     placement."""
 
     @property
-    def shown(self) -> Trial | None:
+    def shown(self) -> GroupTrial | None:
         """The trial to explain: the best one, or the one in which most members fit; None if there are no trials."""
         every = self.best or self.trials
         return max(every, key=lambda trial: len(trial.nodes), default=None)
@@ -189,7 +189,7 @@ def choose_placement(
     return PlacementChoice(placements=placements, trials=trials, best=tuple(feasible))
 
 
-def _placement_scores(run: Run, group: PodGroup, trials: Sequence[Trial], profile: Profile) -> list[int]:
+def _placement_scores(run: Run, group: PodGroup, trials: Sequence[GroupTrial], profile: Profile) -> list[int]:
     """Return the total score of each trial, from the plugins that score placements."""
     pods, totals = run.cluster.pods, [0] * len(trials)
     if POD_COUNT in profile.placement:

@@ -16,7 +16,7 @@ from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import PermitPlugin
 from kschedx.framework.moving.equivalence import EquivalenceClasses, EquivalenceKey, shares_columns
-from kschedx.framework.replicas import NotFollowedError, Pick, Replicas, Standing
+from kschedx.framework.replicas import NotFollowedError, Pick, ReplicaSeries, Standing
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import Decision, EquivalenceClass, after_binding
 from kschedx.framework.scheduler import Scheduler
@@ -40,7 +40,7 @@ class _Series(Struct):
     """Identical pods that are assigned one after the other."""
 
     kind: EquivalenceKey
-    replicas: Replicas
+    replicas: ReplicaSeries
     moves: int
 
 
@@ -177,7 +177,7 @@ class Run:
             if standing.is_without_room:
                 return None  # it is read anew once a pod fits
             self._standings[kind.fit] = standing
-            replicas = Replicas(standing, self.cluster.pods[row], row, concerned)
+            replicas = ReplicaSeries(standing, self.cluster.pods[row], row, concerned)
         except NotFollowedError:
             return None
         return _Series(kind, replicas, len(steps))

@@ -56,7 +56,7 @@ from kschedx.snapshot.devices import Devices
 # structured/internal/incubating/constraint.go, allocator_incubating.go.
 
 
-class DeviceConstraint(ABC):
+class AllocationConstraint(ABC):
     """A constraint. Devices are added as they are picked and removed in reverse order; a device that violates it is not
     added."""
 
@@ -87,7 +87,7 @@ class DeviceConstraint(ABC):
     def _remove(self, request: str) -> None: ...
 
 
-class MatchAttribute(DeviceConstraint):
+class _MatchAttribute(AllocationConstraint):
     """All devices have the attribute value of the first one."""
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
@@ -107,7 +107,7 @@ class MatchAttribute(DeviceConstraint):
         self._count -= 1
 
 
-class DistinctAttribute(DeviceConstraint):
+class DistinctAttribute(AllocationConstraint):
     """All devices have different values. Upstream keeps one value per request, that of its last device."""
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
@@ -462,7 +462,7 @@ class AllocationSearch:
         self.pools, self.devices = here.pools, here.devices
         self.requests: list[list[list[Checked]]] = []
         """By claim, request, and alternative."""
-        self._constraints: list[list[DeviceConstraint]] = []
+        self._constraints: list[list[AllocationConstraint]] = []
         self._matches: dict[tuple[DeviceID, int, int, int], bool] = {}
         self._in_use: dict[DeviceID, set[int]] = {}
         """Picked devices to the indexes of their claims."""
@@ -565,10 +565,10 @@ class AllocationSearch:
         checked.count = len(places)
         return checked
 
-    def _constraint(self, claim: ResourceClaim, position: int) -> DeviceConstraint:
+    def _constraint(self, claim: ResourceClaim, position: int) -> AllocationConstraint:
         constraint = claim.spec.devices.constraints[position]
         if constraint.match_attribute is not None:
-            return MatchAttribute(constraint.match_attribute, constraint.requests)
+            return _MatchAttribute(constraint.match_attribute, constraint.requests)
         if constraint.distinct_attribute is not None and not self._features.is_stable:
             return DistinctAttribute(constraint.distinct_attribute, constraint.requests)
         empty = "empty constraint (unsupported constraint type?)"

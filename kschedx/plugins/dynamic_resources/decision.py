@@ -485,7 +485,7 @@ _UNAVAILABLE = unschedulable(REASON_UNAVAILABLE)
 """A status whose details are computed on request."""
 
 
-class ClaimAnswer(Struct, frozen=True, kw_only=True):
+class _ClaimAnswer(Struct, frozen=True, kw_only=True):
     """The result for one node."""
 
     status: Status = SUCCESS
@@ -522,7 +522,7 @@ class DeviceDecision:
         self._allocator: Allocator | None = None
         if any(claim.status.allocation is None for claim in self.claims):
             self._allocator = Allocator.of(snapshot.devices, self._features)
-        self._answers: dict[str, tuple[int, ClaimAnswer]] = {}
+        self._answers: dict[str, tuple[int, _ClaimAnswer]] = {}
         """Results by node name, with the version of the allocations from the node's pools."""
 
     @property
@@ -569,7 +569,7 @@ class DeviceDecision:
             return tuple(out_of_reach(self.claims[index], node, self._available_on[index]) for index in indexes)
         return status.findings
 
-    def _on_node(self, nodes: NodeTable, row: TableRow) -> ClaimAnswer:
+    def _on_node(self, nodes: NodeTable, row: TableRow) -> _ClaimAnswer:
         """Return the result for a node. It does not depend on the node's pods, unless devices use what pods request."""
         name = nodes.name(row)
         version = 0 if self._allocator is None else self._allocator.version(nodes.node(row))
@@ -578,7 +578,7 @@ class DeviceDecision:
             try:
                 answer = self._asked(nodes, row)
             except FailureError as failure:
-                answer = ClaimAnswer(status=failed(failure))
+                answer = _ClaimAnswer(status=failed(failure))
             except UnavailableError as unavailable:
                 answer = _rejected(str(unavailable))
             except UndecidableError as unknown:
@@ -590,7 +590,7 @@ class DeviceDecision:
     def _counts_node_allocatable(self) -> bool:
         return self._handle.release.enabled("DRANodeAllocatableResources")
 
-    def _asked(self, nodes: NodeTable, row: TableRow) -> ClaimAnswer:
+    def _asked(self, nodes: NodeTable, row: TableRow) -> _ClaimAnswer:
         node, pod = nodes.node(row), self._pod
         if self._extended is not None:
             if self._extended.spec.devices.requests:
@@ -599,7 +599,7 @@ class DeviceDecision:
             if class_of is None:
                 return _rejected(REASON_NO_RESOURCE)
             if not self._own and (self._extended.status.allocation is not None or not class_of):
-                return ClaimAnswer()
+                return _ClaimAnswer()
         unavailable: list[int] = []
         for index, claim in enumerate(self.claims):
             if not self._is_available(index, node):
@@ -607,21 +607,21 @@ class DeviceDecision:
             elif self._counts_node_allocatable and claim.status.allocation is not None:
                 shared = _refuses_sharing(claim, pod, nodes, row)
                 if not shared.is_success:
-                    return ClaimAnswer(status=shared)
+                    return _ClaimAnswer(status=shared)
         result: Result | None = None
         if self._allocator is not None:
             wanted = self._wanted(node)
             result = self._allocator.allocate(node, wanted)
             if result is None:
-                return ClaimAnswer(status=_NO_ALLOCATION)
+                return _ClaimAnswer(status=_NO_ALLOCATION)
             if self._counts_node_allocatable:
                 picks = by_claim(wanted, result)
                 too_much = _fits_node_allocatable(self._handle, pod, self._own, picks, nodes, row)
                 if not too_much.is_success:
-                    return ClaimAnswer(status=too_much)
+                    return _ClaimAnswer(status=too_much)
         if unavailable:
-            return ClaimAnswer(status=_UNAVAILABLE, unavailable=tuple(unavailable))
-        return ClaimAnswer(result=result)
+            return _ClaimAnswer(status=_UNAVAILABLE, unavailable=tuple(unavailable))
+        return _ClaimAnswer(result=result)
 
     def _wanted(self, node: Node) -> list[ResourceClaim]:
         """Return the claims that need devices from the node."""
@@ -706,7 +706,7 @@ class DeviceDecision:
 
     def plan(self, node: str) -> tuple[Finding, ...]:
         """Return the devices that the claims would get on a node that Filter has evaluated."""
-        _, answer = self._answers.get(node, (0, ClaimAnswer()))
+        _, answer = self._answers.get(node, (0, _ClaimAnswer()))
         if not answer.result:
             return ()
         new = (claim for claim in self.claims if claim.status.allocation is None)
@@ -722,7 +722,7 @@ class DeviceDecision:
     def allocated(self, node: Node) -> dict[str, ResourceClaim]:
         """Return the pod's claims after it is bound to a node that Filter has evaluated: allocated and reserved for it,
         by `namespace/name`."""
-        _, answer = self._answers.get(node.name, (0, ClaimAnswer()))
+        _, answer = self._answers.get(node.name, (0, _ClaimAnswer()))
         picks = iter(answer.result or ())
         consumer = ResourceClaimConsumerReference(
             resource="pods", name=self._pod.metadata.name, uid=self._pod.metadata.uid
@@ -773,8 +773,8 @@ def failed(failure: FailureError) -> Status:
     return Status(code=Code.ERROR, reasons=(str(failure),), findings=(failure.finding,))
 
 
-def _rejected(text: str) -> ClaimAnswer:
-    return ClaimAnswer(status=unschedulable(text, PluginMessage(text=text)))
+def _rejected(text: str) -> _ClaimAnswer:
+    return _ClaimAnswer(status=unschedulable(text, PluginMessage(text=text)))
 
 
 def _node_selector(allocation: AllocationResult | None) -> CompiledNodeSelector | None:

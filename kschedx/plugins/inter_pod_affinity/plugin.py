@@ -259,7 +259,7 @@ def normalized(scores: IntArray) -> IntArray:
     return (float(MAX_NODE_SCORE) * share).astype(np.int64)
 
 
-class FollowedAffinity(Following):
+class _FollowedAffinity(Following):
     """The counts and scores of a pod while identical pods are placed."""
 
     def __init__(
@@ -553,10 +553,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         namespaces = self.handle.snapshot.namespaces
         weights = _Weights.of(pod, terms, self._existing, namespaces, args.hard_pod_affinity_weight)
         if args.ignore_preferred_terms_of_existing_pods and not _has_preferred_terms(pod):
-            return FollowedAffinity(counts, None, weights, row, nodes)
+            return _FollowedAffinity(counts, None, weights, row, nodes)
         if not scores.any() and any(any(added_by(nodes.pods, row, item).values()) for item in weights.met()):
             return None  # PreScore may have skipped the pod and would no longer do so
-        return FollowedAffinity(counts, scores, weights, row, nodes)
+        return _FollowedAffinity(counts, scores, weights, row, nodes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         namespaces = self.handle.snapshot.namespaces

@@ -311,7 +311,7 @@ class SatisfiesAll(Struct, frozen=True):
         return satisfying * self.weight
 
 
-class MatchesEach(Struct, frozen=True):
+class _MatchesEach(Struct, frozen=True):
     """The sum of the weights of the resolved terms that match a pod."""
 
     terms: tuple[tuple[AffinityTerm, int], ...]
@@ -327,7 +327,7 @@ class MatchesEach(Struct, frozen=True):
         return total
 
 
-class OfGroup(Struct, frozen=True):
+class _OfGroup(Struct, frozen=True):
     """A number for each group of `ExistingTerms`; 0 for pods of other groups."""
 
     numbers: tuple[tuple[int, int], ...]
@@ -346,7 +346,7 @@ def weighted_matches(terms: Iterable[tuple[AffinityTerm, int]]) -> dict[str, Tal
     per_key: dict[str, list[tuple[AffinityTerm, int]]] = {}
     for term, weight in terms:
         per_key.setdefault(term.topology_key, []).append((term, weight))
-    return {key: MatchesEach(tuple(its)) for key, its in per_key.items()}
+    return {key: _MatchesEach(tuple(its)) for key, its in per_key.items()}
 
 
 def weighted_groups(stated: Iterable[tuple[str, int, int]]) -> dict[str, Tally]:
@@ -355,7 +355,7 @@ def weighted_groups(stated: Iterable[tuple[str, int, int]]) -> dict[str, Tally]:
     for key, group, weight in stated:
         per_group = per_key.setdefault(key, {})
         per_group[group] = per_group.get(group, 0) + weight
-    return {key: OfGroup(tuple(sorted(per_group.items()))) for key, per_group in per_key.items()}
+    return {key: _OfGroup(tuple(sorted(per_group.items()))) for key, per_group in per_key.items()}
 
 
 class DomainSums(Struct, frozen=True, kw_only=True):

@@ -78,10 +78,13 @@ def _embedded(page: Page) -> str:
     interprets."""
     document = msgspec.to_builtins(page)
     for section in document["sections"]:
-        if section["kind"] == "items":  # thousands of rows share facts: each is stored once
+        if section["kind"] == "items":  # thousands of rows share facts: each is stored once, and no empty value
             places: dict[tuple[str, str], int] = {}
             for detail in section["details"]:
                 detail["facts"] = [places.setdefault(tuple(fact), len(places)) for fact in detail["facts"]]
+            section["details"] = [
+                {key: value for key, value in detail.items() if value} for detail in section["details"]
+            ]
             section["facts"] = list(places)
     text = json_escaped(msgspec.json.encode(document).decode())
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.render.manifests import to_yaml
-from kschedx.render.view import Decider, Fix, Item, Tone, View, identical, shared
+from kschedx.render.view import Decider, Fix, Tone, View, ViewItem, identical, shared
 from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -27,7 +27,7 @@ MOST_CHARACTERS = 1_200_000
 """Characters of one table's rows. Later rows are counted, so that a page stays below 3 MB."""
 MOST_OF_ITEMS = 1_600_000
 """The same of rows that open, with their details: enough for 5,000 nodes."""
-OF_A_DETAIL = 100
+OF_A_DETAIL = 30
 """Characters of a row's details besides their texts."""
 SCREEN_WIDTH = 100
 """Columns of the screen that a page holds as text."""
@@ -414,7 +414,7 @@ def _items(view: View) -> Items:
     )
 
 
-def _detail(item: Item, facts: Sequence[Fact], members: Sequence[str]) -> Detail:
+def _detail(item: ViewItem, facts: Sequence[Fact], members: Sequence[str]) -> Detail:
     return Detail(
         facts=_facts(facts),
         commands=_commands(facts),

@@ -416,8 +416,9 @@ const DRAW = {
   },
 
   items(data) {
-    // Equal facts are stored once.
-    const details = data.details.map((one) => ({...one, facts: one.facts.map((at) => data.facts[at])}));
+    // Equal facts are stored once, and empty values are left out.
+    const empty = {facts: [], commands: [], event: "", fixes: [], no_fix: "", members: [], left_out: 0};
+    const details = data.details.map((one) => ({...empty, ...one, facts: (one.facts || []).map((at) => data.facts[at])}));
     const all = data.rows.map((row, at) => ({row, detail: details[data.detail_of[at]], size: 1}));
     // Identical rows are one, which stands for them until every row is wanted.
     const groups = data.groups.map(([members, size, values, detail]) => size === 1 ? all[members[0]] : {

@@ -66,12 +66,8 @@ from kschedx.render.screen import explanation_view
 from kschedx.render.simulation import (
     decision_text,
     drains_lines,
-    fit_causes,
-    fit_details,
-    fit_fixes,
-    fit_headline,
     fit_lines,
-    fit_tone,
+    fit_view,
     pending_reason,
     shown_resources,
     shown_workloads,
@@ -81,7 +77,7 @@ from kschedx.render.simulation import (
     simulation_tone,
     workload_tone,
 )
-from kschedx.render.view import Fix, Item, Tone, View
+from kschedx.render.view import Fix, Tone, View, ViewItem
 from kschedx.render.wording import Fact, amount, count, listed, visible
 from kschedx.render.words.comparison import (
     change_rows,
@@ -131,9 +127,9 @@ def _pending_view(pods: PodAnswers) -> View:
 _KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
 
 
-def _cause(group: CauseGroup, fix: Fix | None) -> Item:
+def _cause(group: CauseGroup, fix: Fix | None) -> ViewItem:
     first, tone = group.first, cause_tone(group)
-    return Item(
+    return ViewItem(
         title=cause_title(group),
         tone=tone,
         kind=_KINDS.get(tone, "pending"),
@@ -174,7 +170,7 @@ def _simulation_view(simulation: Simulation) -> View:
         facts = [Fact(label="because", items=(reason,))] if reason else []
         facts += [Fact(label="refused", items=(result.refusal,))] if result.refused else []
         items.append(
-            Item(
+            ViewItem(
                 title=result.workload.reference,
                 tone=workload_tone(result),
                 kind=_workload_kind(result),
@@ -210,9 +206,9 @@ def _workload_kind(result: WorkloadResult) -> str:
             return "pending" if result.pending else "refused"
 
 
-def _state_item(explanation: Explanation) -> Item:
+def _state_item(explanation: Explanation) -> ViewItem:
     view = explanation_view(explanation)
-    return Item(
+    return ViewItem(
         title=view.headline,
         tone=view.tone,
         kind=explanation.state.counted,
@@ -248,7 +244,7 @@ def _drains_view(
         if drain_result.is_refused and drain_result.node in then:
             facts.append(Fact(label="forced", items=(verdict(then[drain_result.node]),)))
         items.append(
-            Item(
+            ViewItem(
                 title=drain_result.node,
                 tone=Tone.GOOD if drain_result.is_done else Tone.BAD,
                 kind=_drain_kind(drain_result),
@@ -281,7 +277,7 @@ def _drains_view(
     )
 
 
-def _blocked(item: Item) -> tuple[object, ...]:
+def _blocked(item: ViewItem) -> tuple[object, ...]:
     """Return the result and the causes of a drain."""
     return *item.values[1:], item.facts
 
@@ -392,41 +388,8 @@ def _told(before: NodeUse | None, after: NodeUse | None, resource: str) -> str:
 # --- how many fit
 
 
-def _fit_view(fit: Fit) -> View:
-    """Return a view with a row for each node that fits more of the pods."""
-    stopped = fit.stopped
-    return View(
-        command="kschedx fit",
-        subject=fit.title,
-        headline=fit_headline(fit),
-        tone=fit_tone(fit),
-        because=fit_causes(fit),
-        details=tuple(fit_details(fit)),
-        fixes=fit_fixes(fit),
-        event=stopped.message if stopped is not None else fit.refusal,
-        items=tuple(
-            Item(
-                title=name,
-                tone=Tone.GOOD,
-                values=(
-                    number,
-                    *(
-                        f"{fit.usage_before[name].percent(item)} → {fit.usage_after[name].percent(item)}%"
-                        for item in ("cpu", "memory", "pods")
-                    ),
-                ),
-            )
-            for name, number in fit.nodes.items()
-        ),
-        list_title="Nodes",
-        list_noun="node",
-        list_columns=(("more", True), ("cpu", False), ("memory", False), ("pods", False)),
-        identical_rows=True,
-    )
-
-
 def fit_page(fit: Fit) -> Page:
-    return page_of(_fit_view(fit), fit_lines(fit, width=SCREEN_WIDTH), snapshot=fit.snapshot)
+    return page_of(fit_view(fit), fit_lines(fit, width=SCREEN_WIDTH), snapshot=fit.snapshot)
 
 
 # --- profiles
@@ -456,12 +419,12 @@ def _comparison_view(comparison: SetupComparison) -> View:
     )
 
 
-def _changed(group: DifferenceGroup) -> Iterator[Item]:
+def _changed(group: DifferenceGroup) -> Iterator[ViewItem]:
     title = difference_title(group).partition(": ")
     kind = effect_words(group.effect, 2) + (f": {title[2]}" if title[2] else "")
     for difference, names in with_the_same_change(group):
         facts = pod_lines(difference)[1]
-        yield Item(
+        yield ViewItem(
             title=listed(names, 1),
             kind=kind,
             values=(len(names), *side_texts(difference)),
@@ -560,11 +523,11 @@ def _doctor_view(diagnosis: Diagnosis) -> View:
         if isinstance(finding, MissingKind):
             title = f"{finding.kind}: {missing_kind_text(finding)}{certainty_text(finding.certainty)}"
             facts = (Fact(label="affects", items=(missing_kind_effect(finding),)),)
-            items.append(Item(title=title, tone=tone, kind="missing kind", facts=facts))
+            items.append(ViewItem(title=title, tone=tone, kind="missing kind", facts=facts))
         else:
             words = finding_words(finding, whole=True)
             items.append(
-                Item(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
+                ViewItem(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
             )
     return View(
         command="kschedx doctor",

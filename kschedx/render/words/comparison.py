@@ -14,7 +14,7 @@ from kschedx.explain.difference import (
     Side,
     Summary,
 )
-from kschedx.explain.profile_changes import WEIGHED, Change
+from kschedx.explain.profile_changes import WEIGHED, ProfileChange
 from kschedx.explain.setup import Setup
 from kschedx.releases import POINTS
 from kschedx.render.wording import count, listed
@@ -50,7 +50,7 @@ def side_titles(before: Setup, after: Setup) -> tuple[str, str]:
 # --- configuration
 
 
-def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[tuple[str, str, str]]:
+def change_rows(changes: Iterable[ProfileChange], before: Setup, after: Setup) -> list[tuple[str, str, str]]:
     """Return (place, subject, what changes). Gates and single plugins with the same change share a row."""
     rows: list[tuple[str, str, str]] = []
     gates: list[str] = []
@@ -68,7 +68,7 @@ def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[
     return rows
 
 
-def _change(change: Change) -> str:
+def _change(change: ProfileChange) -> str:
     before, after = change.before, change.after
     if change.place == "behavior" and {before, after} == {"true", "false"}:
         return "new" if after == "true" else "removed"

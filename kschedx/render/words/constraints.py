@@ -107,6 +107,8 @@ _TROUBLE = {
     "node.cloudprovider.kubernetes.io/shutdown": ("is", "shut down"),
     "karpenter.sh/disrupted": ("is", "being removed by Karpenter"),
     "ToBeDeletedByClusterAutoscaler": ("is", "being removed by cluster-autoscaler"),
+    "cloud.google.com/impending-node-termination": ("is", "about to be terminated by Google Cloud"),
+    "aws-node-termination-handler/spot-itn": ("is", "about to be interrupted by AWS"),
     "node.kubernetes.io/out-of-service": ("is", "out of service"),
 }
 _PLURAL = {"is": "are", "has": "have"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
-from kschedx.fixes import Fix
+from kschedx.fixes import TriedFix
 from kschedx.fixes import steps as s
 from kschedx.fixes.owners import Delivery, Owner, Undelivered
 from kschedx.fixes.phrases import listed
@@ -17,7 +17,7 @@ SHOWN_LOST = 3
 SHOWN_DELETED = 2
 
 
-def fix_title(fix: Fix) -> str:
+def fix_title(fix: TriedFix) -> str:
     """Return `tolerate dedicated=gpu:NoSchedule, uncordon node-4`; for a partial fix, also what it leaves."""
     own = [step for step in fix.steps if not isinstance(step, s.NextAttempt)]
     steps = sorted(own or fix.steps, key=lambda step: isinstance(step, s.AwaitController))
@@ -39,13 +39,16 @@ def fix_title(fix: Fix) -> str:
 def _shortfall_text(shortfall: Shortfall) -> str:
     if shortfall.refusal:
         return f"the API server refuses its pods: {shortfall.refusal}"
+    if shortfall.first:
+        takes = "takes" if len(shortfall.first) == 1 else "take"
+        return f"{listed([*shortfall.first], SHOWN_LOST)}, with a higher priority, {takes} the room"
     if shortfall.lost:
         lose = "loses its node" if len(shortfall.lost) == 1 else "lose their nodes"
         return f"{listed([*shortfall.lost], SHOWN_LOST)} {lose}"
     return f"{count(shortfall.pending, 'pod')} of the workload {'stays' if shortfall.pending == 1 else 'stay'} pending"
 
 
-def fix_costs(fix: Fix) -> tuple[str, ...]:
+def fix_costs(fix: TriedFix) -> tuple[str, ...]:
     """Return the effects of a fix on other pods, one phrase each."""
     costs = [cost for step in fix.steps for cost in step.costs]
     if fix.architecture:
@@ -53,7 +56,7 @@ def fix_costs(fix: Fix) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*costs, *_costs_of_pods(fix))))
 
 
-def _costs_of_pods(fix: Fix) -> Iterator[str]:
+def _costs_of_pods(fix: TriedFix) -> Iterator[str]:
     deleting = (step for step in fix.steps if isinstance(step, s.DeletePods) and not step.by_preemption)
     landings = {landing.controller: landing for landing in fix.trial.landings}
     for controller in dict.fromkeys(
@@ -67,10 +70,13 @@ def _costs_of_pods(fix: Fix) -> Iterator[str]:
         what = "its pod" if number == 1 else f"{number} pods"
         where = f" on {listed([*dict.fromkeys(landing.nodes)], SHOWN_LOST)}" if landing.nodes else ""
         stays = "which stays pending" if number == 1 else f"{landing.pending} of which stay pending"
-        yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}"
+        assumed = " (assumed: the dump lacks its template)" if landing.is_assumed else ""
+        yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}{assumed}"
     for budget in fix.trial.budgets:
         allows = count(budget.allowed, "disruption") if budget.allowed else "no disruption"
         yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
+    if fix.trial.preempted:
+        yield f"its other pods evict {count(fix.trial.preempted, 'pod')} on their nodes"
     if left := fix.trial.left if fix.trial.shortfall is None else 0:
         yield f"{count(left, 'pod')} of the workload {'stays' if left == 1 else 'stay'} pending"
 
@@ -95,12 +101,12 @@ def delivery_text(delivery: Delivery, owner: Owner) -> str:
             assert_never(delivery.why)
 
 
-def with_nodes(steps: Iterable[s.Step], number: int, zones: Sequence[str] = ()) -> str:
+def with_nodes(steps: Iterable[s.FixStep], number: int, zones: Sequence[str] = ()) -> str:
     """Return the title of a fix that adds `number` nodes, in these zones or all in one."""
     return ", ".join(step.title_of(number, zones) if isinstance(step, s.AddNode) else step.title for step in steps)
 
 
-def fix_commands(fix: Fix) -> tuple[str, ...]:
+def fix_commands(fix: TriedFix) -> tuple[str, ...]:
     """Return kubectl commands that apply the whole fix; empty if a step needs a patch."""
     commands = [step.commands() for step in fix.steps]
     return tuple(command for of_step in commands for command in of_step) if all(commands) else ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kschedx.explain.diagnosis import NodeDetail, OfferedNowhere
 from kschedx.explain.hardware import HardwareHint
 from kschedx.findings import HostPortConflict, InsufficientResource, TooManyPods
-from kschedx.render.wording import Balance, Brief, Fact, Words, balance, count, in_words, listed
+from kschedx.render.wording import Brief, Fact, ResourceBalance, Words, balance, count, in_words, listed
 
 
 @in_words.register
@@ -94,7 +94,9 @@ def _counts_nominated(detail: NodeDetail) -> bool:
     return any(blocker.with_nominated for blocker in detail.account.blockers)
 
 
-def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: NodeDetail | None) -> tuple[str, ...]:
+def _offers(
+    finding: InsufficientResource, sums: ResourceBalance, size: int, detail: NodeDetail | None
+) -> tuple[str, ...]:
     if not finding.allocatable:
         return (f"{'0'.rjust(size)}: the node has no {finding.resource}",)
     nominated = " and the nominated pods" if detail and _counts_nominated(detail) else ""

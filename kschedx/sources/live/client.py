@@ -21,7 +21,7 @@ from urllib3 import exceptions
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import Url
 from kschedx.sources.live.credentials import Access
-from kschedx.sources.live.kubeconfig import KubeconfigUser, Named
+from kschedx.sources.live.kubeconfig import KubeconfigUser, NamedEntry
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class Impersonation:
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, user: Named[KubeconfigUser]) -> Impersonation:
+    def of(cls, user: NamedEntry[KubeconfigUser]) -> Impersonation:
         entry = user.entry
         return cls(user=entry.as_user, groups=entry.as_groups, uid=entry.as_uid, extra=entry.as_user_extra)
 

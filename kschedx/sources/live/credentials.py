@@ -24,7 +24,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.escaping import Url
 from kschedx.sources.live import logins as exec_plugins
 from kschedx.sources.live import logins as oidc
-from kschedx.sources.live.kubeconfig import ContextChoice, KubeconfigCluster, KubeconfigUser, Named
+from kschedx.sources.live.kubeconfig import ContextChoice, KubeconfigCluster, KubeconfigUser, NamedEntry
 
 if TYPE_CHECKING:
     import urllib3
@@ -255,7 +255,7 @@ def _file(path: str, where: Place) -> bytes:
 # --- identity
 
 
-def _log_in(user: Named[KubeconfigUser], cluster: KubeconfigCluster, context: ssl.SSLContext) -> Callable[[], str]:
+def _log_in(user: NamedEntry[KubeconfigUser], cluster: KubeconfigCluster, context: ssl.SSLContext) -> Callable[[], str]:
     """Load the certificate into `context`, and return the function for the header's value."""
     entry, place = user.entry, user.place("user")
     certificate = _content(entry.client_certificate_data, entry.client_certificate, "client-certificate", place)

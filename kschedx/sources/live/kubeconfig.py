@@ -101,7 +101,7 @@ class _Document(Struct, frozen=True, kw_only=True):
 # --- the files, and the choice among their entries
 
 
-class Named(Struct, Generic[KubeconfigEntry], frozen=True, kw_only=True):
+class NamedEntry(Struct, Generic[KubeconfigEntry], frozen=True, kw_only=True):
     """An entry, and the file that defines it."""
 
     name: str
@@ -118,8 +118,8 @@ class ContextChoice(Struct, frozen=True, kw_only=True):
     context: str
     """Empty if --cluster and --user replace it."""
     namespace: str
-    cluster: Named[KubeconfigCluster]
-    user: Named[KubeconfigUser] | None
+    cluster: NamedEntry[KubeconfigCluster]
+    user: NamedEntry[KubeconfigUser] | None
 
     @property
     def place(self) -> Place:
@@ -132,9 +132,9 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
 
     sources: tuple[str, ...]
     current_context: str
-    clusters: Mapping[str, Named[KubeconfigCluster]]
-    users: Mapping[str, Named[KubeconfigUser]]
-    contexts: Mapping[str, Named[Context]]
+    clusters: Mapping[str, NamedEntry[KubeconfigCluster]]
+    users: Mapping[str, NamedEntry[KubeconfigUser]]
+    contexts: Mapping[str, NamedEntry[Context]]
 
     @property
     def is_empty(self) -> bool:
@@ -171,7 +171,9 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
         )
 
 
-def _find(entries: Mapping[str, Named[KubeconfigEntry]], what: str, name: str, place: Place) -> Named[KubeconfigEntry]:
+def _find(
+    entries: Mapping[str, NamedEntry[KubeconfigEntry]], what: str, name: str, place: Place
+) -> NamedEntry[KubeconfigEntry]:
     if name not in entries:
         known = f"known: {', '.join(sorted(entries))}" if entries else f"there is no {what}"
         raise InputError(f'{what} "{name}" does not exist', place=place, hint=nearest(name, entries) or known)
@@ -191,21 +193,21 @@ def load(explicit: str | None, environment: Mapping[str, str]) -> Kubeconfig:
             raise InputError("no such file", place=Place(source=explicit), hint=nearest(files[0].name, beside))
     else:
         files = [path for path in _files(environment) if path.exists()]
-    clusters: dict[str, Named[KubeconfigCluster]] = {}
-    users: dict[str, Named[KubeconfigUser]] = {}
-    contexts: dict[str, Named[Context]] = {}
+    clusters: dict[str, NamedEntry[KubeconfigCluster]] = {}
+    users: dict[str, NamedEntry[KubeconfigUser]] = {}
+    contexts: dict[str, NamedEntry[Context]] = {}
     current = ""
     for path in files:
         document = _read(path)
         current = current or document.current_context
         for element in _elements(document.clusters, "cluster", path):
             cluster = _beside(element.cluster, path, "certificate_authority")
-            clusters.setdefault(element.name, Named(name=element.name, entry=cluster, source=str(path)))
+            clusters.setdefault(element.name, NamedEntry(name=element.name, entry=cluster, source=str(path)))
         for element in _elements(document.users, "user", path):
             user = _with_own_plugin(_beside(element.user, path, "client_certificate", "client_key", "token_file"), path)
-            users.setdefault(element.name, Named(name=element.name, entry=user, source=str(path)))
+            users.setdefault(element.name, NamedEntry(name=element.name, entry=user, source=str(path)))
         for element in _elements(document.contexts, "context", path):
-            contexts.setdefault(element.name, Named(name=element.name, entry=element.context, source=str(path)))
+            contexts.setdefault(element.name, NamedEntry(name=element.name, entry=element.context, source=str(path)))
     return Kubeconfig(
         sources=tuple(map(str, files)), current_context=current, clusters=clusters, users=users, contexts=contexts
     )

@@ -15,7 +15,7 @@ from kschedx.errors import InputError
 from kschedx.sources.live import credentials
 from kschedx.sources.live.client import Impersonation
 from kschedx.sources.live.credentials import Access, access, in_cluster, proxy_of_environment
-from kschedx.sources.live.kubeconfig import ContextChoice, KubeconfigCluster, KubeconfigUser, Named
+from kschedx.sources.live.kubeconfig import ContextChoice, KubeconfigCluster, KubeconfigUser, NamedEntry
 from tests.api_server import CERTIFICATE
 
 HERE = "https://127.0.0.1:1"
@@ -26,8 +26,10 @@ def choice(cluster: Mapping[str, object], user: Mapping[str, object] | None = No
     return ContextChoice(
         context="c",
         namespace="default",
-        cluster=Named(name="here", entry=msgspec.convert(cluster, KubeconfigCluster), source="config"),
-        user=None if user is None else Named(name="me", entry=msgspec.convert(user, KubeconfigUser), source="config"),
+        cluster=NamedEntry(name="here", entry=msgspec.convert(cluster, KubeconfigCluster), source="config"),
+        user=None
+        if user is None
+        else NamedEntry(name="me", entry=msgspec.convert(user, KubeconfigUser), source="config"),
     )
 
 
@@ -173,7 +175,7 @@ def test_a_certificate_of_the_user_is_used_and_left_nowhere(tmp_path: Path, monk
 
 def test_a_user_may_say_whom_to_impersonate() -> None:
     fields = {"as": "jane", "as-groups": ["dev"], "as-uid": "7", "as-user-extra": {"why": ["audit"]}}
-    built = Impersonation.of(Named(name="me", entry=msgspec.convert(fields, KubeconfigUser), source="config"))
+    built = Impersonation.of(NamedEntry(name="me", entry=msgspec.convert(fields, KubeconfigUser), source="config"))
     assert built == Impersonation(user="jane", groups=("dev",), uid="7", extra={"why": ("audit",)})
 
 
