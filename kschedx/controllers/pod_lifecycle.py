@@ -378,7 +378,8 @@ def cannot_start(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> CannotSt
     first = next(iter(obstacles.values()), None)
     if first is None or not (first.label or len(obstacles) == len(nodes)):
         return None
-    return CannotStart(subject=pod.key, nodes=tuple(obstacles), why=first.why, label=first.label, driver=first.driver)
+    named = {"label": first.label, "driver": first.driver, "claim": first.claim}
+    return CannotStart(subject=pod.key, nodes=tuple(obstacles), why=first.why, **named)
 
 
 def holders_elsewhere(snapshot: Snapshot, pod: Pod) -> list[int]:

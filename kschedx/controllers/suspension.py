@@ -63,6 +63,8 @@ def held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: s
     condition = workloads[0].condition("QuotaReserved")
     message = condition.message if condition is not None and condition.status != "True" else ""
     if condition is not None and condition.status == "True":
-        checks = (check.message for check in workloads[0].status.admission_checks if check.state != "Ready")
-        message = next(checks, "")
+        checks = [check for check in workloads[0].status.admission_checks if check.state != "Ready"]
+        awaited = f"admission check {checks[0].name}" if checks else "admission"
+        waits = f"has quota in Kueue and waits for {awaited}"
+        return replace(state, message=checks[0].message if checks else "", waits=waits)
     return replace(state, message=message, waits="" if verdict is None else verdict.state_text)

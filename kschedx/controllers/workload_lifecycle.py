@@ -29,6 +29,7 @@ from kschedx.controllers.workloads import (
     SCALED,
     Owners,
     Workload,
+    current_replica_set_of,
     first_ordinal,
     ordinal_of,
     wanted_replicas,
@@ -47,7 +48,6 @@ from kschedx.kube.storage import OfStatefulSet
 from kschedx.kube.types import CronJobController, JobController, ObjectMeta, Pod, ReplicasController
 from kschedx.kube.workloads import (
     REVISION_HASH,
-    current_replica_set,
     foreign_pods,
     is_foreign,
     kind_and_group,
@@ -125,6 +125,8 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
             return _of_job(snapshot, workload, manifest)
         case "CronJob":
             return _of_cron_job(snapshot, workload, manifest)
+        case "DaemonSet":
+            return _rejected(snapshot, workload)
         case _:
             return None
 
@@ -173,21 +175,17 @@ def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
     controller, subject = _converted(manifest, ReplicasController), workload.reference
     if controller.spec.replicas == 0:
         return _scaled_to_zero(snapshot, workload, manifest)
-    if controller.spec.paused and workload.kind == "Deployment":
-        owned = [
-            msgspec.json.decode(raw, type=dict[str, object])
-            for (kind, namespace, _), raw in snapshot.workloads.items()
-            if kind == "ReplicaSet" and namespace == workload.namespace
-        ]
-        if current_replica_set(manifest, owned) is None:
-            has_pods = bool(Owners(snapshot).members(snapshot.pods, workload))
-            return Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
+    is_paused = controller.spec.paused and workload.kind == "Deployment"
+    if is_paused and current_replica_set_of(snapshot, manifest) is None:
+        has_pods = bool(Owners(snapshot).members(snapshot.pods, workload))
+        return Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
     return _replica_failure(snapshot, workload, controller) or _rejected(snapshot, workload)
 
 
-_REJECTED = re.compile(r"Pod was rejected|(?:TopologyAffinity|SMTAlignment|UnexpectedAdmission)Error|OutOf")
-"""The first words in the status of a pod that its kubelet fails before it starts
-(pkg/kubelet/lifecycle/predicate.go)."""
+_REJECTED = re.compile(
+    r"Pod was rejected|The node had condition|(?:TopologyAffinity|SMTAlignment|UnexpectedAdmission)Error|OutOf"
+)
+"""The first words in the status of a pod that its kubelet fails before it starts (pkg/kubelet: lifecycle, eviction)."""
 
 
 def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[int]]:
@@ -206,8 +204,8 @@ def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[
 
 
 def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | None:
-    """Return the state of a Job without an active pod, or of a workload with a ReplicaSet that lacks pods, if kubelets
-    failed some of its pods."""
+    """Return the state of a Job without an active pod, of a DaemonSet without one on some node, or of a workload with a
+    ReplicaSet that lacks pods, if kubelets failed some of its pods."""
     by_owner, own = rejected_pods(snapshot), (workload.kind, workload.namespace, workload.name)
     if not by_owner:
         return None
@@ -218,6 +216,9 @@ def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | Non
     for key, raw in makers.items():
         rows, wanted = by_owner.get(key, ()), msgspec.json.decode(raw, type=ReplicasController).spec.replicas
         active = [row for row in _rows(snapshot, workload) if _owned_by(snapshot, row, key[2])] if rows else []
+        if workload.kind == "DaemonSet":
+            names, active = snapshot.pods.node_names, []
+            rows = [row for row in rows if names[row] not in {names[other] for other in _rows(snapshot, workload)}]
         if rows and len(active) < (1 if wanted is None else wanted):
             return _rejection(snapshot, rows, workload.reference)
     return None
@@ -416,8 +417,7 @@ def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
             return None
         rows = new
     elif is_paused or not message:
-        owned = [msgspec.json.decode(raw, type=dict[str, object]) for _, raw in replica_sets_of(snapshot, workload)]
-        current = str(map_at(current_replica_set(manifest, owned) or {}, "metadata").get("name") or "")
+        current = str(map_at(current_replica_set_of(snapshot, manifest) or {}, "metadata").get("name") or "")
         new = [row for row in rows if _owned_by(snapshot, row, current)]
         if not new or len(new) == len(rows):
             return None

@@ -358,6 +358,8 @@ class StartObstacle(Struct, frozen=True, kw_only=True):
     """The label of nodes that the pod needs, such as `kubernetes.io/os=windows`."""
     driver: str = ""
     """The CSI driver that the node lacks."""
+    claim: str = ""
+    """The claim whose volume is attached to another node."""
 
 
 _ARCHITECTURES = {
@@ -396,12 +398,43 @@ def start_obstacle(snapshot: Snapshot, pod: Pod, name: str) -> StartObstacle | N
         listing = (entry.name for csi_node in snapshot.storage.csi_nodes.values() for entry in csi_node.spec.drivers)
         lacks = f"CSINode {name} does not list" if driver in listing else "no CSINode lists"
         return StartObstacle(why=f"{lacks} driver {driver}", driver=driver)
+    for claim, why in attached_elsewhere(snapshot, pod, name):
+        return StartObstacle(why=why, claim=claim)
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         built, here = _architecture_of(container.image), labels.get(ARCH_LABEL)
         if built and here not in (None, built):
             why = f"image {container.image} is for {built} by its name, and the node is {here}"
             return StartObstacle(why=why, label=f"{ARCH_LABEL}={built}")
     return None
+
+
+def attached_elsewhere(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the pod's claims for one node at a time that a running pod on another node uses, with that reason.
+
+    kube-scheduler does not compare ReadWriteOnce volumes. Only volumes that are attached count: those in one place, and
+    those with a VolumeAttachment.
+    """
+    storage, pods = snapshot.storage, snapshot.pods
+    for key in own_claims(pod):
+        claim = storage.claims.get(key)
+        volume = None if claim is None else storage.volumes.get(claim.spec.volume_name)
+        if claim is None or volume is None or volume.spec.csi is None:
+            continue
+        modes = claim.spec.access_modes
+        if not modes or any(not mode.startswith("ReadWriteOnce") for mode in modes):
+            continue
+        attached = (item.spec.source.persistent_volume_name for item in storage.attachments)
+        if volume.required_node_affinity is None and volume.name not in attached:
+            continue
+        there = pods.namespaces.where(lambda space: space == pod.metadata.namespace)
+        there &= pods.phases.where(lambda phase: phase == "Running")
+        there &= pods.node_names.where(lambda other: other not in ("", name))
+        for row in there.nonzero()[0].tolist():
+            holder = pods[row]
+            if not pods.deletion_timestamps[row] and holder.key != pod.key and key in own_claims(holder):
+                uses = f"claim {key} ({', '.join(modes)}) is in use by {holder.key}"
+                yield key, f"{uses} on {holder.spec.node_name}, to which its volume is attached"
+                break
 
 
 def _missing_driver(snapshot: Snapshot, pod: Pod, name: str) -> str | None:

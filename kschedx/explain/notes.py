@@ -36,6 +36,13 @@ def note(name: str, text: str, /, **facts: object) -> Note:
     return Note(id=name, text=text, facts={camel(key): plain(value) for key, value in facts.items()})
 
 
+def taken_out(notes: Iterable[Note]) -> frozenset[str]:
+    """Return the nodes that the changes before a question drain or cordon."""
+    changes = (note.facts.get("changes") for note in notes if note.id == AFTER_CHANGES)
+    parts = (str(change).partition(" ") for each in changes if isinstance(each, list) for change in each)
+    return frozenset(node for verb, _, node in parts if verb in ("drain", "cordon"))
+
+
 class RunsAlready(Note, frozen=True, kw_only=True):
     """The pod has a node and was evaluated as if it had none; or all replicas have nodes, and another one was
     evaluated."""

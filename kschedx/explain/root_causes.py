@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from kschedx.apiserver.optional_admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
+from kschedx.explain.cycle_notes import attached_elsewhere
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
     RootCause,
@@ -174,6 +175,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     causes: list[RootCause] = [
         *_gone(diagnosis),
         *_outdated(cycle),
+        *(RootCause(text=why) for _, why in attached_elsewhere(snapshot, pod, "") if "ReadWriteOncePod" not in why),
         *_taken(cycle),
         *nominees,
         *_services(cycle, findings),

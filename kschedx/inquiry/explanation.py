@@ -139,7 +139,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     before: Snapshot | None = None
     """The cluster without the manifests in question; None if there are none."""
     drained: frozenset[str] = frozenset()
-    """Nodes that the question drains, which no fix uncordons."""
+    """Nodes that the question drains or cordons, which no fix uncordons."""
 
     @property
     def is_run(self) -> bool:

@@ -375,6 +375,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             last = state.pods[-1:]
             if not advice and _DISRUPTED.search(state.ends):
                 advice, last = "let podFailurePolicy ignore condition DisruptionTarget, or raise the Job's priority", ()
+            if not advice and "OOMKilled" in state.ends:
+                advice, last = "raise limits.memory in its pod template: its containers were OOMKilled", ()
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
             of_pods = tuple(map(self._logs, last))
             kind = str((self.maker or {}).get("kind") or "Job")
@@ -496,6 +498,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _able_to_start(self, state: CannotStart) -> Iterator[Fix | None]:
         where = listed(state.nodes, 3, conjunction="and")
+        if state.claim:
+            yield from self._attached_elsewhere()
         if state.driver:
             down = dict.fromkeys(agent for node in state.nodes for agent in agents_down(self.snapshot, node))
             agents = f": {', '.join([*down][:3])} {'is' if len(down) == 1 else 'are'} not ready there" if down else ""
@@ -534,7 +538,14 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             elif holder.metadata.deletion_timestamp:
                 yield Fix.untried(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
             else:
-                if (recreate := self._recreate_strategy(holder)) is not None:
+                if (
+                    holder.metadata.controller is not None
+                    and holder.metadata.controller == self.pod.metadata.controller
+                ):
+                    yield Fix.untried(
+                        "run 1 replica, use a claim with ReadWriteMany, or a StatefulSet with a claim each"
+                    )
+                elif (recreate := self._recreate_strategy(holder)) is not None:
                     yield recreate
                 title = f"delete {holder.key} on {node}, which uses the volume"
                 yield Fix.untried(title, commands=(delete_pod(holder.key),))

@@ -39,7 +39,7 @@ from kschedx.explain.admission import QuotaLedger, has_siblings, security_warnin
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded
 from kschedx.explain.missing_kinds import cycle_of, require_nodes, require_nodes_and_pods
-from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note
+from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, taken_out
 from kschedx.explain.ranking import on_its_node
 from kschedx.explain.root_causes import provisioning_reports
 from kschedx.explain.setup import Setup
@@ -347,7 +347,14 @@ def _explained(
     if cycle.outcome is Outcome.UNSCHEDULABLE:
         autoscalers, said = autoscalers_of(subject.snapshot, autoscaling, scheduler)
         notes = (*notes, *said)
-    return Explanation(cycle, scheduler, (*setup.notes, *notes), autoscalers=autoscalers, setup=setup)
+    return Explanation(
+        cycle,
+        scheduler,
+        (*setup.notes, *notes),
+        autoscalers=autoscalers,
+        setup=setup,
+        drained=taken_out(setup.notes),
+    )
 
 
 def is_of_another(subject: Subject, setup: Setup) -> bool:

@@ -25,6 +25,7 @@ from kschedx.controllers.workloads import (
 from kschedx.errors import NotAdmittedError, NotChangedError
 from kschedx.explain.cycle_notes import may_lack_node_support
 from kschedx.explain.missing_kinds import cycle_of
+from kschedx.explain.notes import taken_out
 from kschedx.explain.subject import Subject, stored, unassigned
 from kschedx.framework.cycle import Outcome, UnevaluatedDocument
 from kschedx.framework.moving import Run
@@ -624,7 +625,8 @@ class Simulation(Shown):
     def _explained(self, scheduler: Scheduler, pod: str) -> Explanation:
         target = scheduler.snapshot.pods[scheduler.snapshot.pods.rows[pod]]
         cycle = cycle_of(scheduler, target, self.setup.profile_of(target))
-        return Explanation(cycle, scheduler, self.setup.notes, setup=self.setup)
+        drained = taken_out(self.setup.notes)
+        return Explanation(cycle, scheduler, self.setup.notes, setup=self.setup, drained=drained)
 
     @cached_property
     def _then(self) -> Scheduler:

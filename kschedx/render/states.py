@@ -467,6 +467,7 @@ class CannotStart(StateFacts, frozen=True, kw_only=True):
     why: str
     label: str = ""  # of the nodes that the pod needs, such as `kubernetes.io/os=windows`
     driver: str = ""  # the CSI driver that the nodes lack
+    claim: str = ""  # the claim whose volume is attached to another node
 
     @property
     def where(self) -> str:

@@ -102,7 +102,7 @@ def test_the_order_of_fields_does_not_matter() -> None:
 def test_what_is_in_the_way_afterwards(tmp_path: Path) -> None:
     path = "spec.template.spec.containers.0.resources.requests.cpu"
     ran = asked(tmp_path, [*CLUSTER[:3], changed(DEPLOYMENT, path, "9")])
-    assert "; the pod is unschedulable then: 0/2 nodes are available: 2 Insufficient cpu." in ran.out
+    assert "; then add a node in zone eu-1a with at least 9 CPU" in ran.out
     hard = {"pods": "0"}
     quota: Manifest = {
         "apiVersion": "v1",

@@ -16,11 +16,12 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.workloads import has_template
 from kschedx.render.fixes import fix_views
 from kschedx.render.outcome import causes, roots
+from kschedx.render.states import headline
 from tests.builders import Manifest, at, node, pod
 from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice
 from tests.storage_builders import DRIVER as DISK
 from tests.storage_builders import claim as volume_claim
-from tests.storage_builders import storage_class
+from tests.storage_builders import in_term, storage_class, volume
 
 ZONE = "topology.kubernetes.io/zone"
 GPU = "nvidia.com/gpu"
@@ -99,6 +100,40 @@ def test_pods_of_another_workload_that_a_spread_counts_are_named(owner: str, is_
     found = explained(*cluster, of("other", owner, on="a"), me)
     counted = ("the spread constraint over zone also counts 1 pod of Deployment web",)
     assert roots(Diagnosis(found.cycle)) == (counted if is_named else ())
+
+
+@pytest.mark.parametrize(
+    ("modes", "reach", "is_held"),
+    [
+        (["ReadWriteOnce"], {"reach": in_term(ZONE, "a")}, True),
+        (["ReadWriteMany"], {"reach": in_term(ZONE, "a")}, False),
+        (["ReadWriteOnce"], {}, False),  # a share of a file server is not attached
+    ],
+)
+@pytest.mark.parametrize("room", ["full", "free"])
+def test_a_volume_that_is_attached_for_another_pod(
+    modes: list[str], reach: dict[str, Any], is_held: bool, room: str
+) -> None:
+    """The pod fits a node beside that of the volume, or only a new one would have room: it starts on neither."""
+    beside = node("b", labels={ZONE: "a"}, allocatable={"cpu": "4" if room == "free" else "100m", "pods": "9"})
+    theirs = pod("other", volumes=DATA, on="a", metadata={"labels": {"app": "web"}}, status={"phase": "Running"})
+    stored = [
+        volume_claim("data", volume="v", modes=modes),
+        volume("v", holder="data", modes=modes, csi=True, **reach),
+        storage_class("waits", provisioner=DISK),
+    ]
+    cluster = [node("a", labels={ZONE: "a"}, allocatable={"cpu": "1", "pods": "9"}), beside, theirs, *stored]
+    found = explained(*cluster, pod("me", volumes=DATA, containers=[{"name": "c", "resources": TWO_CPUS}]))
+    used = "claim default/data (ReadWriteOnce) is in use by default/other on a, to which its volume is attached"
+    if room == "full":
+        assert (used in roots(Diagnosis(found.cycle))) == is_held
+        assert any(fix.title.startswith("add a node") for fix in found.fixes) != is_held
+    else:
+        assert (found.state.name == "CannotStart") == is_held
+        assert not is_held or (found.lifecycle is not None and used in headline(found.lifecycle))
+
+
+TWO_CPUS = {"requests": {"cpu": "2"}}
 
 
 def test_a_class_of_another_topology_has_an_alternative() -> None:

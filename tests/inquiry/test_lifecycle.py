@@ -444,6 +444,15 @@ PAUSED_ROLLOUT: Manifest = {
 }
 TEAM = kueue("LocalQueue", spec={"clusterQueue": "all"}, metadata={"name": "team", "namespace": "default"})
 INACTIVE = kueue("Workload", metadata=OWNED_BY_JOB, spec={"queueName": "team", "active": False, "podSets": []})
+CHECKED = kueue(
+    "Workload",
+    metadata=OWNED_BY_JOB,
+    spec={"queueName": "team", "podSets": []},
+    status={
+        "conditions": [{"type": "QuotaReserved", "status": "True"}],
+        "admissionChecks": [{"name": "capacity", "state": "Pending", "message": "no zone has room"}],
+    },
+)
 IN_QUEUE = workload("Job", metadata={"labels": QUEUED}, suspend=True)
 CRASHES = replica("web-0", "StatefulSet", "web", ready=False, containerStatuses=waiting("CrashLoopBackOff"))
 OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
@@ -454,6 +463,12 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     ("job/web", [IN_QUEUE, TEAM, INACTIVE], "default/job/web is suspended: it is deactivated in Kueue", 1),
+    (
+        "job/web",
+        [IN_QUEUE, TEAM, CHECKED],
+        "default/job/web is suspended: it has quota in Kueue and waits for admission check capacity (queue team)",
+        1,
+    ),
     *(
         ("job/web", [workload("Job", suspend=True), TEAM, *more], f"default/job/web is suspended: {why}", 1)
         for more, why in (
@@ -1240,6 +1255,15 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
     assert "node.kubernetes.io/out-of-service" in ran.out
 
 
+@pytest.mark.parametrize("verb", ["drain", "cordon"])
+def test_no_fix_takes_back_the_change_of_the_question(tmp_path: Path, verb: str) -> None:
+    only, waits = node("only", labels={"pool": "db"}), pod("x", spec={**SMALL, "nodeSelector": {"pool": "db"}})
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [only, node("n"), waits]}))
+    ran = kschedx("why", "pod/x", f"--{verb}", "only", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert "add a node like only" in ran.out
+    assert "uncordon" not in ran.out
+
+
 def test_a_lost_node_is_repaired_first_if_its_pod_fits_no_other(tmp_path: Path) -> None:
     lost = node("lost", taints=["node.kubernetes.io/unreachable:NoSchedule"])
     lost["status"] = {**at(lost, "status"), "conditions": [{"type": "Ready", "status": "Unknown"}]}
@@ -1440,6 +1464,23 @@ PREEMPTED = pod(
             "job/web",
             [{**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")}, PREEMPTED],
             "let podFailurePolicy ignore condition DisruptionTarget",
+        ),
+        (
+            "ds/web",
+            [
+                workload("DaemonSet"),
+                pod(
+                    "web-x",
+                    on="n",
+                    metadata=owned("DaemonSet", "web"),
+                    status={
+                        "phase": "Failed",
+                        "reason": "Evicted",
+                        "message": "The node had condition: [DiskPressure]. ",
+                    },
+                ),
+            ],
+            "free disk space on n",
         ),
         ("pod/web-x", [PREEMPTED], "has failed on n: PreemptionByScheduler"),
         (

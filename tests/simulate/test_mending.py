@@ -89,7 +89,7 @@ def test_a_drain_says_what_would_mend_it_while_the_node_is_out() -> None:
     assert lines[:3] == [
         "✗ node-1: 1 pod fits no other node",
         "✗ shop/web-0: fits no other node, 1 node lacks 2 CPU; 1 node is cordoned",
-        "fix  lower requests.cpu of container main from 4 to 2",
+        "fix  add a node like node-1",
     ]
     assert not [line for line in lines if "uncordon" in line]
 
