@@ -164,14 +164,14 @@ def _ended(number: int, _: FrameType | None) -> None:
 
 
 def _raise_again(end: BaseException, after: float) -> None:
-    """Raise `end` in the main thread every `after` seconds, if it has no effect."""
+    """Raise `end` in the main thread after some seconds, and again and again while it has no effect."""
 
     def again(*_: object) -> None:
         raise end
 
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, again)
-        signal.setitimer(signal.ITIMER_REAL, after, after)
+        signal.setitimer(signal.ITIMER_REAL, after, _AGAIN)  # the first time has to be able to clean up
 
 
 def _not_raised(lost: UnraisableHookArgs) -> None:
