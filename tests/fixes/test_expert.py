@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 import kschedx
 from tests.builders import Manifest, at, node, pod
+from tests.command import kschedx as command
 
 SMALL = {"cpu": "2", "memory": "4Gi", "pods": "10"}
 FULL = node("full", allocatable={"cpu": "1", "memory": "1Gi", "pods": "0"})
@@ -83,6 +87,30 @@ def test_a_startup_taint_of_a_node_pool_is_for_its_agent_to_remove() -> None:
     started = node("n", taints=["example.com/warming:NoSchedule"], labels=labels)
     first = "repair the agent that removes example.com/warming from n: NodePool general sets it"
     assert told({**pool, "spec": {"template": template}}, started, pod("me"))[0] == first
+
+
+def test_karpenter_gives_a_new_node_the_startup_taint_as_well(tmp_path: Path) -> None:
+    warming = {"key": "example.com/warming", "effect": "NoSchedule"}
+    labels = {
+        "karpenter.sh/nodepool": "general",
+        "karpenter.sh/initialized": "true",
+        "node.kubernetes.io/instance-type": "m5.large",
+        "topology.kubernetes.io/zone": "a",
+    }
+    size = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    started = node("n", taints=["example.com/warming:NoSchedule"], labels=labels, allocatable=size)
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+    template = {"spec": {"startupTaints": [warming], "requirements": [], "nodeClassRef": reference}}
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    pool: Manifest = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "general"}}
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}
+    me = pod("me", status={"phase": "Pending", "conditions": [waits]})
+    started["status"] = {**at(started, "status"), "capacity": size}
+    objects = [{**pool, "spec": {"template": template}, "status": ready}, started, me]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    ran = command("why", "pod/me", "-s", "cluster.json", "-o", "json", cwd=tmp_path)
+    titles = [fix["title"] for fix in json.loads(ran.out)["fixes"]]
+    assert [title.partition(" ")[0] for title in titles[:2]] == ["repair", "wait"]
 
 
 @pytest.mark.parametrize(
