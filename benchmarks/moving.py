@@ -19,6 +19,7 @@ from msgspec.structs import replace
 import kschedx
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.what_if import drain_in_turn
+from kschedx.kube.kinds import KINDS
 from kschedx.kube.types import Node, PersistentVolumeClaimVolumeSource, Pod, PodResourceClaim, Volume
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow
@@ -178,6 +179,8 @@ def queue(snapshot: Snapshot, setup: Setup, new: Sequence[Pod]) -> tuple[float, 
 def main(path: str, number: int) -> None:
     gc.disable()  # as the commands do
     snapshot = kschedx.load(path)
+    # a dump that may lack storage or devices leaves pods with claims undecided
+    snapshot = replace(snapshot, source=replace(snapshot.source, complete=frozenset(KINDS)))
     setup = Setup.for_cluster(snapshot)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{**SELECTOR, "topologyKey": HOST}]}}
@@ -193,14 +196,12 @@ def main(path: str, number: int) -> None:
     }
     zones = sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone is not None})
     hosts = sorted({host for host in snapshot.cluster.label(HOST).values if host is not None})
-    # nodes without a CSINode, so that no volume is counted
-    known = replace(snapshot.source, complete=snapshot.source.complete | {"CSINode"})
     for name, (storage, new) in {
         "a claim each, volumes to be made": with_claims(pods(number)),
         "a claim each, bound to zonal volumes": with_claims(pods(number), zones),
         "a claim each, each takes a local volume": with_claims(pods(number), hosts=hosts),
     }.items():
-        took, simulator = queue(replace(snapshot, source=known).with_storage(storage.storage), setup, new)
+        took, simulator = queue(snapshot.with_storage(storage.storage), setup, new)
         placed = sum(step.node is not None for step in simulator.queue.steps)
         print(f"{name}: {placed / took:,.0f} a second")
     for sort in DEVICE_REQUESTS:

@@ -146,9 +146,9 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
 
 def _nominated(outcome: FilterOutcome, rows: IntArray) -> IntArray:
     """(node,) the plugin that rejects only if nominated pods count, 0 for none."""
-    return np.array(
-        [int(outcome.plugin[row]) + 1 if int(row) in outcome.with_nominated else 0 for row in rows], dtype=np.int64
-    )
+    plugins, concerned = np.zeros(len(outcome.codes), dtype=np.int64), list(outcome.with_nominated)
+    plugins[concerned] = outcome.plugin[concerned] + 1
+    return plugins[rows]
 
 
 def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, FloatArray]:

@@ -251,31 +251,30 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """kube-scheduler's FailedScheduling text; empty if the pod can be scheduled."""
         return self.cycle.message
 
-    @property
+    @cached_property
     def fixes(self) -> tuple[Fix, ...]:
         """Changes that were tried on an overlay of the snapshot, cheapest first; first those after which Kueue admits
         the pod's Workload."""
         return tuple(self.each_fix())
 
     def each_fix(self) -> Iterator[Fix]:
-        """Yield the fixes. Most are tried on the whole cluster only when they are needed."""
-        known, rest = self._fixes
-        for number in itertools.count():
-            if number == len(known):
-                known += itertools.islice(rest, 1)
-            if number == len(known):
-                return
-            yield known[number]
+        """Yield the fixes. Most are tried on the whole cluster only when they are needed, and the clusters in which
+        they are tried are freed with the iterator."""
+        if "fixes" in self.__dict__:
+            yield from self.fixes
+            return
+        fixes: list[Fix] = []
+        for fix in itertools.chain(self._kueue_fixes(), self._own_fixes()):
+            fixes.append(fix)
+            yield fix
+        self.__dict__["fixes"] = tuple(fixes)
 
-    @cached_property
-    def _fixes(self) -> tuple[list[Fix], Iterator[Fix]]:
-        """The fixes that are known so far, and the others."""
+    def _kueue_fixes(self) -> Iterator[Fix]:
         kueue = self.holding.kueue
-        if kueue is None or kueue.verdict is None:
-            return [], self._own_fixes()
-        from kschedx.inquiry.fix import kueue_fixes
+        if kueue is not None and kueue.verdict is not None:
+            from kschedx.inquiry.fix import kueue_fixes
 
-        return [*kueue_fixes(kueue.verdict)], self._own_fixes()
+            yield from kueue_fixes(kueue.verdict)
 
     def _own_fixes(self) -> Iterator[Fix]:
         gang = self.gang if self.lifecycle is None and self.outcome is Outcome.SCHEDULED else None
@@ -675,7 +674,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.fixes import FixCertainty, why_no_fix
         from kschedx.render.words import headline
 
-        if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.each_fix()):
+        if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.fixes):
             return ""
         end = why_no_fix(self.scheduler, self.cycle)
         if end is None or (end.is_untold and any(fix.feasible_nodes for fix in self.fixes)):

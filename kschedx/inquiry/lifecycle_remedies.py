@@ -538,10 +538,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             elif holder.metadata.deletion_timestamp:
                 yield Fix.untried(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
             else:
-                if (
-                    holder.metadata.controller is not None
-                    and holder.metadata.controller == self.pod.metadata.controller
-                ):
+                if self._is_replica_beside(holder):
                     yield Fix.untried(
                         "run 1 replica, use a claim with ReadWriteMany, or a StatefulSet with a claim each"
                     )
@@ -551,6 +548,12 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield Fix.untried(title, commands=(delete_pod(holder.key),))
         if not rows:
             yield self._stale_attachment(own_claims(self.pod))
+
+    def _is_replica_beside(self, holder: Pod) -> bool:
+        """Return whether the holder is another replica of the same template, of several that are wanted."""
+        owner, controller = template_owner(self.snapshot, self.pod), holder.metadata.controller
+        several = owner is not None and map_at(owner.manifest, "spec").get("replicas") not in (0, 1, None)
+        return several and controller is not None and controller == self.pod.metadata.controller
 
     def _recreate_strategy(self, holder: Pod) -> Fix | None:
         """Return the fix for a Deployment whose old pod keeps the volume attached to its node."""

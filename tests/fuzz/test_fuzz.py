@@ -96,6 +96,7 @@ def test_objects_of_a_program_by_chance(data: bytes) -> None:
     files.library(data)
 
 
+@pytest.mark.long
 def test_with_coverage_as_a_guide(tmp_path: Path) -> None:
     """One process for all targets, since instrumenting kschedx takes most of its time."""
     limits = ["-runs=600", "-seed=1", "-max_len=2000", "-rss_limit_mb=1024", "-timeout=20"]
