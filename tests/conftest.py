@@ -20,7 +20,8 @@ settings.register_profile(
     max_examples=25,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("random", settings.get_profile("kschedx"), derandomize=False, max_examples=60)
+settings.register_profile("more", settings.get_profile("kschedx"), max_examples=60)
+settings.register_profile("random", settings.get_profile("kschedx"), derandomize=False)
 settings.register_profile("long", settings.get_profile("random"), max_examples=2000)
 settings.load_profile("kschedx")
 

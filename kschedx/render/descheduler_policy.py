@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.descheduler.advice import PolicyAdvice, PolicyGoal, PolicyTrial
@@ -22,7 +23,7 @@ _HEADS = ("evictions", "bounces", "returned", "pending")
 
 def advice_lines(advice: PolicyAdvice, width: int, *, wide: bool = False) -> list[Text]:
     """Return the headline, the plugins that would evict pods, and the policies that were tried for the goal."""
-    lines = head_lines(_advice_view(advice), width)
+    lines = head_lines(replace(_advice_view(advice), fixes=()), width)  # -o yaml prints the policy, not --fix
     lines += [BLANK, line("each plugin by itself")]
     shown = [plugin for plugin in advice.plugins if wide or plugin.evictions or plugin.error]
     rows = [(_title(trial), *map(_number, _numbers(trial))) for trial in shown]
