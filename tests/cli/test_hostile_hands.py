@@ -223,7 +223,7 @@ def test_a_pool_ends_with_its_parent() -> None:
 import multiprocessing, os, time
 from kschedx import parallel
 def work(item):
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\\n" % os.getpid())
     time.sleep(60)
 list(parallel.results(work, range(128), 2))
 """
