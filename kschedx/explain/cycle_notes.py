@@ -625,7 +625,7 @@ def _of_course(cycle: Cycle) -> Iterator[Note]:
         if len(feasible) > wanted:
             sampled = f"kube-scheduler samples {wanted:,} of {len(feasible):,} feasible nodes"
             text = f"{sampled}; kschedx evaluated all of them"
-            yield note("sampling", text, _nodes_to_find=wanted, feasible=len(feasible))
+            yield note("sampling", text, nodes_to_find=wanted, feasible=len(feasible))
         if len(feasible) == 1 and not cycle.release.behaviour.single_node_is_scored:
             text = "one node is feasible: kube-scheduler selects it without scoring"
             yield note("single-feasible-node", text)

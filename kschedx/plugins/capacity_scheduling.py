@@ -153,10 +153,10 @@ class PreemptionRequest(Struct, frozen=True, kw_only=True):
     """`with_nominated` plus the nominated pods of namespaces within their `min`."""
 
 
-def may_go(other: Pod, pod: Pod, quotas: Quotas, *, _is_beyond: bool) -> bool:
+def may_go(other: Pod, pod: Pod, quotas: Quotas, *, is_beyond: bool) -> bool:
     """Return whether `pod` may preempt `other` under these quotas.
 
-    A pod without a quota preempts only pods without one. If its namespace exceeds `min` (`_is_beyond`), it preempts
+    A pod without a quota preempts only pods without one. If its namespace exceeds `min` (`is_beyond`), it preempts
     pods of its own namespace; otherwise, pods of namespaces that borrowed.
     """
     theirs = quotas.get(other.metadata.namespace)
@@ -165,8 +165,8 @@ def may_go(other: Pod, pod: Pod, quotas: Quotas, *, _is_beyond: bool) -> bool:
     if theirs is None:
         return False
     if other.metadata.namespace == pod.metadata.namespace:
-        return _is_beyond and other.priority < pod.priority
-    return not _is_beyond and theirs.is_over_minimum
+        return is_beyond and other.priority < pod.priority
+    return not is_beyond and theirs.is_over_minimum
 
 
 def _is_beyond(pod: Pod, quotas: Quotas, request: PreemptionRequest) -> bool:
@@ -228,7 +228,7 @@ def preempt(
         for running in _least_important_first(nodes, TableRow(row)):
             other = nodes.pods[running]
             # removed victims return what they borrowed, which reprieves others
-            if may_go(other, pod, account.on(node), _is_beyond=beyond):
+            if may_go(other, pod, account.on(node), is_beyond=beyond):
                 account.move(node, other, -1)
                 victims.append((running, row))
 
@@ -325,7 +325,7 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
             leaving = pods[row]
             beside = leaving.metadata.namespace == pod.metadata.namespace
             # nominated pods on the node count as victims even if the namespace is within its `min`
-            if leaving.metadata.deletion_timestamp and may_go(leaving, pod, self._quotas, _is_beyond=beside or beyond):
+            if leaving.metadata.deletion_timestamp and may_go(leaving, pod, self._quotas, is_beyond=beside or beyond):
                 return VICTIMS_TERMINATING
         return ""
 

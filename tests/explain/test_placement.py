@@ -150,3 +150,10 @@ def test_a_node_that_would_reject_the_pod_that_it_runs() -> None:
 def test_a_node_that_is_still_the_best() -> None:
     lines = asked(node("a"), pod("me", on="a", status=RUNS, metadata=OWNED))
     assert not any("does not move" in line or "kubectl" in line for line in lines)
+
+
+def test_a_large_cluster_is_sampled() -> None:
+    incoming = pod("me", containers=[{"name": "main", "image": "main"}])
+    nodes = [node(f"n{number}") for number in range(120)]
+    notes = {note.id: note for note in kschedx.explain(kschedx.Snapshot.from_objects(nodes), incoming).notes}
+    assert notes["sampling"].facts == {"nodesToFind": 100, "feasible": 120}
