@@ -310,7 +310,9 @@ def _start(pod: WaitingForKubelet) -> Iterator[str]:
 
 
 def _deletion(pod: BeingDeleted) -> Iterator[str]:
-    """Yield what blocks the deletion of a pod or workload."""
+    """Yield why a pod or workload is deleted, and what blocks the deletion."""
+    if pod.why:
+        yield pod.why
     if pod.node and pod.is_node_lost:
         yield f"no kubelet answers for node {pod.node}, so the deletion is not confirmed"
     if DEPENDENTS_FIRST in pod.finalizers:
@@ -320,7 +322,8 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
         which, it = ("finalizers", "them") if len(others) > 1 else ("finalizer", "it")
         yield f"{which} {listed(others, 4)}: the object stays until the controller behind {it} is done"
     elif pod.node and not pod.is_node_lost:
-        yield f"its containers are stopping on node {pod.node}"
+        limit = f", by {pod.until} at the latest" if pod.until else ""
+        yield f"its containers are stopping on node {pod.node}{limit}"
     elif not pod.node and not pod.is_workload:
         yield "kube-scheduler skips pods that are being deleted"
     if pod.successor:

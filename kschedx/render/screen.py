@@ -228,16 +228,16 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
 
 def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator[str]:
     """Yield why no autoscaler adds a node for the pod: `Karpenter adds no node: general: limit reached: ...`."""
-    if explanation.state.name != "Unschedulable" or explanation.autoscaler_down is not None:
+    if explanation.autoscaler_down is not None:
         return
-    event = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
     for scaling, decider in zip(explanation.scalings, deciders, strict=True):
         name = scaling.autoscaler.name
+        yield from (f"{name} reports: {report}" for report in decider.reports)
+        if explanation.state.name != "Unschedulable" or decider.reports:
+            continue
         if decider.rows and decider.sentence.startswith(("adds no node", "has no")):
             why = decider.rows[0].text.replace(" ✗ ", ": ", 1).replace(" ? ", ": ", 1)
             yield f"{name} adds no node: {why.removesuffix('; the pod would fit')}"
-        elif event is not None and decider.sentence.startswith("is undecided"):
-            yield f"{name} reports: {event.message}"
         else:
             yield f"{name} {decider.sentence}"
 

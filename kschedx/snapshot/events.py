@@ -35,7 +35,14 @@ BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unheal
 """Warnings about pods that have a node and do not start."""
 _REPEATS_STATUS = "Error: "
 """The start of a kubelet event that only repeats the container's status."""
-_UNMADE = {"PersistentVolumeClaim": OF_CLAIMS, "CronJob": OF_CRON_JOBS, "Pod": frozenset({SYNC_ERROR, CLAIM_REFUSED})}
+NO_CAPACITY = "InsufficientCapacityError"
+"""From Karpenter: the cloud launches no node for a NodeClaim, which Karpenter then deletes."""
+_UNMADE = {
+    "PersistentVolumeClaim": OF_CLAIMS,
+    "CronJob": OF_CRON_JOBS,
+    "Pod": frozenset({SYNC_ERROR, CLAIM_REFUSED}),
+    "NodeClaim": frozenset({NO_CAPACITY}),
+}
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET}.union(*_UNMADE.values()))
 GROUPS = frozenset({"", "events.k8s.io"})
