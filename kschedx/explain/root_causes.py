@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kschedx.apiserver.optional_admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
-from kschedx.explain.cycle_notes import attached_elsewhere
+from kschedx.explain.cycle_notes import attached_elsewhere, unusable_volumes
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
     RootCause,
@@ -43,24 +43,23 @@ from kschedx.findings import (
     PodAffinityUnsatisfied,
     PodAntiAffinityConflict,
     PodGroupIncomplete,
-    TermMatch,
+    SelectedNodeMismatch,
     TooManyPods,
     TopologySpreadSkew,
     VolumeLimitExceeded,
     VolumeNodeAffinityMismatch,
 )
-from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
+from kschedx.kube.decoding import map_at
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.resources import container_requests
-from kschedx.kube.selectors import compile_selector
+from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.storage import CSINode, OfStatefulSet, PersistentVolumeClaim, own_claims
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, ObjectMeta, Pod, PodAffinity
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, TEMPLATE_HASH, pinned_to
-from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
@@ -90,6 +89,15 @@ class MatchingPodPending(RootCause, frozen=True, kw_only=True):
     """The pod that a podAffinity term selects is itself pending."""
 
     pod: str
+
+
+class MatchingWorkload(RootCause, frozen=True, kw_only=True):
+    """The workload whose pods a podAffinity term selects has no pods."""
+
+    kind: str
+    namespace: str
+    name: str
+    is_at_zero: bool
 
 
 class NodeGone(RootCause, frozen=True, kw_only=True):
@@ -149,6 +157,17 @@ class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
 
     driver: str
     node: str
+
+
+class HostNameDiffers(RootCause, frozen=True, kw_only=True):
+    """The node of a local volume exists under another form of its host name."""
+
+    host: str
+    volume: str
+
+    @property
+    def leaves_no_node(self) -> bool:
+        return True
 
 
 class CapacityNotPublished(RootCause, frozen=True, kw_only=True):
@@ -440,9 +459,11 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
         case ClaimUnbound():
-            yield from _unusable(cycle.snapshot, finding)
-        case VolumeNodeAffinityMismatch(terms=terms):
-            yield from _unreachable(cycle.snapshot.cluster, terms)
+            yield from (RootCause(text=text) for text in unusable_volumes(cycle.snapshot, finding))
+        case SelectedNodeMismatch(selected_node=node) if node not in cycle.snapshot.cluster.index:
+            yield RootCause(text=f"node {node} does not exist, so that no volume is provisioned there")
+        case VolumeNodeAffinityMismatch():
+            yield from _unreachable(cycle.snapshot.cluster, finding)
         case ClaimNotFound(ephemeral=False, claim=claim):
             namespace, _, name = claim.partition("/")
             others = sorted(key for key in cycle.snapshot.storage.claims if key.partition("/")[2] == name)
@@ -489,44 +510,20 @@ def _shared_claim(cycle: Cycle, finding: ClaimInUse) -> Iterator[RootCause]:
         yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
 
 
-def _unreachable(cluster: ClusterNodes, terms: Sequence[TermMatch]) -> Iterator[RootCause]:
-    """Yield that the node of a volume is gone, or that its zone has no nodes."""
+def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
+    """Yield that the node of a volume is gone or has another form of its name, or that its zone has no nodes."""
     gone = {ZONE: "no node is in zone {}", HOSTNAME: "node {} does not exist, and the volume is on its disks"}
-    for requirement in terms[0].requirements if terms else ():
-        if requirement.key in gone and not {*requirement.values} & {*cluster.label(requirement.key).values}:
+    for requirement in finding.terms[0].requirements if finding.terms else ():
+        known = {*cluster.label(requirement.key).values} if requirement.key in gone else {*requirement.values}
+        if known & {*requirement.values}:
+            continue
+        hosts = {value.partition(".")[0] for value in requirement.values if requirement.key == HOSTNAME}
+        meant = next((value for value in sorted(filter(None, known)) if value.partition(".")[0] in hosts), "")
+        if meant:
+            text = f"label {HOSTNAME} of the node is {meant}, not {listed(requirement.values, 2)}"
+            yield HostNameDiffers(text=text, host=meant, volume=finding.persistent_volume)
+        else:
             yield RootCause(text=gone[requirement.key].format(listed(requirement.values, 2)))
-
-
-def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[RootCause]:
-    """Yield the causes for a claim whose class does not provision volumes, so that an existing volume has to match."""
-    claim = snapshot.storage.claims.get(finding.claim.claim)
-    storage_class = None if claim is None else snapshot.storage.classes.get(claim.storage_class)
-    is_provisioned = storage_class is not None and storage_class.can_provision
-    if claim is None or finding.cause == "class-missing" or (is_provisioned and not claim.spec.volume_name):
-        return
-    try:
-        nearest = VolumeSearch(claim, snapshot.storage, attributes_classes=True).nearest(frozenset())
-    except SearchError:
-        return
-    named = claim.spec.volume_name
-    volume = next((candidate for candidate in nearest if not named or candidate.name == named), None)
-    if volume is not None and (why := _why_lost(volume, claim.key)):
-        about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"
-        yield RootCause(text=f"{about} {why}")
-
-
-def _why_lost(volume: VolumeCandidate, claim: str) -> str:
-    """Return why the volume does not match, or an empty string for other reasons."""
-    reserved = "is Released: it still has the claimRef of an earlier claim of that name"
-    why = {
-        "access-modes": f"has the access modes {volume.detail}",
-        "bound-to-another-claim": reserved if volume.detail == claim else f"is bound to claim {volume.detail}",
-        "selector": "is not selected by the claim",
-        "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
-        "volume-mode": f"has volumeMode {volume.detail}",
-        "not-available": f"is {volume.detail}",
-    }
-    return why.get(volume.lost, "")
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
@@ -553,6 +550,9 @@ def _absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[R
         inside &= pods.namespaces.where(lambda name: name in finding.namespaces)
     rows = [row for row in np.flatnonzero(inside).tolist() if pods.key(row) != cycle.pod.key]
     left = [row for row in rows if pods.phases[row] not in ("Succeeded", "Failed")]
+    if not rows:
+        namespaces = None if finding.every_namespace else finding.namespaces
+        yield from _without_pods(cycle.snapshot, selector, namespaces, f"podAffinity term {finding.term + 1}")
     if not rows or any(pods.node_names[row] for row in left):
         return
     key, others = pods.key((left or rows)[0]), len(left or rows) - 1
@@ -562,6 +562,28 @@ def _absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[R
         yield MatchingPodPending(text=f"{text} {verb}", pod=key)
     else:
         yield RootCause(text=f"{text} {'have' if others else 'has'} ended and {'do' if others else 'does'} not count")
+
+
+def _without_pods(
+    snapshot: Snapshot, selector: Selector, namespaces: Sequence[str] | None, term: str
+) -> Iterator[MatchingWorkload]:
+    """Yield the first workload whose pods a term selects, and which has none."""
+    for (kind, namespace, name), raw in sorted(snapshot.workloads.items()):
+        if kind not in _SCALED or (namespaces is not None and namespace not in namespaces):
+            continue
+        manifest = msgspec.json.decode(raw)
+        labels = map_at(manifest, "spec", "template", "metadata", "labels")
+        if selector.matches({key: str(value) for key, value in labels.items()}):
+            is_at_zero = map_at(manifest, "spec").get("replicas") == 0
+            if not is_at_zero and snapshot.source.may_lack("Pod"):
+                return
+            has = "is scaled to zero" if is_at_zero else "has no pods"
+            text = f"{term} selects the pods of {kind} {name}, which {has}"
+            yield MatchingWorkload(text=text, kind=kind, namespace=namespace, name=name, is_at_zero=is_at_zero)
+            return
+
+
+_SCALED = ("Deployment", "StatefulSet", "DaemonSet")
 
 
 def _unselected_namespaces(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:

@@ -320,6 +320,16 @@ def test_an_event_of_an_earlier_claim_is_not_quoted() -> None:
 # What lies outside the pod and its nodes: the fix comes first, and no trial can show it.
 
 IMAGE = [{"name": "main", "image": "app:1"}]
+NEXT_TO_LOADER = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TO_LOADER]}}
+
+
+def loads(**spec: object) -> Manifest:
+    """Return the Deployment whose pods `TO_LOADER` selects."""
+    template = {"metadata": {"labels": {"app": "loader"}}, "spec": {"containers": IMAGE}}
+    metadata = {"name": "loader", "namespace": "default"}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": template, **spec}}
+
+
 NEWER = {"creationTimestamp": "2026-01-02T00:00:00Z"}
 SELECTOR = {"openshift.io/node-selector": "env=prod"}
 PROJECT: Manifest = {
@@ -433,6 +443,29 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             "recreate the pod with schedulerName hami-scheduler: HAMi's webhook, which sets it, was ignored or did not "
             "run",
             id="a part of a device on the default scheduler",
+        ),
+        pytest.param(
+            [
+                node("a", labels={"kubernetes.io/hostname": "a.example.com"}),
+                bound_claim("data", volume="disk"),
+                volume("disk", reach=in_term("kubernetes.io/hostname", "a"), holder="data"),
+                pod("me", volumes=DATA),
+            ],
+            "label kubernetes.io/hostname of the node is a.example.com, not a",
+            "recreate volume disk with kubernetes.io/hostname a.example.com in its nodeAffinity",
+            id="a local volume with another form of the host name",
+        ),
+        pytest.param(
+            [node("a"), loads(replicas=0), pod("me", affinity=NEXT_TO_LOADER)],
+            "podAffinity term 1 selects the pods of Deployment loader, which is scaled to zero",
+            "scale Deployment loader up first: this pod follows its pods",
+            id="affinity to a workload that is scaled to zero",
+        ),
+        pytest.param(
+            [node("a"), loads(replicas=2), pod("me", affinity=NEXT_TO_LOADER)],
+            "podAffinity term 1 selects the pods of Deployment loader, which has no pods",
+            "find out first why Deployment loader has no pods, which this pod follows",
+            id="affinity to a workload without pods",
         ),
         pytest.param(
             [node("b"), pod("me", affinity=PINNED, metadata={"ownerReferences": OF_DAEMON_SET})],

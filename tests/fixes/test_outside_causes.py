@@ -340,6 +340,19 @@ def test_an_init_container_is_called_one() -> None:
     assert lowered in titles(small, pod("me", initContainers=init, containers=[{"name": "main"}]))
 
 
+def test_beside_sidecars_an_init_container_or_the_largest_sidecar_is_lowered() -> None:
+    small = node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
+
+    def asking_beside(proxy: str, migrate: str) -> list[str]:
+        sidecar = {"name": "proxy", "restartPolicy": "Always", "resources": {"requests": {"cpu": proxy}}}
+        init = {"name": "migrate", "resources": {"requests": {"cpu": migrate}}}
+        main = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
+        return titles(small, pod("me", initContainers=[sidecar, init], containers=[main]))
+
+    assert "lower requests.cpu of init container migrate from 3000m to 2500m" in asking_beside("1500m", "3")
+    assert "lower requests.cpu of init container proxy from 3500m to 3000m" in asking_beside("3500m", "500m")
+
+
 def test_a_claim_with_another_class_keeps_the_other_steps_in_its_title() -> None:
     template = volume_claim("data", storage_class="fst")
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "1", "controller": True}
