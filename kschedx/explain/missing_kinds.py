@@ -49,7 +49,7 @@ def require_nodes_and_pods(snapshot: Snapshot) -> None:
 def require_nodes(snapshot: Snapshot, pod: Pod) -> None:
     """Raise `NotReadError` for a dump that holds pods and no nodes."""
     if not snapshot.cluster.nodes and snapshot.source.is_dump and not snapshot.source.is_complete("Node"):
-        _refuse_dump("Node", "where the pod fits", pod)
+        _refuse_dump(["Node"] if snapshot.source.kinds.get("Pod") else ["Pod", "Node"], "where the pod fits", pod)
 
 
 def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] = ()) -> None:
@@ -62,9 +62,9 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
             refuse(snapshot, "Namespace", f"which annotations for {plugin} the namespace has", pod)
     named = spec.priority_class_name if spec.priority is None else ""
     if named and named not in BUILT_IN_CLASSES and _is_not_dumped(snapshot, "PriorityClass"):
-        _refuse_dump("PriorityClass", f"the priority of {named}", pod)
+        _refuse_dump(["PriorityClass"], f"the priority of {named}", pod)
     if spec.runtime_class_name and _is_not_dumped(snapshot, "RuntimeClass"):
-        _refuse_dump("RuntimeClass", f"what RuntimeClass {spec.runtime_class_name} adds to its pods", pod)
+        _refuse_dump(["RuntimeClass"], f"what RuntimeClass {spec.runtime_class_name} adds to its pods", pod)
     if "RuntimeClass" in forbidden and spec.runtime_class_name:
         refuse(snapshot, "RuntimeClass", f"what RuntimeClass {spec.runtime_class_name} adds to its pods", pod)
     if "PriorityClass" in forbidden and spec.priority is None and not spec.priority_class_name.startswith("system-"):
@@ -83,10 +83,10 @@ def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
     return not source.is_complete(kind) and is_left_out(snapshot, kind)
 
 
-def _refuse_dump(kind: str, leaves: str, pod: Pod) -> NoReturn:
-    """Raise the `NotReadError` for a kind without objects in a dump."""
-    because = f"the dump holds no {KINDS[kind].plural}"
-    raise NotReadError(pod.key, leaves, because, f"{get_command([kind], ADDED)}, and add -s {ADDED}")
+def _refuse_dump(kinds: Sequence[str], leaves: str, pod: Pod) -> NoReturn:
+    """Raise the `NotReadError` for kinds without objects in a dump."""
+    because = f"the dump holds no {' and no '.join(KINDS[kind].plural for kind in kinds)}"
+    raise NotReadError(pod.key, leaves, because, f"{get_command(kinds, ADDED)}, and add -s {ADDED}")
 
 
 def require_for_decision(cycle: Cycle) -> None:

@@ -448,9 +448,9 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
         case InsufficientResource():
             yield from _resizes(diagnosis, finding)
             yield from _unfinished_resizes(diagnosis, finding)
-            yield from partitioned(cycle.snapshot, finding)
+            yield from partitioned(cycle.snapshot, cycle.pod, finding)
             yield from of_other_vendors(cycle.snapshot, finding)
-            yield from unhealthy(cycle.snapshot, finding.resource)
+            yield from unhealthy(cycle.snapshot, finding)
             yield from plugins_down(cycle.snapshot, cycle.all_nodes.options, finding.resource, diagnosis.hardware)
             yield from _never_preempts(diagnosis)
         case NodeAffinityMismatch():

@@ -429,8 +429,8 @@ class Contradicted(StateFacts, frozen=True, kw_only=True):
     message: str
     """The message of the event or condition."""
     nodes: tuple[str, ...] = ()
-    finished: tuple[str, ...] = ()
-    """Pods of these nodes that have finished, possibly since then."""
+    finished: tuple[str, ...] = ()  # pods of these nodes that have finished, possibly since then
+    namespaces: tuple[str, ...] = ()  # of the dump's pods, if it has none of a system namespace
 
 
 class NotBound(StateFacts, frozen=True, kw_only=True):

@@ -176,6 +176,14 @@ class RecordedEvents:
         if event.reason == FAILED_SCHEDULING and pod:
             _keep(self._scheduling, (pod, event.reporter), event)
 
+    def of_unread_pods(self) -> dict[str, tuple[str, RecordedEvent]]:
+        """Return the reporter and its last event by pod, for the pods that schedulers report as pending."""
+        return {
+            pod: (reporter, event)
+            for (pod, reporter), (_, event) in sorted(self._scheduling.items())
+            if reporter != KARPENTER
+        }
+
     def of_makers(self) -> dict[tuple[str, str, str], RecordedEvent]:
         """Return the last event of a controller by kind, namespace, and name of the owner."""
         return {key: event for key, (_, event) in sorted(self._unmade.items())}

@@ -142,6 +142,15 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             id="unhealthy devices",
         ),
         pytest.param(
+            [
+                node("a", allocatable={"cpu": "9", "devices.example.com/kvm": "0", "devices.example.com/tun": "9"}),
+                asking("me", **{"devices.example.com/kvm": "1", "devices.example.com/tun": "1"}),
+            ],
+            "a: 0 devices.example.com/kvm in capacity and allocatable; its device plugin finds no device",
+            "add a node with at least 1 devices.example.com/kvm",
+            id="a device plugin without devices",
+        ),
+        pytest.param(
             [node("a", labels=PARTITIONING), asking("me", **{"nvidia.com/mig-1g.10gb": "1"})],
             "the MIG manager has not applied nvidia.com/mig.config=all-1g.10gb on a: state failed",
             "repair the MIG manager on a, which applies nvidia.com/mig.config=all-1g.10gb",
