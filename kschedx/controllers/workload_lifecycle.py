@@ -691,10 +691,11 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
                 failed = pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist()
                 mine = (row for row in failed if pods.namespaces[row] == workload.namespace)
                 ended = [pods[row] for row in mine if _owned_by(snapshot, row, workload.name)]
+                indexes = map_at(manifest, "status").get("failedIndexes")
                 return Failed(
                     subject=subject,
                     reason=condition.reason,
-                    message=condition.message,
+                    message=f"{condition.message}: {indexes}" if indexes else condition.message,
                     pods=tuple(pod.metadata.name for pod in ended),
                     ends=failures(ended),
                 )

@@ -20,6 +20,7 @@ from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.quantity import Unit, format_quantities
+from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import NodeSelector, compile_selector
 from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to, own_claims
 from kschedx.kube.tolerations import NO_EXECUTE, untolerated
@@ -542,6 +543,7 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
         *_device_notes(cycle.snapshot, cycle.pod, cycle.release),
         *_of_scheduler(cycle),
         *_of_recorded_event(cycle),
+        *_untried(cycle),
         *_of_cluster(cycle.snapshot),
         *_of_course(cycle),
         *_of_extenders(cycle),
@@ -600,6 +602,31 @@ def _of_recorded_event(cycle: Cycle) -> Iterator[Note]:
         yield note(
             RECORDED, f"the recorded event{seen} {differs}", message=theirs.message, differences=different, **when
         )
+
+
+def _untried(cycle: Cycle) -> Iterator[Note]:
+    """Yield that a pending pod which fits bears no trace of kube-scheduler: it may not run, or not see the pod."""
+    pod, snapshot = cycle.pod, cycle.snapshot
+    row, created = snapshot.pods.rows.get(pod.key), pod.metadata.creation_timestamp
+    if cycle.outcome is not Outcome.SCHEDULED or row is None or not created or snapshot.pods.node_names[row]:
+        return
+    if pod.status.conditions or pod.status.nominated_node_name or recorded(snapshot, pod) is not None:
+        return
+    try:
+        minutes = (nanoseconds(snapshot.taken.removesuffix(" or later")) - nanoseconds(created)) // _MINUTE
+    except InputError:
+        return
+    if minutes >= _UNTRIED_AFTER:
+        text = f"no condition or event shows that kube-scheduler has tried the pod in {minutes:,} minutes"
+        yield note(UNTRIED, f"{text}: check that it runs", minutes=minutes)
+
+
+UNTRIED = "untried"
+"""The id of the note about a pending pod without a trace of kube-scheduler."""
+_MINUTE = 60 * 10**9
+_UNTRIED_AFTER = 5
+"""Minutes after which kube-scheduler tries an unschedulable pod again
+(podMaxInUnschedulablePodsDuration in pkg/scheduler/backend/queue)."""
 
 
 def _joined_since(cycle: Cycle, event: str) -> list[str]:

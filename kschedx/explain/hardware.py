@@ -42,6 +42,12 @@ class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
     """Empty if the class does not name one."""
 
 
+class DriverNotInstalled(RootCause, frozen=True, kw_only=True):
+    """A device class does not exist, and no driver publishes devices for it."""
+
+    device_class: str
+
+
 class IncompletePool(RootCause, frozen=True, kw_only=True):
     """kube-scheduler uses no device of a pool until the driver has published all of its ResourceSlices."""
 
@@ -351,6 +357,26 @@ def driver_of(selectors: Iterable[DeviceSelector]) -> str:
     """Return the driver that CEL expressions compare with `device.driver`, or an empty string."""
     matches = (_DRIVER.search(selector.cel.expression) for selector in selectors if selector.cel is not None)
     return next((match[1] for match in matches if match is not None), "")
+
+
+def driver_named(snapshot: Snapshot, device_class: str) -> str:
+    """Return the driver with ResourceSlices that a missing device class is probably for: one of its name or domain, or
+    the only one for a name without a domain. Empty if there is none."""
+    drivers = sorted({resource_slice.spec.driver for resource_slice in snapshot.devices.slices})
+    domain = device_class.partition(".")[2]
+    if device_class in drivers:
+        return device_class
+    if not domain:
+        return drivers[0] if len(drivers) == 1 else ""
+    return next((driver for driver in drivers if driver.partition(".")[2] == domain), "")
+
+
+def not_installed(snapshot: Snapshot, device_class: str) -> Iterator[DriverNotInstalled]:
+    if not driver_named(snapshot, device_class):
+        drivers = sorted({resource_slice.spec.driver for resource_slice in snapshot.devices.slices})
+        others = f"; drivers with ResourceSlices: {listed(drivers, 3)}" if drivers else ""
+        text = f"no driver publishes devices for device class {device_class}{others}"
+        yield DriverNotInstalled(text=text, device_class=device_class)
 
 
 def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:

@@ -19,6 +19,7 @@ from kschedx.explain.hardware import (
     device_claim_refusal,
     incomplete_pool,
     is_of_hami,
+    not_installed,
     of_other_vendors,
     partitioned,
     plugins_down,
@@ -32,6 +33,7 @@ from kschedx.findings import (
     ClaimNotFound,
     ClaimUnbound,
     DeviceClaimNotCreated,
+    DeviceClassNotFound,
     ExistingAntiAffinityConflict,
     Finding,
     GangTooSmall,
@@ -476,6 +478,8 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
                     yield from unpublished(cycle.snapshot, shortage.device_class)
                 yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
                 yield from taint_rules(cycle.snapshot, shortage)
+        case DeviceClassNotFound(device_class=device_class):
+            yield from not_installed(cycle.snapshot, device_class)
         case DeviceClaimNotCreated():
             yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
         case ClaimInUse():

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workload_lifecycle import refused
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.hardware import DeviceClaimRefused, SharedByHami
+from kschedx.explain.hardware import DeviceClaimRefused, DriverNotInstalled, SharedByHami
 from kschedx.explain.root_causes import (
     CapacityNotPublished,
     DriverNotRegistered,
@@ -301,6 +301,8 @@ class PodFixes:
                 case CapacityNotPublished(driver=driver, storage_class=name):
                     where = f"the parameters of class {name}, and the driver's controller"
                     yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
+                case DriverNotInstalled(device_class=device_class):
+                    yield Fix.untried(f"install the driver whose devices device class {device_class} is for")
                 case HostNameDiffers(host=host, volume=volume):
                     yield Fix.untried(f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity")
                 case DriverNotRegistered(driver=driver, node=node):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.errors import InputError, nearest
+from kschedx.explain.cycle_notes import UNTRIED
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded
 from kschedx.explain.notes import ROUTINE, RunsAlready
@@ -149,6 +150,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
             *filter(None, (now,)),
             *outcome_details(cycle, ranked, explanation.holding),
             *_of_running(explanation),
+            *(note.text for note in explanation.notes if note.id == UNTRIED),
         ),
         because=causes(diagnosis),
         roots=(

@@ -137,7 +137,7 @@ def _group_item(answer: DaemonSetAnswer, group: NodeGroup, kind: str, tone: Tone
         kind=kind,
         facts=facts if answer.eligible else (),
         own=own,
-        fixes=() if fix is None else (replace(group_fix(fix, for_one=False), seen=f"on {node}", changes=()),),
+        fixes=() if fix is None else (replace(group_fix(fix, for_one=False), seen=f"tried on {node}", changes=()),),
         members=answer.names(group),
     )
 

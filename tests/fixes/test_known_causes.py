@@ -274,6 +274,16 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
         ),
         pytest.param(
             [
+                node("a"),
+                *(device_class("tpu.example.org"), claim("mine", request(device_class=DRIVER)), claiming("mine")),
+                resource_slice("a", device("x")),
+            ],
+            f"device class {DRIVER} does not exist",
+            f"create device class {DRIVER} for devices of driver {DRIVER}",
+            id="a missing device class of a driver that publishes devices",
+        ),
+        pytest.param(
+            [
                 node("a", labels={"kubernetes.io/hostname": "a"}),
                 {**pod("loader", on="a", labels={"app": "loader"}), "status": {"phase": "Succeeded"}},
                 pod("me", affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TO_LOADER]}}),
@@ -463,6 +473,16 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             "label kubernetes.io/hostname of the node is a.example.com, not a",
             "recreate volume disk with kubernetes.io/hostname a.example.com in its nodeAffinity",
             id="a local volume with another form of the host name",
+        ),
+        pytest.param(
+            [
+                node("a"),
+                *(device_class("tpu.example.org"), claim("mine", request(device_class=DRIVER)), claiming("mine")),
+                resource_slice("a", device("x"), driver="tpu.example.org"),
+            ],
+            f"no driver publishes devices for device class {DRIVER}; drivers with ResourceSlices: tpu.example.org",
+            f"install the driver whose devices device class {DRIVER} is for",
+            id="a missing device class of a driver that is not installed",
         ),
         pytest.param(
             [node("a"), loads(replicas=0), pod("me", affinity=NEXT_TO_LOADER)],
