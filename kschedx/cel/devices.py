@@ -24,14 +24,15 @@ from kschedx.cel import (
 from kschedx.cel.library.kubernetes import semver_from_text
 from kschedx.cel.values import CelQuantity, Fault
 from kschedx.errors import UndecidableError
-from kschedx.kube.device_expressions import (
+from kschedx.kube.devices import (
     CompileError,
+    Device,
+    DeviceAttribute,
     DeviceExpression,
     EvaluationError,
     ExpressionLanguage,
     Features,
 )
-from kschedx.kube.devices import Device, DeviceAttribute
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.resources import exact_nano_units
 

@@ -14,7 +14,7 @@ from kschedx.cel.syntax import Expr, printed
 from kschedx.cel.types import ANY, BOOL, DYN
 from kschedx.cel.values import Fault, MapValue, UndecidedError, Value, type_value
 from kschedx.errors import UndecidableError
-from kschedx.kube.device_expressions import CompileError, EvaluationError, Features
+from kschedx.kube.devices import CompileError, EvaluationError, Features
 
 LONGEST = 10 * 1024
 """In bytes (CELSelectorExpressionMaxLength)."""

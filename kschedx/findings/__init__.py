@@ -32,6 +32,8 @@ from kschedx.findings.extensions import PluginMessage as PluginMessage
 from kschedx.findings.extensions import RefusedByExtender as RefusedByExtender
 from kschedx.findings.extensions import ResourceGap as ResourceGap
 from kschedx.findings.extensions import SchedulerPluginsFinding as SchedulerPluginsFinding
+from kschedx.findings.nodes import DomainCount as DomainCount
+from kschedx.findings.nodes import ExistingAntiAffinityConflict as ExistingAntiAffinityConflict
 from kschedx.findings.nodes import HostPortConflict as HostPortConflict
 from kschedx.findings.nodes import InsufficientResource as InsufficientResource
 from kschedx.findings.nodes import Maintenance as Maintenance
@@ -41,6 +43,8 @@ from kschedx.findings.nodes import NodeFinding as NodeFinding
 from kschedx.findings.nodes import NodeNameMismatch as NodeNameMismatch
 from kschedx.findings.nodes import NodesExcluded as NodesExcluded
 from kschedx.findings.nodes import NodeUnschedulable as NodeUnschedulable
+from kschedx.findings.nodes import PodAffinityUnsatisfied as PodAffinityUnsatisfied
+from kschedx.findings.nodes import PodAntiAffinityConflict as PodAntiAffinityConflict
 from kschedx.findings.nodes import PodFinding as PodFinding
 from kschedx.findings.nodes import PodGroupIncomplete as PodGroupIncomplete
 from kschedx.findings.nodes import RequirementMatch as RequirementMatch
@@ -48,14 +52,10 @@ from kschedx.findings.nodes import ResourceFinding as ResourceFinding
 from kschedx.findings.nodes import SchedulingGated as SchedulingGated
 from kschedx.findings.nodes import TermMatch as TermMatch
 from kschedx.findings.nodes import TooManyPods as TooManyPods
+from kschedx.findings.nodes import TopologyFinding as TopologyFinding
+from kschedx.findings.nodes import TopologyLabelMissing as TopologyLabelMissing
+from kschedx.findings.nodes import TopologySpreadSkew as TopologySpreadSkew
 from kschedx.findings.nodes import UntoleratedTaint as UntoleratedTaint
-from kschedx.findings.topology import DomainCount as DomainCount
-from kschedx.findings.topology import ExistingAntiAffinityConflict as ExistingAntiAffinityConflict
-from kschedx.findings.topology import PodAffinityUnsatisfied as PodAffinityUnsatisfied
-from kschedx.findings.topology import PodAntiAffinityConflict as PodAntiAffinityConflict
-from kschedx.findings.topology import TopologyFinding as TopologyFinding
-from kschedx.findings.topology import TopologyLabelMissing as TopologyLabelMissing
-from kschedx.findings.topology import TopologySpreadSkew as TopologySpreadSkew
 from kschedx.findings.volumes import AttachedVolume as AttachedVolume
 from kschedx.findings.volumes import ClaimBeingDeleted as ClaimBeingDeleted
 from kschedx.findings.volumes import ClaimFacts as ClaimFacts

@@ -1,7 +1,7 @@
 """Arguments of the in-tree plugins: the values of `pluginConfig[].args`, under Kubernetes' own names.
 
 The field defaults here are those of the wire format. A profile holds the arguments after kube-scheduler's defaulting
-and validation (`framework/config/arguments.py`). A plugin therefore finds `NodeResourcesFitArgs.scoring_strategy` set,
+and validation (`framework/config/loading.py`). A plugin therefore finds `NodeResourcesFitArgs.scoring_strategy` set,
 resource weights from 1 to 100, sorted shapes, and so on.
 """
 

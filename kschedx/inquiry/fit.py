@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints
-from kschedx.controllers.replicas import admit_pods
+from kschedx.controllers.stateful_set import admit_pods
 from kschedx.errors import InputError, Place
 from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.missing_kinds import require_for_decision

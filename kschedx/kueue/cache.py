@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from kschedx.kube.kueue import MULTIKUEUE, AdmissionCheck, ClusterQueue, ResourceFlavor
-from kschedx.kueue.amounts import Requests, Usage, added
-from kschedx.kueue.quota import QueueNode, QuotaTree
+from kschedx.kueue.quota import QueueNode, QuotaTree, Requests, Usage, added
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.topology import DomainUsage, FlavorTopology, Request, TopologyPlacement, TopologyUsage, Values
 from kschedx.kueue.workloads import Job, checks_of

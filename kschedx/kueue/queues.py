@@ -14,8 +14,7 @@ from enum import StrEnum, unique
 from fractions import Fraction
 
 from kschedx.kube.kueue import BY_USAGE, ClusterQueue, LocalQueue
-from kschedx.kueue.amounts import Requests, exact
-from kschedx.kueue.quota import weight_of
+from kschedx.kueue.quota import Requests, exact, weight_of
 from kschedx.kueue.requests import quota_unit
 from kschedx.kueue.settings import AdmissionFairSharing, seconds
 from kschedx.kueue.workloads import Job

@@ -12,7 +12,7 @@ from kschedx.framework.interface import WHOLE, CycleState, PermitPlugin, PreEnqu
 from kschedx.framework.status import SUCCESS, Code, Status, error
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import GroupedWorkload, Pod, PodGroup
-from kschedx.releases.messages import in_every_release
+from kschedx.releases.release import in_every_release
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pod_groups import find_group, group_name, members_of
 

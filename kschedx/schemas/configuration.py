@@ -18,7 +18,7 @@ from kschedx.kube.duration import Duration
 from kschedx.legacy.policy import KIND as POLICY_KIND
 from kschedx.legacy.policy import TLS_FIELDS, VERSION, PolicyDocument, PolicyExtender
 from kschedx.releases import VERSIONS, resolve
-from kschedx.releases.configuration import CONFIG_VERSIONS, last_to_read
+from kschedx.releases.release import CONFIG_VERSIONS, last_to_read
 from kschedx.schemas.parts import DIALECT, json_object
 
 _DURATION = r"^[+-]?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"

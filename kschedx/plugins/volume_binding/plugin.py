@@ -40,7 +40,7 @@ from kschedx.plugins.volume_binding.binding import (
     settled,
 )
 from kschedx.plugins.volume_facts import migrated_plugins
-from kschedx.releases.messages import in_every_release
+from kschedx.releases.release import in_every_release
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray, each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.storage import Storage

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts
+from kschedx.karpenter.catalogue import class_faults
 from kschedx.karpenter.cluster import (
     Karpenter,
+    KarpenterGrowth,
     LaunchCertainty,
     PodProvisioning,
     PoolVerdict,
 )
 from kschedx.karpenter.devices import NoDevices
-from kschedx.karpenter.growth import KarpenterGrowth
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
-from kschedx.karpenter.known_types import class_faults
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.provisioning import SkippedPool
 from kschedx.karpenter.rejections import (
