@@ -209,7 +209,7 @@ def selector(expression: str, features: Features) -> DeviceProgram:
 
 
 class _Language:
-    """`kube.device_expressions.ExpressionLanguage`."""
+    """`kube.devices.ExpressionLanguage`."""
 
     def compiled(self, expression: str, features: Features) -> DeviceExpression:
         return selector(expression, features)

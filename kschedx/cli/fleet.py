@@ -111,7 +111,7 @@ def fleet(
 
     report = Report(
         screen=lambda width, _: screen(rows, width),
-        document=lambda: document(rows),
+        document=lambda: fleet_document(rows),
         page=lambda _: page(rows),
     )
     return Answer(report, exit_code(rows))
@@ -443,7 +443,7 @@ def screen(rows: Sequence[SurveyRow], width: int) -> list[Text]:
     return lines
 
 
-def document(rows: Sequence[SurveyRow]) -> dict[str, object]:
+def fleet_document(rows: Sequence[SurveyRow]) -> dict[str, object]:
     from kschedx.schemas.listings import FleetDocument
 
     return documents.document("FleetAnswer", FleetDocument, clusters=tuple(rows))

@@ -29,9 +29,7 @@ from kschedx.kube.kueue import (
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kueue.cache import Cache
 from kschedx.kueue.controllers import PREEMPTED, Controllers, QueueReadiness, is_stopped, readiness
-from kschedx.kueue.flavors import FlavorAssignment as Assigned
-from kschedx.kueue.flavors import FlavorAssignmentMode
-from kschedx.kueue.overview import (
+from kschedx.kueue.document import (
     Amount,
     ClusterQueueDocument,
     ConditionDocument,
@@ -44,6 +42,8 @@ from kschedx.kueue.overview import (
     Victim,
     WorkloadDocument,
 )
+from kschedx.kueue.flavors import FlavorAssignment as Assigned
+from kschedx.kueue.flavors import FlavorAssignmentMode
 from kschedx.kueue.queues import Ledger, LocalQueueKey, Requeue, WorkloadQueue, is_usage_based
 from kschedx.kueue.quota import FlavorResource, QueueNode, QuotaTree, Requests, Usage, added, minus, quota_amount, shown
 from kschedx.kueue.requests import invalid_resources, outside_limit_ranges, pod_requests

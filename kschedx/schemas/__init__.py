@@ -81,7 +81,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     "ScaleDown": ("kschedx scale-down -o json", _of_record("schemas.commands.ScaleDownOutput")),
     "Descheduling": (
         "kschedx deschedule --policy FILE -o json",
-        _of_record("descheduler.document.DeschedulingDocument"),
+        _of_record("descheduler.descheduling.DeschedulingDocument"),
     ),
     "DeschedulerAdvice": (
         "kschedx descheduler-policy advise -o json",

@@ -23,7 +23,7 @@ from kschedx.kube import kueue as api
 from kschedx.kube.decoding import map_at
 from kschedx.kube.kueue import PodSetAssignment, ResourceFlavor, Workload
 from kschedx.kube.types import Pod
-from kschedx.kueue.overview import Eviction
+from kschedx.kueue.document import Eviction
 from kschedx.kueue.run import Run, cycles_of, start_of
 from kschedx.kueue.settings import settings_of
 from kschedx.kueue.workloads import READY, Job, timestamp

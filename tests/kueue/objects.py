@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import kschedx
-from kschedx.kueue.overview import Admissions
+from kschedx.kueue.document import Admissions
 from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, Any]
