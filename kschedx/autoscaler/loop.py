@@ -24,11 +24,20 @@ from kschedx.autoscaler.estimate import (
     renamed,
     verdict_alone,
 )
-from kschedx.autoscaler.expanders import Option, choose
 from kschedx.autoscaler.node_groups import cluster_is_healthy
 from kschedx.autoscaler.pods import PodOutcome, are_all_new, old_enough, without_place
 from kschedx.autoscaler.sandbox import AddedNode, Sandbox, Seen, TemplateVerdict, sandbox_of
-from kschedx.autoscaler.sizes import Limits, LoopError, Machines, Similarity, resized, similar_groups, skip_reasons
+from kschedx.autoscaler.sizes import (
+    Limits,
+    LoopError,
+    Machines,
+    Option,
+    Similarity,
+    choose,
+    resized,
+    similar_groups,
+    skip_reasons,
+)
 from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopOutcome, LoopResult, LoopSetup, LoopState, PodResult
 from kschedx.framework.status import Status
 from kschedx.kube.names import HOSTNAME

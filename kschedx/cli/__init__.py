@@ -35,7 +35,7 @@ def main() -> None:
     import gc
     from contextlib import nullcontext
 
-    from kschedx.cli import progress
+    from kschedx.cli import streams
 
     is_completion = COMPLETE in os.environ or sys.argv[0].endswith(_COMPLETER)  # the user types at the terminal
 
@@ -45,7 +45,7 @@ def main() -> None:
     codes: list[int] = []
     atexit.register(_leave, codes)  # the first registered function is called last
     try:
-        with ending_in_order(), nullcontext() if is_completion else progress.shown():
+        with ending_in_order(), nullcontext() if is_completion else streams.shown():
             from kschedx.cli.app import run
 
             signal.signal(signal.SIGINT, interrupted)

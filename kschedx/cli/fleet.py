@@ -444,7 +444,7 @@ def screen(rows: Sequence[SurveyRow], width: int) -> list[Text]:
 
 
 def fleet_document(rows: Sequence[SurveyRow]) -> dict[str, object]:
-    from kschedx.schemas.listings import FleetDocument
+    from kschedx.schemas.commands import FleetDocument
 
     return documents.document("FleetAnswer", FleetDocument, clusters=tuple(rows))
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from kschedx.doctor.contents import Copy, DumpContents
+from kschedx.doctor.contents import Copy, DumpContents, DumpNode, DumpObject, DumpPod, key_of, minor_of
 from kschedx.doctor.findings import (
     Certainty,
     Clouds,
@@ -34,7 +34,6 @@ from kschedx.doctor.findings import (
     weakness_without,
 )
 from kschedx.doctor.missing import autoscaler_findings, missing_kinds, pod_findings, pointed_to
-from kschedx.doctor.objects import DumpNode, DumpObject, DumpPod, key_of, minor_of
 from kschedx.errors import InputError
 from kschedx.explain.missing_kinds import ADDED, get_command
 from kschedx.kube.documents import document

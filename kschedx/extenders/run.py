@@ -26,7 +26,7 @@ from kschedx.extenders.answers import (
 from kschedx.extenders.client import Objects, filter_request, preempt_request
 from kschedx.findings import DroppedByExtender, Finding, RefusedByExtender
 from kschedx.framework.columns import ScoreFailedError, run_scores
-from kschedx.framework.config.document import Extender
+from kschedx.framework.config.decoding import Extender
 from kschedx.framework.cycle import Cycle, Outcome, Scores
 from kschedx.framework.extenders import (
     Ask,

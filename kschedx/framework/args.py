@@ -11,8 +11,7 @@ from typing import TypeAlias, TypeVar, get_args
 from msgspec import Struct, ValidationError, convert
 
 from kschedx.errors import ConfigError
-from kschedx.kube.duration import Duration
-from kschedx.kube.scalars import Int32, Int64
+from kschedx.kube.scalars import Duration, Int32, Int64
 from kschedx.kube.types import NodeAffinity, TopologySpreadConstraint
 
 LEAST_ALLOCATED = "LeastAllocated"

@@ -22,13 +22,12 @@ from kschedx.kube.types import Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows
 from kschedx.snapshot.edits import with_only_pods, with_pods
-from kschedx.snapshot.pod_groups import find_group, group_name
-from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.pods import PodTable, find_group, group_name
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.framework.moving import Run
-    from kschedx.framework.moving.equivalence import EquivalenceKey
+    from kschedx.framework.moving.run import EquivalenceKey
 
 # A pod group of Kubernetes itself as a whole: which pods have a node, and what each of the others lacks.
 # Upstream: scheduling.k8s.io, behind the gate GenericWorkload since 1.35; the group's own cycle is

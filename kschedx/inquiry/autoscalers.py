@@ -18,7 +18,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
-    from kschedx.autoscaler.growth import AutoscalerGrowth
+    from kschedx.autoscaler.run import AutoscalerGrowth
     from kschedx.inquiry.group_scaling import GroupScaling
     from kschedx.inquiry.pool_scaling import PoolScaling
     from kschedx.karpenter.cluster import Karpenter, KarpenterGrowth, KarpenterOptions
@@ -101,7 +101,7 @@ def growths_of(snapshot: Snapshot, options: AutoscalingOptions | None, scheduler
 def growth_of(autoscaler: NodeAutoscaler) -> Growth:
     """Return all nodes that the autoscaler adds."""
     from kschedx.autoscaler.cluster import Autoscaler
-    from kschedx.autoscaler.growth import grow_by_autoscaler
+    from kschedx.autoscaler.run import grow_by_autoscaler
     from kschedx.karpenter.cluster import grow_by_karpenter
 
     return grow_by_autoscaler(autoscaler) if isinstance(autoscaler, Autoscaler) else grow_by_karpenter(autoscaler)

@@ -638,7 +638,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def _nodes_for(self, step: AddNode, snapshot: Snapshot, lacking: Iterable[str]) -> int:
         """Return how many such nodes these pods need, one after the other; 0 if new nodes are not enough."""
         from kschedx.framework.moving import Run
-        from kschedx.simulate.node_changes import another_like
+        from kschedx.simulate.changes import another_like
         from kschedx.snapshot.daemon_sets import less
 
         run, number = Run(self.scheduler.on(snapshot), self.cycle.profile), 0

@@ -27,7 +27,7 @@ from kschedx.progress import Phase, say
 from kschedx.render.states import ExitCode, Lifecycle, StateDocument, StateRow, row_named, row_of, state_document
 from kschedx.results import Shown
 from kschedx.simulate import changes
-from kschedx.simulate.node_changes import SHAPES, another_like, shapes
+from kschedx.simulate.changes import SHAPES, another_like, shapes
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow, each_cluster_row
 from kschedx.snapshot.daemon_sets import daemon_pods, less, overhead

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
-from kschedx.apiserver.security_context import KubeletFields
+from kschedx.apiserver.pod_security import KubeletFields
 from kschedx.controllers.pod_lifecycle import (
     cannot_start,
     component_down,

@@ -36,7 +36,7 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.snapshot.edits import with_applied
-from kschedx.snapshot.pod_groups import group_name
+from kschedx.snapshot.pods import group_name
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources.tree import SUFFIXES
 

@@ -32,11 +32,9 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place, join_fields, nearest
-from kschedx.karpenter.amounts import Amount, amounts_of, subtracted
 from kschedx.karpenter.devices import template_slices
 from kschedx.karpenter.instance_types import InstanceType, Offering, in_force, overlaid
 from kschedx.karpenter.node_claims import pool_requirements
-from kschedx.karpenter.provisioning import PoolTypes
 from kschedx.karpenter.requirements import (
     ARCH,
     AWS_LABELS,
@@ -48,10 +46,14 @@ from kschedx.karpenter.requirements import (
     RESERVATION_INTERRUPTIBLE,
     RESERVATION_TYPE,
     RESERVED,
+    Amount,
     LabelRequirement,
     Requirements,
+    amounts_of,
+    subtracted,
     well_known,
 )
+from kschedx.karpenter.scheduler import PoolTypes
 from kschedx.kube.autoscalers import (
     AWS,
     CAPACITY_TYPE,

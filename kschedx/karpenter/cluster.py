@@ -12,19 +12,24 @@ from itertools import takewhile
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.autoscaler.growth import with_new_nodes
+from kschedx.autoscaler.run import with_new_nodes
 from kschedx.errors import InputError, Place, nearest
-from kschedx.karpenter.amounts import Amounts, amounts_of
 from kschedx.karpenter.catalogue import InstanceTypes, KnownTypes, known_types
 from kschedx.karpenter.devices import NoDevices, published_by
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, in_force
 from kschedx.karpenter.node_claims import NewNodeClaim, PoolTemplate
 from kschedx.karpenter.nodes import ClusterState
 from kschedx.karpenter.pods import Looked, PodEligibility, look_at, pod_requirements
-from kschedx.karpenter.provisioning import Provisioner, SkippedPool
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
-from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, Requirements
-from kschedx.karpenter.scheduler import KarpenterSettings, RoundResult, SchedulingFailure, karpenter_version
+from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, Amounts, Requirements, amounts_of
+from kschedx.karpenter.scheduler import (
+    KarpenterSettings,
+    Provisioner,
+    RoundResult,
+    SchedulingFailure,
+    SkippedPool,
+    karpenter_version,
+)
 from kschedx.kube.autoscalers import (
     CAPACITY_TYPE,
     INITIALIZED,

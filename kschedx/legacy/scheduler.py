@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import ClaimBeingDeleted, ClaimNotFound
 from kschedx.framework.config import Profile, SchedulerConfig
-from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME
+from kschedx.framework.config.decoding import DEFAULT_SCHEDULER_NAME
 from kschedx.framework.cycle import Cycle, Outcome, PreFilterOutcome, PreFilterStep, Scores
 from kschedx.framework.interface import CycleState, PostFilterResult
 from kschedx.framework.preemption import (

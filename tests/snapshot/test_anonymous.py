@@ -26,7 +26,7 @@ from kschedx.export.slim import ANNOTATIONS as SLIM_ANNOTATIONS
 from kschedx.fixes.node_remedies import DOMAINS_OF_FACTS, OF_PEOPLE
 from kschedx.fixes.node_requirements import AGENT_NOT_READY, TAKEN_AWAY_BY
 from kschedx.fixes.node_requirements import KEPT as KEPT_TAINTS
-from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME
+from kschedx.framework.config.decoding import DEFAULT_SCHEDULER_NAME
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.kube import storage, types
 from kschedx.kube import types as pod_volumes

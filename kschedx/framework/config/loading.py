@@ -33,7 +33,18 @@ from kschedx.framework.args import (
     VolumeBindingArgs,
 )
 from kschedx.framework.config.decoding import (
+    DEFAULT_SCHEDULER_NAME,
+    KIND,
+    POLICY,
+    ClientConnection,
+    ConfigurationDocument,
+    Extender,
     Faults,
+    LeaderElection,
+    PluginConfig,
+    Profile,
+    ProfileDocument,
+    SchedulerConfig,
     config_error,
     decode,
     duplicate,
@@ -46,23 +57,10 @@ from kschedx.framework.config.decoding import (
     required,
     shown,
 )
-from kschedx.framework.config.document import (
-    DEFAULT_SCHEDULER_NAME,
-    KIND,
-    POLICY,
-    ClientConnection,
-    ConfigurationDocument,
-    Extender,
-    LeaderElection,
-    PluginConfig,
-    Profile,
-    ProfileDocument,
-    SchedulerConfig,
-)
 from kschedx.framework.config.expansion import Expansion, MergedSet, PluginPoints, expand, merge_plugins
 from kschedx.framework.registry import points_of_others, third_party
-from kschedx.kube.duration import Duration
 from kschedx.kube.names import label_key_errors
+from kschedx.kube.scalars import Duration
 from kschedx.kube.selectors import compile_node_selector, compile_preferred_terms
 from kschedx.kube.types import TopologySpreadConstraint
 from kschedx.releases import POINTS, V1, VERSIONS, Release
