@@ -31,10 +31,9 @@ def shown(begun: float) -> Iterator[None]:
     if errors is None or not errors.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
-    # here: a thread that imports beside this one is slow, and may meet half a module
-    import rich.progress  # noqa: F401
+    import rich.progress  # noqa: F401 - here: a thread that imports beside this one is slow, and may meet half a module
 
-    import kschedx.kube.escaping  # noqa: F401
+    import kschedx.kube.escaping  # noqa: F401 - as well
 
     bar = _Bar(errors.fileno(), begun + DELAY)
     try:
