@@ -13,19 +13,15 @@ import os
 import signal
 import stat
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager
 from types import FrameType
 from typing import TYPE_CHECKING
-
-from kschedx.progress import Phase, ProgressStep, listening, say
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
     from _typeshed import ReadableBuffer
-    from rich.progress import Progress, TaskID
 
 
 class OutputError(Exception):
@@ -227,118 +223,3 @@ def print_note_if_file(name: str) -> None:
 
     if Path(name).exists():
         print_note(f"{name} is also a file here: ./{name} means the file")
-
-
-# The progress bar of long work, on standard error and only in a terminal: the phase, the completed amount, and the
-# time left.
-
-DELAY = 0.4
-"""Seconds after which the bar appears."""
-INTERVAL = 0.2
-
-
-@contextmanager
-def shown() -> Iterator[None]:
-    """Show the progress of work that takes longer than `DELAY` within this context, if standard error is a terminal. It
-    begins with the start of the process, before anything large is imported."""
-    errors = sys.stderr
-    if errors is None or not errors.isatty() or os.environ.get("TERM") == "dumb":
-        yield
-        return
-    import rich.progress  # noqa: F401 - here: a thread that imports beside this one is slow, and may meet half a module
-
-    bar = _Bar(errors.fileno())
-    try:
-        with listening(bar.see), unobstructed_by(bar.away):
-            say(Phase.STARTING)
-            yield
-    finally:
-        bar.end()
-
-
-class _Bar:
-    """A progress bar that is drawn in its own thread, so that work need not check the clock."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._file = io.TextIOWrapper(io.FileIO(descriptor, "w", closefd=False), encoding="utf-8", errors="replace")
-        self._step = ProgressStep(Phase.NOTHING)
-        self._lock = threading.RLock()
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._drawn: tuple[Progress, TaskID] | None = None
-        self._pid = os.getpid()
-        os.register_at_fork(before=self._lock.acquire, after_in_parent=self._lock.release)
-
-    def see(self, step: ProgressStep) -> None:
-        """Keep the step that is drawn next. A worker process that inherits the bar draws nothing."""
-        self._step = step
-        if os.getpid() != self._pid:
-            return
-        if not step.phase:
-            with self._lock:
-                self._clear()
-        elif self._thread is None:
-            self._thread = threading.Thread(target=self._run, daemon=True)
-            self._thread.start()
-
-    @contextmanager
-    def away(self) -> Iterator[None]:
-        """Remove the bar from the screen within this context, while something else is printed."""
-        if os.getpid() != self._pid or self._ended.is_set():
-            yield
-            return
-        with self._lock:
-            self._clear()
-            yield
-
-    def end(self) -> None:
-        if os.getpid() == self._pid:
-            self._ended.set()
-            with self._lock:
-                self._clear()
-
-    def _clear(self) -> None:
-        if self._drawn is not None:
-            with suppress(OSError):  # the terminal may be gone
-                self._drawn[0].stop()
-            self._drawn = None
-
-    def _run(self) -> None:
-        try:
-            self._draw()
-        except OSError:
-            terminal_is_gone()
-
-    def _draw(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        console = Console(file=self._file, force_terminal=True, markup=False, emoji=False, highlight=False)
-        drawn, wait = (Phase.NOTHING, False, False), DELAY
-        while not self._ended.wait(wait):
-            wait = INTERVAL
-            with self._lock:
-                step = self._step
-                if self._ended.is_set():
-                    return
-                if not step.phase:
-                    continue
-                wanted = step.phase, bool(step.total), bool(step.noun)
-                if self._drawn is None or wanted != drawn:
-                    self._clear()
-                    amount = (TextColumn("{task.fields[amount]}"),) if step.noun else ()
-                    columns = (TextColumn("{task.description}"), BarColumn(20), *amount)
-                    left = (TimeRemainingColumn(compact=True), TextColumn("left")) if step.total else ()
-                    progress = Progress(*columns, *left, console=console, auto_refresh=False, transient=True)
-                    drawn = wanted
-                    self._drawn = (progress, progress.add_task("", total=1.0 if step.total else None, amount=""))
-                    progress.start()
-                progress, task = self._drawn
-                # a total that grows would reset the speed
-                progress.update(task, completed=step.share, amount=step.amount, description=_shown(step), refresh=True)
-
-
-def _shown(step: ProgressStep) -> str:
-    from kschedx.render.wording import visible
-
-    return visible(f"{step.phase} {step.of}".strip())

@@ -485,6 +485,13 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
     return NewPod(subject=admitted(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
 
 
+def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snapshot, Written]:
+    """Return the cluster with a workload's manifest applied, and its pod."""
+    manifest = _in_namespace(dict(workload))
+    applied = with_applied(snapshot, [manifest])
+    return applied, written_from(applied, manifest)
+
+
 def _in_namespace(manifest: Manifest) -> Manifest:
     own = map_at(manifest, "metadata")
     return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or "default"}}

@@ -381,8 +381,8 @@ class SnapshotBuilder:
         return origin.place(index)
 
     def finish(self, source: str = "", *, keeps_order: bool = False) -> Contents:
-        """Return everything that was added, in an API server's order (by namespace and name), unless the order is kept.
-        Raises `InputError` for an unknown PriorityClass."""
+        """Return everything that was added, in an API server's order (by namespace and name), unless the order is
+        kept. Raises `InputError` for a preemptionPolicy that the pod's PriorityClass refuses."""
         objects: dict[type[Struct], list[Struct]] = {
             kind.record: self._others[key] for key, kind in KINDS.items() if kind.record is not None
         }

@@ -360,8 +360,13 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     @_wherever_they_run
     def priorities(self) -> IntArray:
-        """(pod,) int64; 0 by default."""
+        """(pod,) int64; 0 by default, and if it is not known."""
         return self.specs.map(lambda spec: spec.priority or 0)
+
+    @_wherever_they_run
+    def has_unknown_priority(self) -> BoolArray:
+        """(pod,) whether its priority is that of a PriorityClass which the snapshot lacks."""
+        return self.specs.where(lambda spec: spec.has_unknown_priority)
 
     @_wherever_they_run
     def terminating(self) -> BoolArray:

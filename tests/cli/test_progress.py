@@ -29,7 +29,7 @@ from kschedx.parallel import FEW, results
 from kschedx.progress import Phase, say
 streams.guard()
 progress.DELAY = progress.INTERVAL = 0.05
-with progress.shown():
+with progress.shown(time.monotonic()):
     for done in range(1, 5):
         say(Phase.READING, done, 4, "pods", of="a file\\x1b[31m")
         time.sleep(0.6)
