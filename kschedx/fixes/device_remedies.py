@@ -103,8 +103,8 @@ def device_remedies(finding: DeviceProblem, place: RemedyCandidate) -> Iterator[
                     yield _recreated(claim, spec, place, f" with class {name}")
             if driver := driver_named(place.snapshot, finding.device_class):
                 of_driver = DeviceSelector(cel=CELDeviceSelector(expression=f'device.driver == "{driver}"'))
-                spec = DeviceClassSpec(selectors=(of_driver,))
-                device_class = DeviceClass(metadata=ObjectMeta(name=finding.device_class), spec=spec)
+                class_spec = DeviceClassSpec(selectors=(of_driver,))
+                device_class = DeviceClass(metadata=ObjectMeta(name=finding.device_class), spec=class_spec)
                 title = f"create device class {finding.device_class} for devices of driver {driver}"
                 yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(device_class,))
         case _:

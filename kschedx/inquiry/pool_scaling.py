@@ -30,18 +30,22 @@ from kschedx.inquiry.node_scaling import (
     edited,
     reported_by_karpenter,
 )
-from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, merge_amounts
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
 from kschedx.karpenter.requirements import (
     CAPACITY_TYPES,
+    NODES,
+    ZERO,
+    Amount,
+    Amounts,
     LabelRequirement,
     NothingInCommon,
     UnknownLabel,
     class_label,
     is_reserved_label,
+    merge_amounts,
     well_known,
 )
 from kschedx.kube.autoscalers import (

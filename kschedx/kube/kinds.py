@@ -202,7 +202,8 @@ _ROWS = (
     ),
     ResourceKind(
         name="PriorityClass", short_names=("pc",), group=_SCHEDULING, versions=_SINCE_BETA, is_namespaced=False,
-        record=scheduling.PriorityClass, leaves="the priority of a manifest that names a class, or none",
+        record=scheduling.PriorityClass, read_by=("DefaultPreemption",),
+        leaves="the priority of a manifest that names a class, or none",
     ),
     ResourceKind(
         name="LimitRange", short_names=("limits",), record=types.LimitRange,
