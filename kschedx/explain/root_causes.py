@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 import numpy as np
@@ -27,6 +26,14 @@ from kschedx.explain.hardware import (
     taint_rules,
     unhealthy,
     unpublished,
+)
+from kschedx.explain.pod_selectors import (
+    absent_matches,
+    and_more,
+    covered_namespace,
+    misses_pod,
+    others_counted,
+    unselected_namespaces,
 )
 from kschedx.findings import (
     ClaimInUse,
@@ -54,14 +61,12 @@ from kschedx.findings import (
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.decoding import map_at
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.resources import container_requests
-from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.storage import CSINode, OfStatefulSet, PersistentVolumeClaim, own_claims
-from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, ObjectMeta, Pod, PodAffinity
-from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, TEMPLATE_HASH, pinned_to
+from kschedx.kube.types import AUTOSCALER_STATUS, ObjectMeta, Pod
+from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
@@ -85,21 +90,6 @@ class MembersNotCreated(RootCause, frozen=True, kw_only=True):
 
     message: str
     """What the API server refuses them with."""
-
-
-class MatchingPodPending(RootCause, frozen=True, kw_only=True):
-    """The pod that a podAffinity term selects is itself pending."""
-
-    pod: str
-
-
-class MatchingWorkload(RootCause, frozen=True, kw_only=True):
-    """The workload whose pods a podAffinity term selects has no pods."""
-
-    kind: str
-    namespace: str
-    name: str
-    is_at_zero: bool
 
 
 class NodeGone(RootCause, frozen=True, kw_only=True):
@@ -347,10 +337,6 @@ def _outdated(cycle: Cycle) -> Iterator[RootCause]:
         yield RootCause(text=f"{template.owner} has a newer revision, and {template.why}")
 
 
-def _and_more(others: int) -> str:
-    return f" and {count(others, 'more pod')}" if others else ""
-
-
 def _taken(cycle: Cycle) -> Iterator[RootCause]:
     node, pods = cycle.pod.status.nominated_node_name, cycle.snapshot.pods
     if not node or node not in cycle.snapshot.cluster.index or not cycle.pod.metadata.creation_timestamp:
@@ -360,7 +346,7 @@ def _taken(cycle: Cycle) -> Iterator[RootCause]:
     rows = [row for row in np.flatnonzero(is_kept).tolist() if (pods.creation_timestamps[row] or "") > since]
     if rows:
         first = max(rows, key=lambda row: (int(pods.priorities[row]), pods.creation_timestamps[row] or ""))
-        by = f"{pods.key(first)} (priority {pods.priorities[first]}){_and_more(len(rows) - 1)}"
+        by = f"{pods.key(first)} (priority {pods.priorities[first]}){and_more(len(rows) - 1)}"
         yield RootCause(text=f"nominated node {node} was taken: {by} runs there and is newer")
 
 
@@ -444,22 +430,64 @@ def _reported(cycle: Cycle) -> Iterator[RootCause]:
 def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
     cycle = diagnosis.cycle
     match finding:
-        case InsufficientResource() if is_of_hami(cycle.snapshot, finding):
-            phrase = "HAMi counts parts of a device, and no node publishes them"
-            yield SharedByHami(text=f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod")
         case InsufficientResource():
-            yield from _resizes(diagnosis, finding)
-            yield from _unfinished_resizes(diagnosis, finding)
-            yield from partitioned(cycle.snapshot, cycle.pod, finding)
-            yield from of_other_vendors(cycle.snapshot, finding)
-            yield from unhealthy(cycle.snapshot, finding)
-            yield from plugins_down(cycle.snapshot, cycle.all_nodes.options, finding.resource, diagnosis.hardware)
-            yield from _never_preempts(diagnosis)
+            yield from _of_shortage(diagnosis, finding)
         case NodeAffinityMismatch():
             yield from _of_namespace(cycle, finding)
             yield from _of_runtime_class(cycle, finding)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
+        case InsufficientDevices(shortages=shortages):
+            for shortage in shortages:
+                if shortage.stage == "none":
+                    yield from unpublished(cycle.snapshot, shortage.device_class)
+                yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
+                yield from taint_rules(cycle.snapshot, shortage)
+        case DeviceClassNotFound(device_class=device_class):
+            yield from not_installed(cycle.snapshot, device_class)
+        case DeviceClaimNotCreated():
+            yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
+        case VolumeLimitExceeded():
+            yield from _unused_attachments(diagnosis)
+        case GangTooSmall() | PodGroupIncomplete():
+            owner = cycle.pod.metadata.controller
+            controller = owner and (owner.kind, cycle.pod.metadata.namespace, owner.name)
+            event = cycle.snapshot.failed_creates.get(controller) if controller else None
+            if owner is not None and event is not None and event.uid in ("", owner.uid):
+                why = event.message.removeprefix("Error creating: ")
+                text = f"{owner.kind} {owner.name} cannot create the others: {why}"
+                yield MembersNotCreated(text=text, message=why)
+        case TopologySpreadSkew():
+            yield from others_counted(cycle, finding)
+        case ExistingAntiAffinityConflict():
+            yield from covered_namespace(cycle, finding)
+        case PodAffinityUnsatisfied(matches_itself=False):
+            yield from absent_matches(cycle, finding)
+            yield from unselected_namespaces(cycle, finding)
+        case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
+            missed = f"the labelSelector of podAntiAffinity term {term + 1} ({finding.selector})"
+            yield RootCause(text=f"{missed} does not match the pod itself: it avoids other pods")
+        case _:
+            yield from _of_claim(cycle, finding)
+
+
+def _of_shortage(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[RootCause]:
+    snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
+    if is_of_hami(snapshot, finding):
+        phrase = "HAMi counts parts of a device, and no node publishes them"
+        yield SharedByHami(text=f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod")
+        return
+    yield from _resizes(diagnosis, finding)
+    yield from _unfinished_resizes(diagnosis, finding)
+    yield from partitioned(snapshot, pod, finding)
+    yield from of_other_vendors(snapshot, finding)
+    yield from unhealthy(snapshot, finding)
+    yield from plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)
+    yield from _never_preempts(diagnosis)
+
+
+def _of_claim(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
+    match finding:
         case ClaimUnbound():
             yield from (RootCause(text=text) for text in unusable_volumes(cycle.snapshot, finding))
         case SelectedNodeMismatch(selected_node=node) if node not in cycle.snapshot.cluster.index:
@@ -472,38 +500,8 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             if others:
                 uses = f"a pod of namespace {namespace} uses only claims of that namespace"
                 yield RootCause(text=f"claim {listed(others, 2)} exists, but {uses}")
-        case InsufficientDevices(shortages=shortages):
-            for shortage in shortages:
-                if shortage.stage == "none":
-                    yield from unpublished(cycle.snapshot, shortage.device_class)
-                yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
-                yield from taint_rules(cycle.snapshot, shortage)
-        case DeviceClassNotFound(device_class=device_class):
-            yield from not_installed(cycle.snapshot, device_class)
-        case DeviceClaimNotCreated():
-            yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
         case ClaimInUse():
             yield from _shared_claim(cycle, finding)
-        case VolumeLimitExceeded():
-            yield from _unused_attachments(diagnosis)
-        case GangTooSmall() | PodGroupIncomplete():
-            owner = cycle.pod.metadata.controller
-            controller = owner and (owner.kind, cycle.pod.metadata.namespace, owner.name)
-            event = cycle.snapshot.failed_creates.get(controller) if controller else None
-            if owner is not None and event is not None and event.uid in ("", owner.uid):
-                why = event.message.removeprefix("Error creating: ")
-                text = f"{owner.kind} {owner.name} cannot create the others: {why}"
-                yield MembersNotCreated(text=text, message=why)
-        case TopologySpreadSkew():
-            yield from _others_counted(cycle, finding)
-        case ExistingAntiAffinityConflict():
-            yield from _covered_namespace(cycle, finding)
-        case PodAffinityUnsatisfied(matches_itself=False):
-            yield from _absent_matches(cycle, finding)
-            yield from _unselected_namespaces(cycle, finding)
-        case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
-            missed = f"the labelSelector of podAntiAffinity term {term + 1} ({finding.selector})"
-            yield RootCause(text=f"{missed} does not match the pod itself: it avoids other pods")
         case _:
             return
 
@@ -539,135 +537,6 @@ def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
         name = pod.spec.priority_class_name
         named = f"PriorityClass {name} has" if name else "the pod has"
         yield RootCause(text=f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted")
-
-
-def _absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
-    """Yield the selected pods if all of them have ended or have no node. Otherwise a running one's domain is out of
-    reach."""
-    affinity = cycle.pod.spec.affinity or Affinity()
-    terms = (affinity.pod_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
-    if finding.term >= len(terms):
-        return
-    pods, selector = cycle.snapshot.pods, compile_selector(terms[finding.term].label_selector)
-    inside = pods.labels.where(selector.matches)
-    if not finding.every_namespace:
-        inside &= pods.namespaces.where(lambda name: name in finding.namespaces)
-    rows = [row for row in np.flatnonzero(inside).tolist() if pods.key(row) != cycle.pod.key]
-    left = [row for row in rows if pods.phases[row] not in ("Succeeded", "Failed")]
-    if not rows:
-        namespaces = None if finding.every_namespace else finding.namespaces
-        yield from _without_pods(cycle.snapshot, selector, namespaces, f"podAffinity term {finding.term + 1}")
-    if not rows or any(pods.node_names[row] for row in left):
-        return
-    key, others = pods.key((left or rows)[0]), len(left or rows) - 1
-    text = f"podAffinity term {finding.term + 1} selects {key}{_and_more(others)}, which"
-    if left:
-        verb = "have no node themselves" if others else "has no node itself"
-        yield MatchingPodPending(text=f"{text} {verb}", pod=key)
-    else:
-        yield RootCause(text=f"{text} {'have' if others else 'has'} ended and {'do' if others else 'does'} not count")
-
-
-def _without_pods(
-    snapshot: Snapshot, selector: Selector, namespaces: Sequence[str] | None, term: str
-) -> Iterator[MatchingWorkload]:
-    """Yield the first workload whose pods a term selects, and which has none."""
-    for (kind, namespace, name), raw in sorted(snapshot.workloads.items()):
-        if kind not in _SCALED or (namespaces is not None and namespace not in namespaces):
-            continue
-        manifest = msgspec.json.decode(raw)
-        labels = map_at(manifest, "spec", "template", "metadata", "labels")
-        if selector.matches({key: str(value) for key, value in labels.items()}):
-            is_at_zero = map_at(manifest, "spec").get("replicas") == 0
-            if not is_at_zero and snapshot.source.may_lack("Pod"):
-                return
-            has = "is scaled to zero" if is_at_zero else "has no pods"
-            text = f"{term} selects the pods of {kind} {name}, which {has}"
-            yield MatchingWorkload(text=text, kind=kind, namespace=namespace, name=name, is_at_zero=is_at_zero)
-            return
-
-
-_SCALED = ("Deployment", "StatefulSet", "DaemonSet")
-
-
-def _unselected_namespaces(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
-    """Yield the namespace with the pods that a term selects, if it looks only in others."""
-    affinity = cycle.pod.spec.affinity or Affinity()
-    terms = (affinity.pod_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
-    if finding.term >= len(terms) or finding.every_namespace:
-        return
-    pods, term = cycle.snapshot.pods, terms[finding.term]
-    rows = np.flatnonzero((pods.node >= 0) & pods.labels.where(compile_selector(term.label_selector).matches))
-    there = sorted({pods.namespaces[int(row)] for row in rows})
-    if not there or {*there} & {*finding.namespaces}:
-        return
-    inside = f"in namespace {listed(finding.namespaces, 2)}"
-    if term.namespace_selector is not None:
-        inside = f"in namespaces with {compile_selector(term.namespace_selector)}"
-    chosen = f"podAffinity term {finding.term + 1} selects pods only {inside}"
-    yield RootCause(text=f"{chosen}; pods {finding.selector} run in namespace {there[0]}")
-
-
-def _others_counted(cycle: Cycle, finding: TopologySpreadSkew) -> Iterator[RootCause]:
-    """Yield the other workloads whose pods a constraint of the pod counts, or that it does not count the pod itself."""
-    if not finding.itself:
-        missed = f"the labelSelector of the spread constraint over {finding.topology_key} does not match the pod itself"
-        yield RootCause(text=f"{missed}: it counts other pods")
-        return
-    constraints, pods = cycle.pod.spec.topology_spread_constraints, cycle.snapshot.pods
-    maker = _maker(cycle.pod.metadata)
-    if finding.constraint >= len(constraints) or not maker:
-        return
-    constraint, labels = constraints[finding.constraint], cycle.pod.metadata.labels
-    selector, own = (
-        compile_selector(constraint.label_selector),
-        {key: labels.get(key) for key in constraint.match_label_keys},
-    )
-    counted = (pods.node >= 0) & pods.namespaces.where(lambda name: name == cycle.pod.metadata.namespace)
-    counted &= pods.labels.where(lambda other: selector.matches(other) and own.items() <= other.items())
-    others = Counter(_maker(pods[row].metadata) or f"pod {pods.names[row]}" for row in np.flatnonzero(counted).tolist())
-    del others[maker]
-    if others:
-        (name, number), more = others.most_common(1)[0], len(others) - 1
-        text = f"the spread constraint over {finding.topology_key} also counts {count(number, 'pod')} of {name}"
-        yield RootCause(text=f"{text}{_and_more(more)}")
-
-
-def _maker(metadata: ObjectMeta) -> str:
-    """Return the controller of a pod, `Deployment web` for its ReplicaSets; empty without a controller."""
-    owner, template = metadata.controller, metadata.labels.get(TEMPLATE_HASH)
-    if owner is None:
-        return ""
-    is_of_deployment = owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}")
-    return f"Deployment {owner.name.removesuffix(f'-{template}')}" if is_of_deployment else f"{owner.kind} {owner.name}"
-
-
-def _covered_namespace(cycle: Cycle, finding: ExistingAntiAffinityConflict) -> Iterator[RootCause]:
-    """Yield the field by which the anti-affinity of a pod in another namespace covers this pod."""
-    namespace, first = cycle.pod.metadata.namespace, finding.pods[0]
-    if first.partition("/")[0] == namespace:
-        return
-    pods = cycle.snapshot.pods
-    affinity = pods.specs[pods.rows[first]].affinity or Affinity()
-    terms = (affinity.pod_anti_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
-    if finding.term < len(terms):
-        field = "namespaces" if namespace in terms[finding.term].namespaces else "namespaceSelector"
-        yield RootCause(text=f"the anti-affinity of {first} covers namespace {namespace} by its {field}")
-
-
-def misses_pod(pod: Pod, term: int) -> bool:
-    """Return whether a required podAntiAffinity term selects only other pods, and no other term separates the pod from
-    its own kind. Such a rule was probably copied, unless it is about a neighbor or excludes its own kind by NotIn."""
-    affinity = pod.spec.affinity or Affinity()
-    rules = affinity.pod_anti_affinity or PodAffinity()
-    terms = rules.required_during_scheduling_ignored_during_execution
-    if term >= len(terms) or any(compile_selector(term.label_selector).matches(pod.metadata.labels) for term in terms):
-        return False
-    results = compile_selector(terms[term].label_selector).explain(pod.metadata.labels)
-    return any(not result.matched and result.requirement.operator not in _LEAVES_OUT for result in results)
-
-
-_LEAVES_OUT = ("NotIn", "DoesNotExist")
 
 
 def _rejected(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]:

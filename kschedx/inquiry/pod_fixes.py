@@ -13,12 +13,11 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workload_lifecycle import refused
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import DeviceClaimRefused, DriverNotInstalled, SharedByHami
+from kschedx.explain.pod_selectors import MatchingPodPending, MatchingWorkload
 from kschedx.explain.root_causes import (
     CapacityNotPublished,
     DriverNotRegistered,
     HostNameDiffers,
-    MatchingPodPending,
-    MatchingWorkload,
     MembersNotCreated,
     NodeGone,
     PortOfService,

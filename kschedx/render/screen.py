@@ -15,8 +15,6 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded
 from kschedx.explain.notes import ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, ranking
-from kschedx.fixes.pod_edits import INJECTED
-from kschedx.fixes.steps import LowerRequests
 from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
@@ -243,6 +241,11 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
 
 def _request_sources(explanation: Explanation) -> Iterator[str]:
     """Yield where a request that a fix lowers comes from, if the pod template does not set it."""
+    if not explanation.fixes:
+        return
+    from kschedx.fixes.pod_edits import INJECTED
+    from kschedx.fixes.steps import LowerRequests
+
     steps = (step for fix in explanation.fixes for step in fix.steps if isinstance(step, LowerRequests))
     requests = (request for step in steps for request in step.requests if request.source)
     for request in dict.fromkeys(replace(request, after=0) for request in requests):
