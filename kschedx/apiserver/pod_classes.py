@@ -45,6 +45,13 @@ def resolve_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> Pod
     )
 
 
+def stored_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodSpec:
+    """Set the priority of a pod in a snapshot, as `resolve_priority` does. If its class is missing, it is unknown."""
+    name = spec.priority_class_name
+    is_known = not name or name in classes or name in BUILT_IN_CLASSES
+    return resolve_priority(spec, classes) if is_known else spec
+
+
 def priority_conflicts(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> Iterator[InputError]:
     """Yield why admission would refuse a new pod: an unknown class, or a priority or policy that differs from its
     class."""

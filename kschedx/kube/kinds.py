@@ -208,7 +208,8 @@ _ROWS = (
     ),
     ResourceKind(
         name="PriorityClass", short_names=("pc",), group=_SCHEDULING, versions=_SINCE_BETA, is_namespaced=False,
-        record=types.PriorityClass, leaves="the priority of a manifest that names a class, or none",
+        record=types.PriorityClass, read_by=("DefaultPreemption",),
+        leaves="the priority of a manifest that names a class, or none",
     ),
     ResourceKind(
         name="LimitRange", short_names=("limits",), record=types.LimitRange,

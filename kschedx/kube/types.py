@@ -345,6 +345,11 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """The kubelet reads it, not kube-scheduler."""
 
     @property
+    def has_unknown_priority(self) -> bool:
+        """Whether its PriorityClass, which sets the priority, is not in the snapshot."""
+        return self.priority is None and bool(self.priority_class_name)
+
+    @property
     def required_node_affinity(self) -> NodeSelector | None:
         rules = self.affinity.node_affinity if self.affinity is not None else None
         return rules.required_during_scheduling_ignored_during_execution if rules is not None else None

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kschedx.apiserver import defaulting as device_defaults
+from kschedx.apiserver.admission import default_limit_range
 from kschedx.apiserver.defaulting import default_node
-from kschedx.apiserver.limit_range import default_limit_range
 from kschedx.apiserver.pod_classes import check_runtime_class
 from kschedx.errors import InputError, Place
 from kschedx.kube import devices, storage, types
@@ -382,8 +382,8 @@ class SnapshotBuilder:
         return origin.place(index)
 
     def finish(self, source: str = "", *, keeps_order: bool = False) -> Contents:
-        """Return everything that was added, in an API server's order (by namespace and name), unless the order is kept.
-        Raises `InputError` for an unknown PriorityClass."""
+        """Return everything that was added, in an API server's order (by namespace and name), unless the order is
+        kept. Raises `InputError` for a preemptionPolicy that the pod's PriorityClass refuses."""
         objects: dict[type[Struct], list[Struct]] = {
             kind.record: self._others[key] for key, kind in KINDS.items() if kind.record is not None
         }

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from kschedx.apiserver.defaulting import default_pod_spec, default_pod_status, merge_label_keys, uses_label_keys
-from kschedx.apiserver.pod_classes import global_default, names_no_priority, resolve_priority
+from kschedx.apiserver.pod_classes import global_default, names_no_priority, stored_priority
 from kschedx.errors import InputError, Place
 from kschedx.kube import storage, types
 from kschedx.kube import types as pod_volumes
@@ -319,7 +319,7 @@ class PodColumns:
             if global_default(classes) is None
             else frozenset[int]()
         )
-        specs.values = [resolve_priority(spec, classes) for spec in specs.values]
+        specs.values = [stored_priority(spec, classes) for spec in specs.values]
         phases, node_names = self.phases.column(order), self.node_names.column(order)
         finished = phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return PodTable(

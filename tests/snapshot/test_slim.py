@@ -15,8 +15,8 @@ from kschedx.export.anonymous import anonymize
 from kschedx.export.slim import ANNOTATIONS, SHAPES, Slim
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
-from kschedx.sources.batch import from_objects
 from kschedx.sources.files import read
+from kschedx.sources.lists import from_objects
 from tests.builders import Manifest, node, pod
 from tests.conformance.decisions import Case, cases
 from tests.golden.stories import STORIES, Story
@@ -78,7 +78,7 @@ def test_a_recorded_decision_is_the_same(case: Case) -> None:
 
 
 DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "web", "uid": "u", "controller": True}
-STATUS = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 0}
+STATUS: Manifest = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 0}
 WORKLOAD_STATES: dict[str, tuple[str, list[Manifest]]] = {
     "a change that no controller has observed": (
         "deploy/web",
