@@ -11,6 +11,7 @@ import numpy as np
 from kschedx.explain.hardware import RootCause
 from kschedx.findings import ExistingAntiAffinityConflict, PodAffinityUnsatisfied, TopologySpreadSkew
 from kschedx.framework.cycle import Cycle
+from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import Affinity, ObjectMeta, Pod, PodAffinity, PodAffinityTerm, PodSpec
@@ -80,7 +81,7 @@ def _without_pods(
         manifest = msgspec.json.decode(raw)
         labels = map_at(manifest, "spec", "template", "metadata", "labels")
         if selector.matches({key: str(value) for key, value in labels.items()}):
-            is_at_zero = map_at(manifest, "spec").get("replicas") == 0
+            is_at_zero = stored_controller(raw).spec.replicas == 0
             if not is_at_zero and snapshot.source.may_lack("Pod"):
                 return
             has = "is scaled to zero" if is_at_zero else "has no pods"

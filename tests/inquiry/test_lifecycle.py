@@ -1484,6 +1484,11 @@ PREEMPTED = pod(
         ),
         (
             "job/web",
+            [{**workload("Job"), "status": {**limits("Failed", "True", "FailedIndexes"), "failedIndexes": "3,9"}}],
+            ": 3,9",
+        ),
+        (
+            "job/web",
             [{**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")}, PREEMPTED],
             "let podFailurePolicy ignore condition DisruptionTarget",
         ),
