@@ -45,8 +45,11 @@ def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: 
         after = replace(before, **fields)
         return s.ChangeRule(kind=s.RuleKind.SPREAD, index=index, before=before, after=after, price=price)
 
+    # the API server refuses a second constraint with the same key and effect
+    others = {(rule.topology_key, rule.when_unsatisfiable) for at, rule in enumerate(constraints) if at != index}
     for meant, price in _known_topologies(key, place):
-        yield changed(price, topology_key=meant)
+        if (meant, before.when_unsatisfiable) not in others:
+            yield changed(price, topology_key=meant)
     own = _own_labels(before.label_selector, place)
     if own is not None:
         yield changed(s.Cost.TYPO, label_selector=own)
@@ -61,7 +64,8 @@ def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: 
         if 0 < exist < (before.min_domains or 0):
             yield changed(min_domains=exist if exist > 1 else None)
         yield changed(max_skew=finding.skew)
-    yield changed(when_unsatisfiable="ScheduleAnyway", min_domains=None)
+    if (key, "ScheduleAnyway") not in others:
+        yield changed(when_unsatisfiable="ScheduleAnyway", min_domains=None)
 
 
 def _own_rule_remedies(
