@@ -230,10 +230,10 @@ def _daemon_set_answer_on(answer: DaemonSetAnswer, node: str, target: Written) -
         screen=lambda width, wide: subjects.daemon_set_node_lines(answer, node, width=width, wide=wide),
         document=explanation.to_dict,
         page=lambda _: subjects.daemon_set_node_page(answer, node),
-        checks=lambda: [_check(name, explanation.outcome, subjects.daemon_set_node_view(answer, node), target)],
+        checks=lambda: [_check(name, explanation.overall, subjects.daemon_set_node_view(answer, node), target)],
         names=lambda: [f"node/{name}" for name in explanation.chosen_nodes],
     )
-    return Answer(report, exit_code_of(explanation.outcome))
+    return Answer(report, exit_code_of(explanation.overall))
 
 
 def _check(name: str, outcome: Outcome, view: View, target: Written) -> Check:

@@ -132,16 +132,16 @@ def _as_meant(
     finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, rule: PodAffinityTerm, place: RemedyCandidate
 ) -> Iterator[tuple[PodAffinityTerm, s.Cost]]:
     """Yield terms that were probably meant, with their costs. One has the topology key that nodes have. If a term
-    selects no pod, one has the label or namespace of existing pods. If an anti-affinity term selects only other pods,
-    one has the pod's own labels."""
+    selects no pod, one has the label or namespace of existing pods. If an anti-affinity term of several replicas
+    selects only other pods, one has the pod's own labels."""
     for meant, price in _known_topologies(rule.topology_key, place):
         yield replace(rule, topology_key=meant), price
     if isinstance(finding, PodAntiAffinityConflict):
-        own = _own_labels(rule.label_selector, place) if misses_pod(place.pod, finding.term) else None
-        if own is not None:
-            owner = template_owner(place.snapshot, place.pod)
-            has_others = owner is not None and map_at(owner.manifest, "spec").get("replicas") not in (0, 1, None)
-            yield replace(rule, label_selector=own), s.Cost.POD if has_others else s.Cost.CONSTRAINT
+        owner = template_owner(place.snapshot, place.pod)
+        has_others = owner is not None and map_at(owner.manifest, "spec").get("replicas") not in (0, 1, None)
+        is_odd = has_others and misses_pod(place.pod, finding.term)
+        if is_odd and (own := _own_labels(rule.label_selector, place)) is not None:
+            yield replace(rule, label_selector=own), s.Cost.POD
         return
     pods = place.snapshot.pods
     running = pods.node >= 0
