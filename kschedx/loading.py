@@ -22,10 +22,10 @@ from kschedx.kube.types import ObjectMeta
 from kschedx.progress import Phase, say
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
-from kschedx.sources.batch import Batch
 from kschedx.sources.compression import SizeBudget
 from kschedx.sources.dumps import Dump, LeftOut, See, ignore
 from kschedx.sources.files import raise_it, read
+from kschedx.sources.lists import Batch
 from kschedx.sources.manifests import HEAD, Refuse
 
 if TYPE_CHECKING:

@@ -172,7 +172,7 @@ def tell_left_out(*setups: Setup) -> None:
 def tell_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] = ()) -> None:
     """Print a line on stderr about pod groups of pending pods, and of pods of manifests, that no plugin of the
     configuration evaluates."""
-    from kschedx.snapshot.pod_groups import group_name
+    from kschedx.snapshot.pods import group_name
 
     if not snapshot.pod_groups or any(
         "GangScheduling" in profile.points.get("permit", ()) for profile in setup.profiles
@@ -235,7 +235,7 @@ def _impersonation(connection: Connection, user: NamedEntry[KubeconfigUser] | No
 def _seconds(text: str | None) -> float:
     """Return the seconds of `30`, `30s`, or `1m30s`, the forms of kubectl's --request-timeout."""
     from kschedx.errors import InputError
-    from kschedx.kube.duration import Duration
+    from kschedx.kube.scalars import Duration
 
     if text is None:
         return float(DEFAULT_TIMEOUT)

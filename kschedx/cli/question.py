@@ -93,9 +93,9 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def configuration(self) -> Mapping[str, object] | None:
         """The configuration of --config; None for the version's default. Raises `InputError`."""
-        from kschedx.cli import named_profiles
+        from kschedx.cli import files
 
-        return None if self.config is None else named_profiles.configuration(self.config)
+        return None if self.config is None else files.configuration(self.config)
 
     @cached_property
     def admission_plugins(self) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         from kschedx.autoscaler.cluster import AutoscalerOptions
         from kschedx.autoscaler.flags import check_known, typed
         from kschedx.autoscaler.templates import GroupsFile, read_groups
-        from kschedx.cli import named_profiles
+        from kschedx.cli import files
         from kschedx.cli.files import one_document
         from kschedx.kube.autoscalers import SCHEDULER_CONFIG
 
@@ -126,7 +126,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         file = GroupsFile()
         for path in explicit:
             file = file.with_other(read_groups(one_document(path), path))
-        config = named_profiles.configuration(configurations[-1]) if configurations else None
+        config = files.configuration(configurations[-1]) if configurations else None
         return AutoscalerOptions(group_label=self.node_group_label, flags=flags, file=file, config=config)
 
     @cached_property
@@ -187,8 +187,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         Raises `InputError`."""
         if self.extenders is None:
             return None
-        from kschedx.extenders.client import CALL, call, replaying
-        from kschedx.extenders.replay import Recorder
+        from kschedx.extenders.client import CALL, Recorder, call, replaying
 
         if self.extenders == CALL:
             return call
@@ -215,7 +214,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         if self.recorded_in is None:
             return
 
-        from kschedx.extenders.replay import Recorder
+        from kschedx.extenders.client import Recorder
         from kschedx.sources.compression import write
 
         if isinstance(self.ask, Recorder):
@@ -289,14 +288,14 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @contextmanager
     def placed(self) -> Iterator[None]:
         """Add the file and the line to errors about a field of the configuration."""
-        from kschedx.cli import named_profiles
+        from kschedx.cli import files
 
         try:
             yield
         except ConfigError as error:
             if error.place.object or not error.place.field or self.config is None:
                 raise
-            with named_profiles.placed(self.config):
+            with files.placed(self.config):
                 raise
 
 

@@ -16,15 +16,16 @@ from kschedx.controllers.pod_lifecycle import (
     JOB_FAILURES,
     controller_manager_down,
     failures,
+    held_by_kueue,
     is_node_lost,
     is_ready,
     namespace_lifecycle,
     pod_lifecycle,
     refuser,
     successor,
+    suspended,
     waiting_container,
 )
-from kschedx.controllers.suspension import held_by_kueue, suspended
 from kschedx.controllers.workloads import (
     SCALED,
     Owners,

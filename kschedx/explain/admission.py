@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.admission import (
     DEFAULT_TOLERATION_SECONDS,
+    PLUGIN_OF_ANNOTATION,
     PRIORITY,
     AdmissionChange,
     AdmissionContext,
@@ -22,13 +23,19 @@ from kschedx.apiserver.admission import (
     PodSecurity,
     admit,
     check_plugins,
+    limit_range_refusal_of_claim,
     terminating_refusal,
 )
 from kschedx.apiserver.defaulting import DEFAULT_NAMESPACE, default_pod
-from kschedx.apiserver.limit_range import limit_range_refusal_of_claim
-from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.apiserver.pod_classes import resolve_priority
-from kschedx.apiserver.pod_security import NamespacePolicy, PodSecurityLevel, Standards, policy_of
+from kschedx.apiserver.pod_security import (
+    KubeletFields,
+    KubeletSpec,
+    NamespacePolicy,
+    PodSecurityLevel,
+    Standards,
+    policy_of,
+)
 from kschedx.apiserver.resource_quota import (
     ChargedObject,
     New,
@@ -41,7 +48,6 @@ from kschedx.apiserver.resource_quota import (
     quota_refusal,
     with_status,
 )
-from kschedx.apiserver.security_context import KubeletFields, KubeletSpec
 from kschedx.errors import NotAdmittedError, nearest
 from kschedx.explain.missing_kinds import require_for_admission
 from kschedx.explain.notes import ROUTINE, Note, note

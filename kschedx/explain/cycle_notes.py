@@ -190,7 +190,7 @@ def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator
     storage_class = snapshot.storage.classes.get(claim.storage_class)
     if claim.spec.volume_name or storage_class is None or not storage_class.waits_for_first_consumer:
         return
-    from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch  # most pods have no such claim
+    from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 
     try:
         search = VolumeSearch(claim, snapshot.storage, attributes_classes=True)

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from kschedx.apiserver.optional_admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
+from kschedx.apiserver.admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.cycle_notes import attached_elsewhere
 from kschedx.explain.diagnosis import Diagnosis

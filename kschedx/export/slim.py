@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver import optional_admission
+from kschedx.apiserver import admission
 from kschedx.findings.nodes import CONDITION_OF_TAINT, MAINTENANCE_ANNOTATIONS
 from kschedx.kube import autoscalers as autoscaler_command
 from kschedx.kube import autoscalers as cluster_api
@@ -59,7 +59,7 @@ ANNOTATIONS = frozenset({
     *other_schedulers.KOORDINATOR_ANNOTATIONS,
     *cluster_api.ANNOTATIONS,
     *MAINTENANCE_ANNOTATIONS,
-    *optional_admission.READ_ANNOTATIONS,
+    *admission.READ_ANNOTATIONS,
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
     scheduler_plugins.TOLERATION_SECONDS,
     *(MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, COMPUTE_TYPE, *descheduling.ANNOTATIONS),

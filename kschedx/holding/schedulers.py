@@ -22,7 +22,7 @@ from kschedx.kube.kueue import Condition
 from kschedx.kube.quantity import ResourceList, milli_value
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.types import Pod
-from kschedx.kueue.amounts import quota_amount
+from kschedx.kueue.quota import quota_amount
 from kschedx.snapshot.events import FAILED_SCHEDULING
 from kschedx.snapshot.snapshot import Snapshot
 

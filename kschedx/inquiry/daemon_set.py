@@ -31,6 +31,7 @@ from kschedx.inquiry.pod import explain
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.workloads import pinned
 from kschedx.releases.plugins import Trait, plugins_with
+from kschedx.results import Shown
 from kschedx.snapshot.columns import each_row
 
 LEAVES_OUT = plugins_with(Trait.DAEMON_SET_CONTROLLER)
@@ -48,7 +49,7 @@ class DaemonSetDocument(Document, frozen=True, omit_defaults=True):
     rollout: RolloutDocument | None = None
 
 
-class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
+class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     """The outcome of a DaemonSet's pods that do not run yet."""
 
     name: str
@@ -60,6 +61,22 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
     has_pod: frozenset[str] = frozenset()
     """The nodes on which a pod of the DaemonSet runs, which quotas count."""
     rollout: Rollout | None = None
+    node: str = ""
+    """The node whose pod is shown; empty if all are."""
+
+    def __repr__(self) -> str:
+        where = f" on {self.node}" if self.node else ""
+        return f"<DaemonSetAnswer of {self.name}{where}: {self.outcome.value}>"
+
+    def records(self) -> list[dict[str, object]]:
+        """Return a row for each node."""
+        rejected = [("pending", group) for group in self.waits] + [("not eligible", group) for group in self.left_out]
+        rows = [(node, "fits", "") for node in self.runs]
+        rows += [(node, "cannot start", "") for node in self.cannot_start]
+        for state, group in rejected:
+            plugins = ", ".join(blocker.plugin for blocker in group.exemplar.blockers)
+            rows += [(node, state, plugins) for node in self.names(group)]
+        return [{"node": node, "state": state, "plugins": plugins} for node, state, plugins in rows]
 
     @cached_property
     def _made(self) -> tuple[int, str]:
@@ -164,7 +181,9 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome of all pods: scheduled if every pod that is created fits."""
+        """The outcome of all pods: scheduled if every pod that is created fits. With a node, that of its pod."""
+        if self.node:
+            return self.on(self.node).overall
         outcome = self.explanation.outcome
         if outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE):
             stalls = self.rollout is not None and self.rollout.stalls
@@ -193,7 +212,10 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
         return tuple({fix.title: fix for fix in firsts if fix is not None}.values())
 
     def to_dict(self) -> dict[str, object]:
-        """Return the Explanation of a pod that is not tied to a node, with the DaemonSet's nodes and fixes."""
+        """Return the Explanation of a pod that is not tied to a node, with the DaemonSet's nodes and fixes. With a
+        node, return that of its pod."""
+        if self.node:
+            return self.on(self.node).to_dict()
         waits, left_out = (tuple(map(self.names, groups)) for groups in (self.waits, self.left_out))
         document = self.explanation.to_dict() | {"fixes": [fix.to_dict() for fix in self.fixes]}
         if self.outcome is not self.explanation.outcome:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
-from kschedx.apiserver.security_context import KubeletFields
+from kschedx.apiserver.pod_security import KubeletFields
 from kschedx.controllers.pod_lifecycle import (
     cannot_start,
     component_down,
@@ -23,7 +23,7 @@ from kschedx.controllers.pod_lifecycle import (
     pod_lifecycle,
     scheduler_down,
 )
-from kschedx.controllers.replicas import admit_pods
+from kschedx.controllers.stateful_set import admit_pods
 from kschedx.controllers.workload_lifecycle import next_rejected, refused, rejected_pods, state_of, unready_reason
 from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas, workload_of
 from kschedx.errors import (

@@ -50,7 +50,7 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
 from kschedx.render.wording import count, listed
 from kschedx.render.words.fixes import with_nodes
-from kschedx.simulate.node_changes import another_like
+from kschedx.simulate.changes import another_like
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_bound_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot

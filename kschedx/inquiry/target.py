@@ -36,7 +36,7 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.snapshot.edits import with_applied
-from kschedx.snapshot.pod_groups import group_name
+from kschedx.snapshot.pods import group_name
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources.tree import SUFFIXES
 
@@ -483,6 +483,13 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
     if len(pods) != 1:
         raise no_pod(manifest, tuple(pod.path for pod in pods))
     return NewPod(subject=admitted(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
+
+
+def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snapshot, Written]:
+    """Return the cluster with a workload's manifest applied, and its pod."""
+    manifest = _in_namespace(dict(workload))
+    applied = with_applied(snapshot, [manifest])
+    return applied, written_from(applied, manifest)
 
 
 def _in_namespace(manifest: Manifest) -> Manifest:

@@ -16,10 +16,10 @@ from kschedx.kube import kueue
 from kschedx.kube.documents import Json, Target
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Container, ObjectMeta, Toleration
-from kschedx.kueue.amounts import FlavorResource, divided, exact, plus, quota_amount
 from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.document import Head, Victim
 from kschedx.kueue.flavors import Shortage, untolerated_taint
+from kschedx.kueue.quota import FlavorResource, divided, exact, plus, quota_amount
 from kschedx.kueue.run import Memory, Run
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import KueueSettings, settings_of

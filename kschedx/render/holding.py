@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from kschedx.framework.cycle import Cycle
 from kschedx.holding import model
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kueue.amounts import displayed
+from kschedx.kueue.quota import displayed
 from kschedx.render.wording import Fact, count, listed
 
 if TYPE_CHECKING:

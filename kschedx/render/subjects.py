@@ -64,7 +64,9 @@ _NO_NODES = {
 
 def daemon_set_view(answer: DaemonSetAnswer) -> View:
     """Return a view with a row for each group of nodes: those where pods stay pending, where they fit, and where the
-    controller creates none."""
+    controller creates none; or a view of the pod on the answer's node."""
+    if answer.node:
+        return _node_of_daemon_set_view(answer, answer.node)
     view = explanation_view(answer.explanation)
     name, details = f"DaemonSet {answer.name}", () if answer.rollout is None else (rollout_text(answer.rollout),)
     if answer.is_one_answer:
@@ -163,6 +165,9 @@ def _headlines(findings: Iterable[Finding]) -> str:
 @shortens(_nodes_of)
 def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> list[Text]:
     view = daemon_set_view(answer)
+    if answer.node:
+        lines = head_lines(view, width, _FIX_LINES)
+        return [*lines, BLANK, *why_lines(answer.explanation, width=width, nodes=(answer.node,), wide=wide)]
     lines = head_lines(view, width, None if wide else _FIX_LINES)
     shown = view.items if wide else _first_groups(view.items)
     for item in shown:
@@ -184,10 +189,11 @@ def _first_groups(items: Sequence[ViewItem]) -> list[ViewItem]:
 
 def daemon_set_page(answer: DaemonSetAnswer) -> Page:
     lines = daemon_set_lines(answer, width=SCREEN_WIDTH)
-    return page_of(daemon_set_view(answer), lines, snapshot=answer.explanation.cycle.snapshot)
+    sections = explanation_sections(answer.on(answer.node), every_node=True) if answer.node else ()
+    return page_of(daemon_set_view(answer), lines, sections, answer.explanation.cycle.snapshot)
 
 
-def daemon_set_node_view(answer: DaemonSetAnswer, node: str) -> View:
+def _node_of_daemon_set_view(answer: DaemonSetAnswer, node: str) -> View:
     """Return a view of the pod of a DaemonSet on one node: not created, pending, or assigned."""
     explanation = answer.on(node)
     groups = (*answer.left_out, *answer.waits)
@@ -209,18 +215,6 @@ def daemon_set_node_view(answer: DaemonSetAnswer, node: str) -> View:
         details=(),
         event="" if group in answer.left_out else view.event,
     )
-
-
-def daemon_set_node_lines(answer: DaemonSetAnswer, node: str, *, width: int, wide: bool = False) -> list[Text]:
-    view = daemon_set_node_view(answer, node)
-    lines = head_lines(view, width, _FIX_LINES)
-    return [*lines, BLANK, *why_lines(answer.explanation, width=width, nodes=(node,), wide=wide)]
-
-
-def daemon_set_node_page(answer: DaemonSetAnswer, node: str) -> Page:
-    lines, explanation = daemon_set_node_lines(answer, node, width=SCREEN_WIDTH), answer.on(node)
-    sections = explanation_sections(explanation, every_node=True)
-    return page_of(daemon_set_node_view(answer, node), lines, sections, explanation.cycle.snapshot)
 
 
 SHOWN_HOLDERS = 4

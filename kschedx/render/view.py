@@ -48,8 +48,6 @@ class Fix(Struct, frozen=True, kw_only=True):
     title: str
     seen: str = ""
     """The result of trying it: `fits node-1 and 2 more`, `adds 1 node to workers`."""
-    nodes: tuple[str, ...] = ()
-    """The nodes that the pod then fits."""
     commands: tuple[str, ...] = ()
     """kubectl commands that apply the whole fix."""
     changes: tuple[Mapping[str, object], ...] = ()

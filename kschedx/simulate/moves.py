@@ -25,7 +25,7 @@ from kschedx.findings import Finding, InsufficientResource, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
-from kschedx.simulate.node_changes import cordoned
+from kschedx.simulate.changes import cordoned
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 

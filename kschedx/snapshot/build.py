@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kschedx.apiserver import defaulting as device_defaults
+from kschedx.apiserver.admission import default_limit_range
 from kschedx.apiserver.defaulting import default_node
-from kschedx.apiserver.limit_range import default_limit_range
 from kschedx.apiserver.pod_classes import check_runtime_class
 from kschedx.errors import InputError, Place
 from kschedx.kube import devices, storage, types

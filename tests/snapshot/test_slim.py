@@ -15,8 +15,8 @@ from kschedx.export.anonymous import anonymize
 from kschedx.export.slim import ANNOTATIONS, SHAPES, Slim
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
-from kschedx.sources.batch import from_objects
 from kschedx.sources.files import read
+from kschedx.sources.lists import from_objects
 from tests.builders import Manifest, node, pod
 from tests.conformance.decisions import Case, cases
 from tests.golden.stories import STORIES, Story

@@ -14,7 +14,7 @@ from typing import cast
 from msgspec import Struct, inspect
 
 from kschedx import satellites
-from kschedx.apiserver import optional_admission
+from kschedx.apiserver import admission
 from kschedx.export.anonymous import values as changes
 from kschedx.export.anonymous import values as device_texts
 from kschedx.export.anonymous import values as yunikorn
@@ -267,9 +267,9 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     storage.SELECTED_NODE: changes.name(),
     storage.MIGRATED_PLUGINS: changes.name(),
     **dict.fromkeys(storage.DEFAULT_CLASS, changes.name()),
-    **dict.fromkeys(optional_admission.SELECTOR_ANNOTATIONS, changes.text(changes.label_pairs)),
-    optional_admission.DEFAULT_TOLERATIONS: _TOLERATIONS,
-    optional_admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
+    **dict.fromkeys(admission.SELECTOR_ANNOTATIONS, changes.text(changes.label_pairs)),
+    admission.DEFAULT_TOLERATIONS: _TOLERATIONS,
+    admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
     **dict.fromkeys((capi.CPU, capi.MEMORY, capi.DISK, capi.GPU_COUNT, capi.MAX_PODS), _quantity),
     autoscalers.GROUP_SIZE: _number,
     capi.GPU_TYPE: changes.text(changes.resource),

@@ -20,7 +20,6 @@ from kschedx.render.view import Decider, Fix, Tone, View, ViewItem, identical, s
 from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
 
-MOST_NODES = 20
 MOST_MEMBERS = 12_000
 """Members of all rows together. If there are more, all rows have the same limit."""
 MOST_CHARACTERS = 1_200_000
@@ -251,7 +250,6 @@ class PageFix(Struct, frozen=True, kw_only=True):
     seen: str
     copy: str
     """kubectl commands, or, if there are none, the changes as patches and manifests."""
-    nodes: tuple[str, ...] = ()
 
 
 class PageDecider(Struct, frozen=True, kw_only=True):
@@ -345,7 +343,7 @@ def _commands(facts: Iterable[Fact]) -> tuple[str, ...]:
 def _fix(fix: Fix) -> PageFix:
     copy = "\n".join(fix.commands) or "---\n".join(map(to_yaml, fix.changes))
     seen = visible(" · ".join(filter(None, (fix.seen, fix.group))))
-    return PageFix(title=visible(fix.title), seen=seen, copy=copy, nodes=tuple(map(visible, fix.nodes[:MOST_NODES])))
+    return PageFix(title=visible(fix.title), seen=seen, copy=copy)
 
 
 def _decider(decider: Decider) -> PageDecider:

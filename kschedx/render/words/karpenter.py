@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
-from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts
+from kschedx.karpenter.catalogue import class_faults
 from kschedx.karpenter.cluster import (
     Karpenter,
+    KarpenterGrowth,
     LaunchCertainty,
     PodProvisioning,
     PoolVerdict,
 )
 from kschedx.karpenter.devices import NoDevices
-from kschedx.karpenter.growth import KarpenterGrowth
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
-from kschedx.karpenter.known_types import class_faults
 from kschedx.karpenter.pods import PodEligibility
-from kschedx.karpenter.provisioning import SkippedPool
 from kschedx.karpenter.rejections import (
     CheapestAreTooFew,
     Incompatible,
@@ -26,7 +24,17 @@ from kschedx.karpenter.rejections import (
     NotTolerated,
     PortTaken,
 )
-from kschedx.karpenter.requirements import LabelRequirement, NothingInCommon, RequirementConflict, UnknownLabel
+from kschedx.karpenter.requirements import (
+    NODES,
+    ZERO,
+    Amount,
+    Amounts,
+    LabelRequirement,
+    NothingInCommon,
+    RequirementConflict,
+    UnknownLabel,
+)
+from kschedx.karpenter.scheduler import SkippedPool
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
 from kschedx.kube.names import ZONE
