@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
@@ -20,10 +19,11 @@ from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube import kueue
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, reports_ready
+from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
-from kschedx.kube.types import UNREACHABLE, ContainerStatus, JobController, Namespace, Pod, ReplicasController, Taint
+from kschedx.kube.types import UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
 from kschedx.render.states import (
     BeingDeleted,
     CannotStart,
@@ -169,7 +169,7 @@ def _of_ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
     raw = None if owner is None else snapshot.workloads.get(("Job", pod.metadata.namespace, owner.name))
     if raw is None or owner is None or owner.kind != "Job":
         return None
-    for condition in msgspec.json.decode(raw, type=JobController).status.conditions:
+    for condition in stored_controller(raw).status.conditions:
         if condition.type in JOB_ENDS and condition.status == "True":
             return OfEndedJob(
                 subject=pod.key, job=owner.name, reason=condition.reason or condition.type, message=condition.message
@@ -376,7 +376,7 @@ def cannot_start(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> CannotSt
     first = next(iter(obstacles.values()), None)
     if first is None or not (first.label or len(obstacles) == len(nodes)):
         return None
-    named = {"label": first.label, "driver": first.driver, "claim": first.claim}
+    named = {"label": first.label, "driver": first.driver, "claim": first.claim, "pressure": first.pressure}
     return CannotStart(subject=pod.key, nodes=tuple(obstacles), why=first.why, **named)
 
 
@@ -547,7 +547,7 @@ def _scaled_to_zero(snapshot: Snapshot, component: str) -> str:
     """Return the reference of the workload without replicas that would run a component; empty if there is none."""
     for (kind, namespace, name), raw in snapshot.workloads.items():
         is_meant = kind in ("Deployment", "StatefulSet") and (name == component or name.endswith(f"-{component}"))
-        if is_meant and msgspec.json.decode(raw, type=ReplicasController).spec.replicas == 0:
+        if is_meant and stored_controller(raw).spec.replicas == 0:
             return Workload(kind, namespace, name).reference
     return ""
 

@@ -64,11 +64,12 @@ from kschedx.kube.autoscalers import (
     NodeOverlay,
     NodePool,
 )
+from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.devices import ResourceSliceSpec
 from kschedx.kube.documents import API_VERSION
 from kschedx.kube.names import INSTANCE_TYPE, REGION, ZONE
 from kschedx.kube.quantity import ResourceList
-from kschedx.kube.types import Labels, NodeCondition
+from kschedx.kube.types import Labels
 from kschedx.snapshot.snapshot import Snapshot
 
 KIND = "InstanceTypes"
@@ -567,7 +568,7 @@ def _class_of(snapshot: Snapshot, pool: NodePool) -> NodeClass | None:
     return next((node_class for node_class in snapshot.of(record) if node_class.metadata.name == reference.name), None)
 
 
-def class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[NodeCondition, ...]:
+def class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[TimedCondition, ...]:
     """Return the conditions of a pool's node class that are not true; `Ready` only if no other gives the reason."""
     node_class = _class_of(snapshot, pool)
     conditions = node_class.status.conditions if node_class is not None else ()

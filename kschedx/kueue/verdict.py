@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import nearest
 from kschedx.kube import kueue
+from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.documents import Json, Target
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Container, ObjectMeta, Toleration
@@ -634,7 +635,7 @@ class _Trials:
 
     def _with_condition(self, keys: Collection[str], kind: str) -> Snapshot:
         """Return the cluster with a condition set on Workloads."""
-        added = kueue.Condition(type=kind, status="True", reason="Succeeded")
+        added = TimedCondition(type=kind, status="True", reason="Succeeded")
         return self._snapshot.with_records(
             kueue.Workload,
             [

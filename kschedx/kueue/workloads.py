@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.kueue import (
     TIMED_EVICTIONS,
     Admission,
     AdmissionCheckState,
     ClusterQueue,
-    Condition,
     PodSetAssignment,
     Workload,
 )
@@ -236,7 +236,7 @@ class Job:
     def record(self, workload: Workload) -> Workload:
         """Return the Workload object in the current state."""
         conditions = tuple(
-            Condition(
+            TimedCondition(
                 type=kind,
                 status=stamped.status,
                 reason=stamped.reason,
@@ -484,7 +484,7 @@ class Job:
 WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 
-def _stamped(condition: Condition) -> Stamped:
+def _stamped(condition: TimedCondition) -> Stamped:
     return Stamped(
         status=condition.status,
         reason=condition.reason,

@@ -37,9 +37,10 @@ from kschedx.karpenter.requirements import (
 from kschedx.karpenter.scheduler import SkippedPool
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
+from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit
-from kschedx.kube.types import NodeCondition, Pod
+from kschedx.kube.types import Pod
 from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.render.words.autoscaler import by_name, most_said
 
@@ -362,7 +363,7 @@ def skipped_pool_text(skipped_pool: SkippedPool, karpenter: Karpenter) -> str:
             return "no instance type meets its own requirements"
 
 
-def _condition(condition: NodeCondition) -> str:
+def _condition(condition: TimedCondition) -> str:
     """Return `SubnetsReady=False (SubnetsNotFound): no subnet matches`, with the whole message."""
     reason = f" ({condition.reason})" if condition.reason else ""
     return f"{condition.type}={condition.status}{reason}{f': {condition.message}' if condition.message else ''}"
