@@ -49,6 +49,10 @@ _SNAPSHOTZ = re.compile(rb'\s*\{\s*"(?:NodeList|UnscheduledPodsCanBeScheduled|Te
 """The beginning of the output of the autoscaler's /snapshotz."""
 
 
+_RETYPED_APART = {"where", "snapshot", "namespace", "what_if"}
+"""Options whose form in another command differs from the name of their field."""
+
+
 class Question(Struct, frozen=True, kw_only=True, dict=True):
     """The options as typed, and their values. Files are read once; a cluster is read as often as `read` is called."""
 
@@ -133,11 +137,17 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         return tuple(path for path in self.snapshot if begins_with(path, _SNAPSHOTZ))
 
     @property
-    def of_cluster(self) -> Sequence[str]:
-        """The options that name the cluster, as words."""
+    def retyped(self) -> Sequence[str]:
+        """The options for another command about the same cluster, scheduler, and changes, as words."""
         named = (("--kubeconfig", self.where.kubeconfig), ("--context", self.where.context))
         paths = (("-s", path) for path in self.snapshot if path != "-")
-        return [word for option, value in (*paths, *named) if value is not None for word in (option, value)]
+        changes = ((f"--{verb}", value) for verb, value in self.what_if)
+        words = [word for option, value in (*paths, *named, *changes) if value is not None for word in (option, value)]
+        for name in sorted({*self.__struct_fields__} - _RETYPED_APART):
+            value, option = getattr(self, name), f"--{name.replace('_', '-')}"
+            values = (value,) if isinstance(value, str | bool) else value or ()
+            words += [option if each is True else f"{option}={each}" for each in values if each]
+        return words
 
     def inputs(self, values: Mapping[str, object]) -> Iterator[str]:
         """Yield the names that may be files: of the cluster, the configuration, and a command's own arguments."""
@@ -304,7 +314,7 @@ def asks(*parts: Part) -> Callable[[Callable[..., Answer | int]], Callable[..., 
             question = Question(where=Connection(**of_connection), what_if=what_if, **typed)
             known = None if baseline is None else _baseline(baseline)
             try:
-                with asking_about(question.of_cluster), cited_inputs(question.inputs(values)):
+                with asking_about(question.retyped), cited_inputs(question.inputs(values)):
                     answer = command(**values, **({"question": question} if options else {}))
                     if known is not None and isinstance(answer, Answer) and answer.report.checks is not None:
                         marked, code = known.marked(answer.report.checks(), answer.exit_code)

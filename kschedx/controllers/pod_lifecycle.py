@@ -376,7 +376,7 @@ def cannot_start(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> CannotSt
     first = next(iter(obstacles.values()), None)
     if first is None or not (first.label or len(obstacles) == len(nodes)):
         return None
-    named = {"label": first.label, "driver": first.driver, "claim": first.claim}
+    named = {"label": first.label, "driver": first.driver, "claim": first.claim, "pressure": first.pressure}
     return CannotStart(subject=pod.key, nodes=tuple(obstacles), why=first.why, **named)
 
 

@@ -658,6 +658,9 @@ def _ended(manifest: Manifest) -> Finished | Failed | None:
     return None
 
 
+_LIMIT_OF_FAILURE = {"DeadlineExceeded": "activeDeadlineSeconds", "BackoffLimitExceeded": "backoffLimit"}
+
+
 def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     job, subject = converted(manifest, Controller), workload.reference
     conditions = sorted(
@@ -670,10 +673,12 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
                 failed = pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist()
                 mine = (row for row in failed if pods.namespaces[row] == workload.namespace)
                 ended = [pods[row] for row in mine if _owned_by(snapshot, row, workload.name)]
+                limit = _LIMIT_OF_FAILURE.get(condition.reason, "")
+                value = map_at(manifest, "spec").get(limit)
                 return Failed(
                     subject=subject,
                     reason=condition.reason,
-                    message=condition.message,
+                    message=condition.message if value is None else f"{condition.message} ({limit} {value})",
                     pods=tuple(pod.metadata.name for pod in ended),
                     ends=failures(ended),
                 )

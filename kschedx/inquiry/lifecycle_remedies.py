@@ -23,8 +23,10 @@ from kschedx.explain.subject import Subject, stored
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.changes import Change, pointer
 from kschedx.fixes.dead_end import gate_of_controller
+from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, REJECTIONS, STARTS, delete_pod
+from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.framework.cycle import Outcome
@@ -502,6 +504,10 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         where = listed(state.nodes, 3, conjunction="and")
         if state.claim:
             yield from self._attached_elsewhere()
+        for name in state.nodes[:3] if state.pressure else ():
+            row = self.snapshot.cluster.index[name]
+            for step in node_repairs(row, self.snapshot.cluster.nodes[row], self.snapshot):
+                yield Fix.untried(step.title, of_group=FixGroup.CAPACITY)
         if state.driver:
             down = dict.fromkeys(agent for node in state.nodes for agent in agents_down(self.snapshot, node))
             agents = f": {', '.join([*down][:3])} {'is' if len(down) == 1 else 'are'} not ready there" if down else ""
