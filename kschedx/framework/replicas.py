@@ -71,6 +71,14 @@ class _Normalized(Struct):
     extremes: tuple[int, int] | None = None
     """The lowest and the highest raw score of the feasible nodes."""
 
+    def is_independent_of(self, rows: IntArray) -> bool:
+        """Return whether the scores stay the same if these nodes are not feasible any more, but others still are."""
+        if self.extremes is None:
+            return False
+        lowest, highest = self.extremes
+        raw = self.raw[rows]
+        return lowest == highest or not ((raw == lowest) | (raw == highest)).any()
+
 
 class _SumScore(Struct):
     """A plugin that scores a node by sums over its pods."""
@@ -197,7 +205,7 @@ class Standing:
         rows = ClusterRows(moved[~self.is_refused[moved]])
         if len(rows):
             ahead, count = self._ahead, len(rows)
-            is_full, score = self._with_more(ClusterRows(np.tile(rows, 2)), np.arange(2).repeat(count))
+            is_full, score = self._with_more(ClusterRows(np.concatenate((rows, rows))), np.arange(2).repeat(count))
             self.is_full[rows], ahead.is_full[rows] = is_full[:count], is_full[count:]
             self.sum[rows] += score[:count] - self._score[rows]
             self._score[rows], ahead.score[rows] = score[:count], score[count:]
@@ -246,7 +254,7 @@ class Standing:
         return changed, change
 
     def normalize(self, fixed: _Normalized, feasible: ClusterRows) -> None:
-        plugin, raw = fixed.plugin, fixed.raw[feasible]
+        plugin, raw = fixed.plugin, fixed.raw.take(feasible)
         if plugin.normalizes_by_extremes:
             extremes = int(raw.min()), int(raw.max())
             if extremes == fixed.extremes:
@@ -332,6 +340,7 @@ class ReplicaSeries:
         every move affects. Raises `NotFollowedError`."""
         self._standing, self._framework = standing, standing.framework
         self._following: list[_Followed] = []
+        self._passes = np.zeros(len(standing.sum), dtype=np.bool_)
         self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
         self._base = standing.sum
         self._ties: ClusterRows | None = None
@@ -392,7 +401,7 @@ class ReplicaSeries:
             raw = followed.following.raw
             if raw is None or not followed.weight:
                 continue
-            here = raw if len(self._feasible) == len(raw) else raw[self._feasible]
+            here = raw if len(self._feasible) == len(raw) else raw.take(self._feasible)
             lowest, highest = int(here.min()), int(here.max())
             is_short = highest - lowest < len(raw)
             scores = followed.following.normalized(
@@ -419,7 +428,7 @@ class ReplicaSeries:
                 self._ties = cluster_rows([node])
             for followed in self._following:
                 changed |= followed.following.place(node) and followed.filters
-            if changed and not self._drop(node):
+            if changed:
                 self._find_feasible()
         except NotFollowedError:
             return False
@@ -451,34 +460,26 @@ class ReplicaSeries:
         taken[:] = 0
         return ClusterRows(nodes[:placed].copy()), goes_on  # the copy frees the unused rest
 
-    def _drop(self, node: ClusterRow) -> bool:
-        """Remove a full node from the feasible ones, if nothing else changes; otherwise return False."""
-        standing = self._standing
-        if self._following or not standing.is_full[node] or len(self._feasible) < 2:
-            return False
-        for fixed in standing.fixed:
-            if fixed.extremes is None or (fixed.extremes[0] != fixed.extremes[1] and fixed.raw[node] in fixed.extremes):
-                return False
-        self._feasible = ClusterRows(np.delete(self._feasible, np.searchsorted(self._feasible, node)))
-        self._base[node] = INFEASIBLE
-        return True
-
     def _find_feasible(self) -> None:
         standing = self._standing
         passes = ~(standing.is_refused | standing.is_full)
         for followed in self._following:
             if followed.filters and followed.following.rejected is not None:
                 passes &= ~followed.following.rejected
-        feasible = ClusterRows(passes.nonzero()[0])
-        if np.array_equal(feasible, self._feasible):
+        changed = (passes != self._passes).nonzero()[0]
+        if not len(changed):
             return
-        self._feasible, self._ties = feasible, None
-        if not len(feasible):
+        self._passes, self._feasible = passes, ClusterRows(passes.nonzero()[0])
+        if not len(self._feasible):
             return
-        if not all(followed.following.fit(feasible) for followed in self._following):
+        if not all(followed.following.fit(self._feasible) for followed in self._following):
             raise NotFollowedError
+        if not passes[changed].any() and all(fixed.is_independent_of(changed) for fixed in standing.fixed):
+            self._base[changed] = INFEASIBLE  # other totals, and the remaining ties, stay
+            return
+        self._ties = None
         total = standing.sum
         for fixed in standing.fixed:
-            standing.normalize(fixed, feasible)
+            standing.normalize(fixed, self._feasible)
             total = total + fixed.weighted
         self._base = np.where(passes, total, INFEASIBLE)

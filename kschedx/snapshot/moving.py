@@ -424,8 +424,9 @@ class MovingCluster:
         self._remember_many(_PLACE, pods, nodes)
         names, codes = self.node_names, self._code_of_name
         self.pods.node_names.codes[pods] = [codes[names[node]] for node in nodes.tolist()]
-        for pod in self.pods.nominations.keys() & {*pods.tolist()}:
-            self._set_nominated(pod, "")
+        if self.pods.nominations:
+            for pod in self.pods.nominations.keys() & {*pods.tolist()}:
+                self._set_nominated(pod, "")
         self._moved_many(pods, nodes, 1)
 
     def remove_many(self, pods: Sequence[int]) -> None:
@@ -756,7 +757,7 @@ class MovingCluster:
         for pod, node, sign in zip(rows.tolist(), places.tolist(), signs.tolist(), strict=True):
             pods.on_nodes.moved.setdefault(node, []).append(pod if sign > 0 else ~pod)
         pods.steps.add_many(rows, places, signs)
-        is_once = len({*places.tolist()}) == len(places)
+        is_once = len(places) < 2 or len({*places.tolist()}) == len(places)
         for table in self._tables():
             for sums, each in (
                 (table.requested, signs[:, None] * table.requests.matrix[rows]),

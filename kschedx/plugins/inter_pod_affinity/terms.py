@@ -415,11 +415,11 @@ class DomainSums(Struct, frozen=True, kw_only=True):
                 changed = True
         return changed
 
-    def any_positive(self, rows: IntArray) -> BoolArray:
+    def any_positive(self, nodes: NodeTable) -> BoolArray:
         """(row,) whether the node's domain has a positive sum for any key."""
-        positive = np.zeros(len(rows), dtype=np.bool_)
+        positive = np.zeros(len(nodes), dtype=np.bool_)
         for numbers in self.sums.values():
-            positive |= numbers[rows] > 0
+            positive |= nodes.part(numbers) > 0
         return positive
 
 
