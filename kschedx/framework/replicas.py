@@ -71,13 +71,26 @@ class _Normalized(Struct):
     extremes: tuple[int, int] | None = None
     """The lowest and the highest raw score of the feasible nodes."""
 
+
+class _Ranked(Struct):
+    """The scores that do not change while pods are assigned to some feasible nodes."""
+
+    passes: BoolArray
+    feasible: ClusterRows
+    total: IntArray
+    """The sum of the normalized scores; `INFEASIBLE` for nodes that are not feasible."""
+    extremes: tuple[tuple[IntArray, tuple[int, int] | None], ...]
+    """`raw` and `extremes` of each `_Normalized`."""
+
     def is_independent_of(self, rows: IntArray) -> bool:
         """Return whether the scores stay the same if these nodes are not feasible any more, but others still are."""
-        if self.extremes is None:
-            return False
-        lowest, highest = self.extremes
-        raw = self.raw[rows]
-        return lowest == highest or not ((raw == lowest) | (raw == highest)).any()
+        for raw, extremes in self.extremes:
+            if extremes is None:
+                return False
+            here = raw[rows]
+            if extremes[0] != extremes[1] and ((here == extremes[0]) | (here == extremes[1])).any():
+                return False
+        return True
 
 
 class _SumScore(Struct):
@@ -146,6 +159,8 @@ class Standing:
         """The number of moves that are included."""
         self.taken = np.zeros(count, dtype=np.int64)
         """(node,) replicas that are counted and not yet in the table of nodes."""
+        self._ranked: _Ranked | None = None
+        """The last result of `ranked`."""
         self._ahead = _Ahead(count)
         self._resized = framework.nodes.cluster.resized
         self._read_filters(filtering)
@@ -217,6 +232,7 @@ class Standing:
 
     def _read_nodes(self, rows: ClusterRows) -> None:
         """Read changed nodes again, except for what depends on sums over their pods."""
+        self._ranked = None
         part, state, pod = self.framework.nodes.at(rows), self.state, self._pod
         is_refused = ~np.isin(rows, self._rows)
         for plugin in self._node_filters:
@@ -253,7 +269,19 @@ class Standing:
         self.seen += 1
         return changed, change
 
-    def normalize(self, fixed: _Normalized, feasible: ClusterRows) -> None:
+    def ranked(self, passes: BoolArray) -> _Ranked:
+        """Return the scores with these feasible nodes. Raises `NotFollowedError` if one is out of bounds."""
+        known = self._ranked
+        if known is None or not np.array_equal(known.passes, passes):
+            feasible, total = ClusterRows(passes.nonzero()[0]), np.where(passes, 0, INFEASIBLE)
+            for fixed in self.fixed:
+                self._normalize(fixed, feasible)
+                total += fixed.weighted
+            extremes = tuple((fixed.raw, fixed.extremes) for fixed in self.fixed)
+            known = self._ranked = _Ranked(passes, feasible, total, extremes)
+        return known
+
+    def _normalize(self, fixed: _Normalized, feasible: ClusterRows) -> None:
         plugin, raw = fixed.plugin, fixed.raw.take(feasible)
         if plugin.normalizes_by_extremes:
             extremes = int(raw.min()), int(raw.max())
@@ -343,6 +371,7 @@ class ReplicaSeries:
         self._passes = np.zeros(len(standing.sum), dtype=np.bool_)
         self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
         self._base = standing.sum
+        self._ranked: _Ranked | None = None
         self._ties: ClusterRows | None = None
         """None if unknown."""
         if concerned:
@@ -469,17 +498,15 @@ class ReplicaSeries:
         changed = (passes != self._passes).nonzero()[0]
         if not len(changed):
             return
-        self._passes, self._feasible = passes, ClusterRows(passes.nonzero()[0])
-        if not len(self._feasible):
+        before, self._passes, is_less = self._ranked, passes, not passes[changed].any()
+        if not passes.any():
+            self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
             return
+        if before is not None and is_less and before.is_independent_of(changed):
+            self._feasible = ClusterRows(passes.nonzero()[0])
+            self._base[changed] = INFEASIBLE  # other totals, and the remaining ties, stay
+        else:
+            self._ranked = ranked = standing.ranked(passes)
+            self._feasible, self._base, self._ties = ranked.feasible, standing.sum + ranked.total, None
         if not all(followed.following.fit(self._feasible) for followed in self._following):
             raise NotFollowedError
-        if not passes[changed].any() and all(fixed.is_independent_of(changed) for fixed in standing.fixed):
-            self._base[changed] = INFEASIBLE  # other totals, and the remaining ties, stay
-            return
-        self._ties = None
-        total = standing.sum
-        for fixed in standing.fixed:
-            standing.normalize(fixed, self._feasible)
-            total = total + fixed.weighted
-        self._base = np.where(passes, total, INFEASIBLE)

@@ -65,9 +65,13 @@ def read_requests(handle: Handle, pod: Pod) -> Hashable:
     """`Plugin.reads` of a pod's requests, as they count on a node, for a pending pod, and for scores."""
     if touches_through_requests(handle, pod) is Touch.CLUSTER:
         return WHOLE
-    spec, options = pod.spec, handle.nodes.options
-    # many apps differ in labels and affinity, and not in what their containers request
-    parts = _ENCODER.encode((spec.containers, spec.init_containers, spec.overhead, spec.resources, pod.status))
+    spec, status, options = pod.spec, pod.status, handle.nodes.options
+    if status.container_statuses or status.init_container_statuses:
+        return _read(handle.release, options, pod)
+    # many apps differ in other respects, and not in what their containers request
+    running = [container.resources for container in spec.containers]
+    starting = [(container.resources, container.restart_policy) for container in spec.init_containers]
+    parts = _ENCODER.encode((running, starting, spec.overhead, spec.resources, status))
     return _READ.of(handle.nodes.cluster.derived, lambda: _read(handle.release, options, pod), options, parts)
 
 
