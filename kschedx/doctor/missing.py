@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
-from kschedx.doctor.contents import DumpContents
+from kschedx.doctor.contents import DumpContents, DumpPod, DumpWorkload, minor_of
 from kschedx.doctor.findings import (
     UNKNOWN_PODS,
     AutoscalerFlags,
@@ -30,7 +30,6 @@ from kschedx.doctor.findings import (
     weakness,
     weakness_without,
 )
-from kschedx.doctor.objects import DumpPod, DumpWorkload, minor_of
 from kschedx.kube.autoscalers import KARPENTER_GROUP, PROGRAM
 from kschedx.kube.kinds import KINDS, key_of, kind_of
 from kschedx.kube.types import AUTOSCALER_STATUS

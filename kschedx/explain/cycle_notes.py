@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
+from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
 from kschedx.errors import InputError, nearest
 from kschedx.explain.events import contrasts, recorded
 from kschedx.explain.missing_kinds import missing_notes
@@ -15,7 +16,7 @@ from kschedx.explain.notes import Note, note, unknown_plugins
 from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.framework.extenders import Trace
-from kschedx.kube.conditions import reports_ready
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.selectors import NodeSelector, compile_selector
@@ -189,7 +190,7 @@ def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator
     storage_class = snapshot.storage.classes.get(claim.storage_class)
     if claim.spec.volume_name or storage_class is None or not storage_class.waits_for_first_consumer:
         return
-    from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch  # most pods have no such claim
+    from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 
     try:
         search = VolumeSearch(claim, snapshot.storage, attributes_classes=True)
@@ -348,8 +349,9 @@ def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
 
 
 # What keeps a pod from starting on a node that kube-scheduler accepts: the kubelet checks spec.os
-# (pkg/kubelet/lifecycle/predicate.go), and a CSI driver attaches and mounts volumes where its CSINode lists it
-# (pkg/volume/csi/csi_attacher.go). An image for one architecture names it by convention.
+# (pkg/kubelet/lifecycle/predicate.go) and its node's pressure (pkg/kubelet/eviction/eviction_manager.go), and a CSI
+# driver attaches and mounts volumes where its CSINode lists it (pkg/volume/csi/csi_attacher.go). An image for one
+# architecture names it by convention.
 
 
 class StartObstacle(Struct, frozen=True, kw_only=True):
@@ -360,6 +362,8 @@ class StartObstacle(Struct, frozen=True, kw_only=True):
     """The CSI driver that the node lacks."""
     claim: str = ""
     """The claim whose volume is attached to another node."""
+    pressure: str = ""
+    """The node's condition for which its kubelet rejects the pod."""
 
 
 _ARCHITECTURES = {
@@ -381,7 +385,22 @@ def may_lack_node_support(spec: PodSpec) -> bool:
     """Return whether `start_obstacle` can find anything for a pod with this spec."""
     is_bound = any(volume.csi or is_counted(volume) for volume in spec.volumes)
     images = (container.image for container in (*spec.init_containers, *spec.containers))
+    tolerated = {toleration.key for toleration in spec.tolerations}
+    is_bound |= not tolerated.isdisjoint(("", *_PRESSURES)) and (spec.priority or 0) < SYSTEM_CRITICAL
     return is_bound or bool(spec.os and spec.os.name) or any(map(_architecture_of, images))
+
+
+_PRESSURES = {"node.kubernetes.io/disk-pressure": "DiskPressure", "node.kubernetes.io/pid-pressure": "PIDPressure"}
+"""Taints to the conditions for which a kubelet rejects every pod that is not critical."""
+
+
+def _pressure(node: Node, pod: Pod) -> StartObstacle | None:
+    if pod.priority >= SYSTEM_CRITICAL:
+        return None
+    for condition in _PRESSURES.values():
+        if condition_of(node.status.conditions, condition, "True") is not None:
+            return StartObstacle(why=f"its kubelet rejects pods, because it has {condition}", pressure=condition)
+    return None
 
 
 def start_obstacle(snapshot: Snapshot, pod: Pod, name: str) -> StartObstacle | None:
@@ -389,7 +408,10 @@ def start_obstacle(snapshot: Snapshot, pod: Pod, name: str) -> StartObstacle | N
     row = snapshot.cluster.index.get(name)
     if row is None:
         return None
-    labels, os = snapshot.cluster.nodes[row].metadata.labels, pod.spec.os
+    node, os = snapshot.cluster.nodes[row], pod.spec.os
+    labels = node.metadata.labels
+    if (pressure := _pressure(node, pod)) is not None:
+        return pressure
     actual = labels.get(OS_LABEL)
     if os is not None and os.name and actual not in (None, os.name):
         why = f"spec.os is {os.name}, and the node runs {actual} (PodOSNotSupported)"

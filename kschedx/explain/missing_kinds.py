@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
+from kschedx.apiserver.admission import PLUGIN_OF_ANNOTATION
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
 from kschedx.errors import InputError, NotReadError
 from kschedx.explain.events import recorded, rejects_nodes
@@ -26,8 +26,8 @@ from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attached import is_counted, within_every_limit
-from kschedx.plugins.volume_binding.binding import REASON_UNBOUND_IMMEDIATE
-from kschedx.snapshot.pod_groups import find_group, group_name
+from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
+from kschedx.snapshot.pods import find_group, group_name
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
 # Kinds that a snapshot could not read: which answers depend on them, and how to make them readable. A kind that the API

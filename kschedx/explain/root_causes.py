@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 
-from kschedx.apiserver.optional_admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
+from kschedx.apiserver.admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.cycle_notes import attached_elsewhere
 from kschedx.explain.diagnosis import Diagnosis
@@ -53,11 +52,12 @@ from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
+from kschedx.kube.controllers import stored_controller
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.resources import container_requests
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import CSINode, OfStatefulSet, PersistentVolumeClaim, own_claims
+from kschedx.kube.storage import CSINode, PersistentVolumeClaim, own_claims
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, ObjectMeta, Pod, PodAffinity
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, TEMPLATE_HASH, pinned_to
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
@@ -186,12 +186,6 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     return tuple(dict.fromkeys((*causes, *_reported(cycle))))
 
 
-class _Updated(OfStatefulSet, frozen=True, kw_only=True):
-    """A StatefulSet or DaemonSet with its update strategy."""
-
-    metadata: ObjectMeta = ObjectMeta()
-
-
 class NewerTemplate(Struct, frozen=True, kw_only=True):
     """The controller of a pod, which has a newer template and keeps the pod."""
 
@@ -218,7 +212,7 @@ def newer_template(snapshot: Snapshot, pod: Pod) -> NewerTemplate | None:
     raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
     if raw is None:
         return None
-    labels, updated = pod.metadata.labels, msgspec.json.decode(raw, type=_Updated)
+    labels, updated = pod.metadata.labels, stored_controller(raw)
     strategy = updated.spec.update_strategy
     if owner.kind == "DaemonSet":
         key, newest = TEMPLATE_GENERATION, updated.metadata.annotations.get(GENERATION_OF_TEMPLATE, "")

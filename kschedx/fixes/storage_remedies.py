@@ -30,14 +30,13 @@ from kschedx.fixes.eviction import can_evict, deletion, stay_gone
 from kschedx.fixes.phrases import joined, provisioning_text
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.trial import RemedyCandidate
-from kschedx.kube.decoding import decode
+from kschedx.kube.controllers import stored_controller
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
     DEFAULT_CLASS,
     WAIT_FOR_FIRST_CONSUMER,
-    OfStatefulSet,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
@@ -337,7 +336,7 @@ def _new_claim(finding: ClaimNotFound, place: RemedyCandidate) -> s.FixStep:
     owner = place.pod.metadata.controller
     if owner is not None and owner.kind == "StatefulSet" and not finding.ephemeral:
         raw = snapshot.workloads.get(("StatefulSet", namespace, owner.name))
-        for template in _templates(raw) if raw else ():
+        for template in stored_controller(raw).spec.volume_claim_templates if raw else ():
             if f"{template.metadata.name}-{place.pod.metadata.name}" == name:
                 annotations = {
                     key: text for key, text in template.metadata.annotations.items() if key == BETA_STORAGE_CLASS
@@ -415,14 +414,6 @@ def _usual_class(classes: Iterable[StorageClass], storage: Storage) -> StorageCl
 
 def _waits(storage_class: StorageClass) -> bool:
     return storage_class.waits_for_first_consumer and storage_class.can_provision
-
-
-def _templates(stateful_set: bytes) -> tuple[PersistentVolumeClaim, ...]:
-    """Return the claim templates of a StatefulSet; empty if they are invalid."""
-    try:
-        return decode(stateful_set, OfStatefulSet).spec.volume_claim_templates
-    except InputError:
-        return ()
 
 
 # --- claims that have to be bound first

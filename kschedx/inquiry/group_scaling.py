@@ -35,7 +35,7 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.render.wording import count, listed
-from kschedx.simulate.node_changes import cordoned
+from kschedx.simulate.changes import cordoned
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_TRIALS = 6

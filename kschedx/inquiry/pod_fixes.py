@@ -10,7 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
-from kschedx.controllers.workload_lifecycle import refused
+from kschedx.controllers.workload_lifecycle import refused, rescaled
+from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import DeviceClaimRefused, SharedByHami
 from kschedx.explain.root_causes import (
@@ -24,12 +25,15 @@ from kschedx.explain.root_causes import (
     SharedClaim,
     VirtualNode,
     balanced_service,
+    misses_pod,
     root_causes,
 )
+from kschedx.findings import PodAntiAffinityConflict
 from kschedx.fixes import Change, FixCertainty, Target, find_fixes
 from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.owners import Owner, template_owner
 from kschedx.fixes.pod_edits import amount_of
+from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix
 from kschedx.fixes.steps import AddNode
 from kschedx.framework.cycle import Outcome
@@ -46,11 +50,13 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
 from kschedx.render.wording import count, listed
 from kschedx.render.words.fixes import with_nodes
-from kschedx.simulate.node_changes import another_like
+from kschedx.simulate.changes import another_like
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_bound_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
+_SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController")
+"""Kinds whose controllers delete pods without nodes first."""
 MOST_GATED = 2
 """The maximum number of pods of a group with scheduling gates that a title names."""
 
@@ -106,6 +112,7 @@ class PodFixes:
             yield from room
         if not is_overwritten:
             yield from fixes
+            yield from self._fewer_replicas(owner)
 
     def _tried_fixes(self, owner: Owner | None) -> Iterator[Fix]:
         pod, stored_in = self.cycle.pod, self._stored_in
@@ -114,6 +121,26 @@ class PodFixes:
             if self.answer.gang is None or not any(map(self._deletes_member, found_fix.changes)):
                 fix = self._for_group(Fix.of(found_fix, owner, pod, stored_in=stored_in))
                 yield fix.with_claims_of(owner, pod, before, self.cycle.snapshot)
+
+    def _fewer_replicas(self, owner: Owner | None) -> Iterator[Fix]:
+        """Yield the scaling to the replicas that have nodes, if the required anti-affinity of the template excludes
+        more, and no rollout or autoscaler changes their number."""
+        pod, snapshot = self.cycle.pod, self.cycle.snapshot
+        if owner is None or owner.kind not in _SCALED_DOWN or owner.above:
+            return
+        findings = (finding for group in Diagnosis(self.cycle).groups for finding in group.exemplar.findings)
+        terms = {finding.term for finding in findings if isinstance(finding, PodAntiAffinityConflict)}
+        if all(misses_pod(pod, term) for term in terms):
+            return
+        workload = Workload(owner.kind, pod.metadata.namespace, owner.name)
+        rows = Owners(snapshot).members(snapshot.pods, workload)
+        fit = sum(snapshot.pods.node[row] >= 0 and not snapshot.pods.deletion_timestamps[row] for row in rows)
+        is_rollout = len({snapshot.pods.owners[row] for row in rows}) > 1
+        if 0 < fit < wanted_replicas(owner.manifest) and not is_rollout and not rescaled(snapshot, workload, fit):
+            command = "kubectl scale {}/{} -n {} --replicas=" + str(fit)
+            command = shell_command(command, owner.kind.lower(), owner.name, pod.metadata.namespace)
+            title = f"scale to {count(fit, 'replica')}: its required anti-affinity has no node for more"
+            yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
 
     @property
     def _may_be_scaled(self) -> bool:

@@ -19,18 +19,22 @@ from kschedx.fixes.resource_remedies import rounded_down
 from kschedx.fixes.steps import DropRequirements, LowerRequests, ResourceAmount, SelectInstead, Tolerate
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeRemedy, NodeTrial, RemedyStep, StepKind, by_autoscaler, edited
-from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, merge_amounts
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
 from kschedx.karpenter.requirements import (
     CAPACITY_TYPES,
+    NODES,
+    ZERO,
+    Amount,
+    Amounts,
     LabelRequirement,
     NothingInCommon,
     UnknownLabel,
     class_label,
     is_reserved_label,
+    merge_amounts,
     well_known,
 )
 from kschedx.kube.autoscalers import (

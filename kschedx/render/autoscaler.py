@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.autoscaler.cluster import GroupVerdict
-from kschedx.autoscaler.growth import AutoscalerGrowth
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
+from kschedx.autoscaler.run import AutoscalerGrowth
 from kschedx.autoscaler.sizes import is_same_autoscaler_event, not_triggered
 from kschedx.findings import InsufficientResource, NodeUnschedulable, TooManyPods
 from kschedx.inquiry.explanation import Explanation

@@ -9,8 +9,7 @@ from typing import assert_never
 from msgspec import Struct
 from rich.text import Text
 
-from kschedx.controllers.manager import Rollout
-from kschedx.controllers.update_strategy import (
+from kschedx.controllers.deployment import (
     DaemonSetUpdate,
     DeploymentStrategy,
     NoRollout,
@@ -18,6 +17,7 @@ from kschedx.controllers.update_strategy import (
     StatefulSetUpdate,
     UpdateStrategy,
 )
+from kschedx.controllers.manager import Rollout
 from kschedx.controllers.workloads import Workload
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import AFTER_CHANGES
@@ -68,8 +68,8 @@ from kschedx.render.words.causes import because
 from kschedx.render.words.pod import could_reject
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
-from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep
+from kschedx.simulate.repack import GoalResult
 from kschedx.simulate.simulator import KueueResult
 
 _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})

@@ -468,6 +468,7 @@ class CannotStart(StateFacts, frozen=True, kw_only=True):
     label: str = ""  # of the nodes that the pod needs, such as `kubernetes.io/os=windows`
     driver: str = ""  # the CSI driver that the nodes lack
     claim: str = ""  # the claim whose volume is attached to another node
+    pressure: str = ""  # the condition of the nodes for which their kubelets reject the pod
 
     @property
     def where(self) -> str:

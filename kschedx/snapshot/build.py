@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kschedx.apiserver import defaulting as device_defaults
+from kschedx.apiserver.admission import default_limit_range
 from kschedx.apiserver.defaulting import default_node
-from kschedx.apiserver.limit_range import default_limit_range
 from kschedx.apiserver.pod_classes import check_runtime_class
 from kschedx.errors import InputError, Place
 from kschedx.kube import devices, storage, types
@@ -351,7 +351,8 @@ class SnapshotBuilder:
         name = (metadata.name if metadata else None) or ""
         namespace = (metadata.namespace if metadata else None) or ("default" if kind.is_namespaced else "")
         self._once(kind.key, namespace, name, index, origin)
-        if kind.template:
+        if kind.template and kind.kept is not None:
+            decode(raw, kind.kept)  # its readers need no check
             self._workloads[kind.key, namespace, name] = bytes(raw)
         if kind.record is not None and kind.is_read(namespace, name):
             self._add_typed(kind.key, decode(raw, kind.record), namespace)

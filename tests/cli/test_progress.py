@@ -16,7 +16,7 @@ import yaml
 
 import kschedx
 from kschedx.cli.app import run as command
-from kschedx.cli.fleet.survey import Work
+from kschedx.cli.fleet import Work
 from kschedx.cli.output import Answer, answer_to
 from kschedx.parallel import FEW, results
 from kschedx.progress import Phase, ProgressStep, counted, listening, say, silence

@@ -1802,3 +1802,19 @@ def test_a_simulation_says_that_a_failing_rollout_does_not_end(
     assert (states, ran.code) == (["RolloutStalled"] if is_stalled else [], 0)
     fixes = kschedx("why", "pod/web-2-z", "-s", "cluster.json", cwd=tmp_path, columns=400).out
     assert ("kubectl rollout undo deployment/web" in fixes) == (newest is FAILS)
+
+
+@pytest.mark.parametrize(
+    ("reason", "spec", "says"),
+    [
+        ("DeadlineExceeded", {"activeDeadlineSeconds": 600}, "too late (activeDeadlineSeconds 600)"),
+        ("BackoffLimitExceeded", {"backoffLimit": 0}, "too late (backoffLimit 0)"),
+        ("BackoffLimitExceeded", {}, "too late"),
+    ],
+)
+def test_a_failed_job_names_the_limit_that_it_has_reached(
+    tmp_path: Path, reason: str, spec: Manifest, says: str
+) -> None:
+    job = {**workload("Job"), "status": limits("Failed", "True", reason, "too late")}
+    at(job, "spec").update(spec)
+    assert f"because   {says}\n" in why(tmp_path, "job/web", job).out

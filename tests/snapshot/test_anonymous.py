@@ -19,15 +19,14 @@ from kschedx.apiserver import placement_validation, validation
 from kschedx.apiserver import validation as container_validation
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
 from kschedx.apiserver.validation import _STANDARD as STANDARD_RESOURCES
-from kschedx.export.anonymous import Anonymous, anonymize
+from kschedx.export.anonymous import Anonymous, anonymize, tokens
 from kschedx.export.anonymous.fields import ANNOTATIONS, RECORDS
-from kschedx.export.anonymous.replacements import tokens
 from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.export.slim import ANNOTATIONS as SLIM_ANNOTATIONS
 from kschedx.fixes.node_remedies import DOMAINS_OF_FACTS, OF_PEOPLE
 from kschedx.fixes.node_requirements import AGENT_NOT_READY, TAKEN_AWAY_BY
 from kschedx.fixes.node_requirements import KEPT as KEPT_TAINTS
-from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME
+from kschedx.framework.config.decoding import DEFAULT_SCHEDULER_NAME
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.kube import storage, types
 from kschedx.kube import types as pod_volumes
