@@ -13,7 +13,7 @@ import gc
 import resource
 import time
 
-from kschedx.cli.named_profiles import configuration
+from kschedx.cli.files import configuration
 from kschedx.explain.difference import Difference
 from kschedx.explain.profile_changes import Pair
 from kschedx.explain.setup import Setup

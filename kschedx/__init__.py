@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kschedx.autoscaler.run import Autoscaling
     from kschedx.descheduler.descheduling import Descheduling
     from kschedx.doctor.diagnosis import Diagnosis
+    from kschedx.inquiry.daemon_set import DaemonSetAnswer
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.fit import Fit
     from kschedx.inquiry.profile_difference import Comparison
@@ -43,6 +44,7 @@ __all__ = [
     "doctor",
     "drain",
     "explain",
+    "explain_daemon_set",
     "fit",
     "kueue",
     "load",
@@ -125,6 +127,44 @@ def explain(
         without_unknown_plugins=boolean(without_unknown_plugins, "without_unknown_plugins"),
         ask=ask,
     )
+
+
+def explain_daemon_set(
+    snapshot: Snapshot,
+    daemon_set: str | Mapping[str, object],
+    *,
+    node: str | None = None,
+    config: Mapping[str, object] | None = None,
+    kube_version: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+) -> DaemonSetAnswer:
+    """Return on which nodes the pods of a DaemonSet fit, and why they do not fit the others. With `node`, its pod is
+    shown.
+
+    `daemon_set` is a name (`kube-system/ds/agent`) or a manifest; the other arguments are as in `explain`.
+    """
+    from functools import partial
+
+    from msgspec.structs import replace
+
+    from kschedx.errors import InputError
+    from kschedx.explain.setup import Setup
+    from kschedx.inquiry.ask import Clusters, Inquiry
+    from kschedx.inquiry.target import find_target, node_names, written_in
+    from kschedx.kube.decoding import mapping, text
+    from kschedx.kube.types import Pod
+
+    cluster = _snapshot(snapshot)
+    setup = Setup.for_cluster(cluster, **_setup(config, kube_version, feature_gates))
+    if isinstance(daemon_set, str):
+        applied, target = cluster, find_target(cluster, text(daemon_set, "daemon_set"), None)
+    else:
+        applied, target = written_in(cluster, mapping(daemon_set, "daemon_set"))
+    if isinstance(target, Pod) or not target.is_daemon:
+        raise InputError("daemon_set: it is no DaemonSet")
+    inquiry = Inquiry(clusters=Clusters(read=cluster, before=cluster, applied=applied), setup=setup)
+    answer = inquiry.explain_daemon_set(target, partial(target.admitted, setup=setup), [target])
+    return answer if node is None else replace(answer, node=node_names(cluster, [text(node, "node")])[0])
 
 
 def kueue(
@@ -462,6 +502,7 @@ def deschedule(
     policy: Mapping[str, object],
     *,
     evictions: str = "api",
+    rounds: int = 0,
     kube_version: str | None = None,
     now: object = None,
 ) -> Descheduling:
@@ -469,20 +510,25 @@ def deschedule(
     others.
 
     `policy` is a DeschedulerPolicy `descheduler/v1alpha2`. `evictions` is `"api"`, which respects PodDisruptionBudgets,
-    or `"dry-run"`, in which every eviction succeeds, as with the descheduler's own `--dry-run`. `now` is the time of
-    the run, a text or a datetime. If the descheduler refuses the policy, the answer has an `error`. Raises
+    or `"dry-run"`, in which every eviction succeeds, as with the descheduler's own `--dry-run`. With `rounds`, evicted
+    pods are recreated and scheduled, and the descheduler runs up to that often, as on the command line. `now` is the
+    time of the run, a text or a datetime. If the descheduler refuses the policy, the answer has an `error`. Raises
     `errors.InputError` for input that cannot be used.
     """
     from datetime import datetime
 
     from kschedx.descheduler.descheduling import deschedule as descheduled
-    from kschedx.kube.decoding import mapping, text
+    from kschedx.explain.setup import Setup
+    from kschedx.kube.decoding import mapping, text, whole_number
 
     if isinstance(now, datetime):
         now = now.astimezone().isoformat()
+    cluster, most = _snapshot(snapshot), whole_number(rounds, "rounds")
     return descheduled(
-        _snapshot(snapshot),
+        cluster,
         mapping(policy, "policy"),
         evictions=text(evictions, "evictions"),
         now=None if now is None else text(now, "now"),
+        setup=Setup.for_cluster(cluster, **_setup(None, kube_version, None)) if most else None,
+        rounds=most,
     )

@@ -9,23 +9,21 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.validation import validate_written_node, validate_written_pod_spec
 from kschedx.errors import InputError, Place, nearest
+from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import merged
-from kschedx.kube.types import ObjectMeta
 from kschedx.progress import Phase, say
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
-from kschedx.sources.batch import Batch
 from kschedx.sources.compression import SizeBudget
 from kschedx.sources.dumps import Dump, LeftOut, See, ignore
 from kschedx.sources.files import raise_it, read
+from kschedx.sources.lists import Batch
 from kschedx.sources.manifests import HEAD, Refuse
 
 if TYPE_CHECKING:
@@ -111,17 +109,12 @@ def _size(path: str) -> int:
         return 0
 
 
-class _Stored(Struct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
-
-
 def _is_stored(snapshot: Snapshot) -> bool:
     """Return whether an API server has stored the nodes; without nodes, a pod or workload."""
     if nodes := snapshot.cluster.nodes:
         return any(node.metadata.creation_timestamp for node in nodes)
     manifests = chain(snapshot.workloads.values(), snapshot.custom_resources.values())
-    workloads = (msgspec.json.decode(raw, type=_Stored) for raw in manifests)
-    return any(snapshot.pods.creation_timestamps) or any(each.metadata.creation_timestamp for each in workloads)
+    return any(snapshot.pods.creation_timestamps) or any(stored_metadata(raw).creation_timestamp for raw in manifests)
 
 
 def _with_dumps(source: Source, dumps: Sequence[Dump]) -> Source:

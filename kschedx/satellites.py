@@ -13,7 +13,7 @@ from importlib import import_module
 from kschedx.errors import UndecidableError
 
 DEVICE_EXPRESSIONS = "device expressions"
-"""`kube.device_expressions.ExpressionLanguage`: the Common Expression Language."""
+"""`kube.devices.ExpressionLanguage`: the Common Expression Language."""
 ANONYMOUS_EXPRESSIONS = "anonymous device expressions"
 """A function that replaces the names in an expression, given `export.anonymous.values.Names`."""
 EARLIER_SCHEDULER = "schedulers before the framework"

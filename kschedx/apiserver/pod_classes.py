@@ -17,9 +17,11 @@ from kschedx.kube.types import ObjectMeta, PodSpec, PriorityClass, RuntimeClass
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 PREEMPT_NEVER = "Never"
 
+SYSTEM_CRITICAL = 2_000_000_000
+"""The lowest priority of pods that kubelets and controllers treat as critical."""
 BUILT_IN_CLASSES: Mapping[str, PriorityClass] = {
     name: PriorityClass(metadata=ObjectMeta(name=name), value=value, preemption_policy=PREEMPT_LOWER_PRIORITY)
-    for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000))
+    for name, value in (("system-cluster-critical", SYSTEM_CRITICAL), ("system-node-critical", 2_000_001_000))
 }
 """Every cluster has them, even if a dump lacks them."""
 
@@ -43,6 +45,13 @@ def resolve_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> Pod
         priority=chosen.value,
         preemption_policy=_policy(chosen),
     )
+
+
+def stored_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodSpec:
+    """Set the priority of a pod in a snapshot, as `resolve_priority` does. If its class is missing, it is unknown."""
+    name = spec.priority_class_name
+    is_known = not name or name in classes or name in BUILT_IN_CLASSES
+    return resolve_priority(spec, classes) if is_known else spec
 
 
 def priority_conflicts(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> Iterator[InputError]:

@@ -16,7 +16,7 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.optional_admission import is_best_effort
+from kschedx.apiserver.admission import is_best_effort
 from kschedx.kube.devices import AllocationMode, ResourceClaim
 from kschedx.kube.names import (
     CPU,

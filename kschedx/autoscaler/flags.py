@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.kube.autoscalers import FLAGS, PROGRAM, Written, flags_of_containers
-from kschedx.kube.duration import Duration
+from kschedx.kube.scalars import Duration
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 
 

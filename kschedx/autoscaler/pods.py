@@ -14,9 +14,8 @@ from kschedx.autoscaler.sandbox import Sandbox
 from kschedx.autoscaler.templates import has_daemon_set_annotation
 from kschedx.kube.autoscalers import SCALE_UP_DELAY
 from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
-from kschedx.kube.duration import Duration
 from kschedx.kube.go_sort import sort_slice
-from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.scalars import Duration, nanoseconds
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable

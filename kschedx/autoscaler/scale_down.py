@@ -34,10 +34,9 @@ from kschedx.kube.autoscalers import (
 )
 from kschedx.kube.devices import Device, DeviceRequestAllocationResult, ResourceSlice
 from kschedx.kube.documents import Document, Json, document, part_of
-from kschedx.kube.duration import Duration
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import RequestOptions, pod_request
-from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.scalars import Duration, nanoseconds
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import AUTOSCALER_STATUS, Node, OwnerReference, PodSpec, Taint
 from kschedx.releases import Release

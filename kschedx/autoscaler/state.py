@@ -9,12 +9,11 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from kschedx.autoscaler.expanders import Option
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.node_groups import AutoscalerGroup, GroupOfNode, NodeState, autoscaler_groups, node_states
 from kschedx.autoscaler.pods import Arranged, PodEquivalence, PodOutcome, arrange, is_allowed, is_expendable
 from kschedx.autoscaler.sandbox import TemplateVerdict
-from kschedx.autoscaler.sizes import Resize
+from kschedx.autoscaler.sizes import Option, Resize
 from kschedx.autoscaler.status import AutoscalerStatus
 from kschedx.autoscaler.templates import CloudTemplate, Template, TemplateMaker, choose_templates, daemon_sets
 from kschedx.framework.runtime import Framework, request_options

@@ -15,8 +15,8 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as capi
 from kschedx.kube.autoscalers import DAEMON_SET_POD, MIRROR
 from kschedx.kube.decoding import list_at
-from kschedx.kube.duration import Duration
 from kschedx.kube.resources import RequestOptions, pod_request
+from kschedx.kube.scalars import Duration
 from kschedx.kube.types import Node, ObjectMeta, Pod, Taint
 from kschedx.kube.workloads import pod_from_workload, runs_on
 from kschedx.releases.autoscaler import AutoscalerBehaviour

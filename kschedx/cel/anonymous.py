@@ -18,7 +18,7 @@ from kschedx.cel.parser import MACROS, NoExpressionError, Token, string_value, t
 from kschedx.cel.values import Fault
 from kschedx.errors import UndecidableError
 from kschedx.export.anonymous.values import ANY_LENGTH, Names, semver
-from kschedx.kube.device_expressions import CompileError, Features
+from kschedx.kube.devices import CompileError, Features
 
 _REFUSED_TEXT = re.compile(r"ERROR: \S+ invalid \w+ argument")
 """An error in an expression that other text could cause: an invalid pattern."""

@@ -24,14 +24,15 @@ from kschedx.cel import (
 from kschedx.cel.library.kubernetes import semver_from_text
 from kschedx.cel.values import CelQuantity, Fault
 from kschedx.errors import UndecidableError
-from kschedx.kube.device_expressions import (
+from kschedx.kube.devices import (
     CompileError,
+    Device,
+    DeviceAttribute,
     DeviceExpression,
     EvaluationError,
     ExpressionLanguage,
     Features,
 )
-from kschedx.kube.devices import Device, DeviceAttribute
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.resources import exact_nano_units
 
@@ -208,7 +209,7 @@ def selector(expression: str, features: Features) -> DeviceProgram:
 
 
 class _Language:
-    """`kube.device_expressions.ExpressionLanguage`."""
+    """`kube.devices.ExpressionLanguage`."""
 
     def compiled(self, expression: str, features: Features) -> DeviceExpression:
         return selector(expression, features)

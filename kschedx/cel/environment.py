@@ -36,7 +36,7 @@ from kschedx.cel.types import (
     optional_of,
 )
 from kschedx.cel.values import NO_OVERLOAD, Budget, Fault, Value, equal, is_list
-from kschedx.kube.device_expressions import Features
+from kschedx.kube.devices import Features
 
 LONGEST_LIST = 48
 """Values in all lists of a device (ResourceSliceMaxAttributeValuesPerDevice)."""

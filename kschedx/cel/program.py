@@ -5,16 +5,387 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from json import dumps
+from typing import assert_never
 
-from kschedx.cel.checker import check
-from kschedx.cel.environment import environment
+from kschedx.cel import regex
+from kschedx.cel.environment import TYPES, VARIABLES, Environment, environment
+from kschedx.cel.functions import Function
+from kschedx.cel.library.standard import STANDARD_FUNCTIONS as STANDARD
+from kschedx.cel.library.texts import misused
 from kschedx.cel.parser import NoExpressionError, ParseError, TooDeepError, parse
 from kschedx.cel.planner import CostExceededError, PlanError, PlannedExpression
-from kschedx.cel.syntax import Expr, printed
-from kschedx.cel.types import ANY, BOOL, DYN
-from kschedx.cel.values import Fault, MapValue, UndecidedError, Value, type_value
+from kschedx.cel.syntax import (
+    Call,
+    Comprehension,
+    Expr,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Select,
+    StructNode,
+    descendants,
+    printed,
+)
+from kschedx.cel.types import (
+    ANY,
+    BOOL,
+    DEVICE,
+    DYN,
+    ERROR,
+    INT,
+    Mapping,
+    Type,
+    TypeKind,
+    assignable,
+    equivalent,
+    is_dyn,
+    list_of,
+    map_of,
+    most_general,
+    optional_of,
+    parameter,
+    shown,
+    signature,
+    substitute,
+    type_of,
+    unwrap_optional,
+)
+from kschedx.cel.values import Budget, Fault, MapValue, UndecidedError, Value, type_value
 from kschedx.errors import UndecidableError
-from kschedx.kube.device_expressions import CompileError, EvaluationError, Features
+from kschedx.kube.devices import CompileError, EvaluationError, Features
+
+# The type checker: the type of each expression, the possible overloads of its calls, and its errors.
+# Upstream: cel-go's checker/checker.go, and the validators that Kubernetes adds (cel/validator.go).
+
+Issue = tuple[int, str]
+
+
+def check(root: Expr, environment: Environment) -> list[Issue]:
+    """Set types and overloads. Return the errors with positions; none for a valid expression."""
+    checker = _Checker(environment)
+    checker.check(root)
+    for descendant in descendants(root):
+        descendant.type = substitute(checker.mapping, descendant.type, to_dyn=True)
+    return checker.issues or list(_invalid_literals(root))
+
+
+class _Checker:
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._scopes: list[dict[str, Type]] = []
+        self._variables = 0
+        self.mapping: Mapping = {}
+        self.issues: list[Issue] = []
+
+    def check(self, expr: Expr) -> None:
+        expr.type = self._type_of(expr)
+
+    def _type_of(self, expr: Expr) -> Type:
+        match expr:
+            case Literal():
+                return type_value(expr.value)
+            case Ident():
+                return self._ident(expr)
+            case Select():
+                return self._select(expr)
+            case Call():
+                return self._call(expr)
+            case ListNode():
+                return self._list(expr)
+            case MapNode():
+                return self._map(expr)
+            case StructNode():
+                return self._struct(expr)
+            case Comprehension():
+                return self._comprehension(expr)
+        assert_never(expr)
+
+    def _fault(self, position: int, message: str) -> Type:
+        self.issues.append((position, message))
+        return ERROR
+
+    def _may_be(self, ones: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
+        mapping = assignable(self.mapping, ones, others)
+        if mapping is not None:
+            self.mapping = mapping
+        return mapping is not None
+
+    def _new_variable(self) -> Type:
+        self._variables += 1
+        return parameter(f"_var{self._variables - 1}")
+
+    # --- names
+
+    def _local(self, name: str) -> Type | None:
+        return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
+
+    def _ident(self, ident: Ident) -> Type:
+        local = self._local(ident.name)
+        if local is not None:
+            return local
+        name = ident.name.removeprefix(".")
+        if name in VARIABLES:
+            return VARIABLES[name]
+        if name in TYPES:
+            ident.stands_for = TYPES[name]
+            return type_of(TYPES[name])
+        return self._fault(ident.position, f"undeclared reference to '{ident.name}' (in container '')")
+
+    def _select(self, select: Select) -> Type:
+        name = None if select.is_test else _qualified(select)
+        if name is not None and self._local(name.partition(".")[0]) is None and name.removeprefix(".") in TYPES:
+            select.stands_for = TYPES[name.removeprefix(".")]
+            return type_of(select.stands_for)
+        self.check(select.operand)
+        field_type = self._field(select, select.operand.type, select.field, is_optional=False)
+        return BOOL if select.is_test else field_type
+
+    def _field(self, expr: Expr, operand: Type, field: str, *, is_optional: bool) -> Type:
+        operand, was_optional = unwrap_optional(substitute(self.mapping, operand))
+        field_type = ERROR
+        if operand.kind is TypeKind.MAP:
+            field_type = operand.parameters[1]
+        elif operand.kind is TypeKind.STRUCT:
+            if operand != DEVICE:
+                self._fault(expr.position, f"unexpected failed resolution of '{operand.name}'")
+            elif field in self._environment.device_fields:
+                field_type = self._environment.device_fields[field]
+            else:
+                self._fault(expr.position, f"undefined field '{field}'")
+        elif operand.kind is TypeKind.TYPE_PARAM:
+            self._may_be((DYN,), (operand,))
+            field_type = DYN
+        else:
+            if not is_dyn(operand) and operand.kind is not TypeKind.ERROR:
+                self._fault(expr.position, f"type '{shown(operand)}' does not support field selection")
+            field_type = DYN
+        return substitute(self.mapping, optional_of(field_type) if was_optional or is_optional else field_type)
+
+    # --- calls
+
+    def _call(self, call: Call) -> Type:
+        if call.function == "_?._":
+            operand, field = call.arguments
+            assert isinstance(field, Literal)
+            self.check(operand)
+            field.type = type_value(field.value)
+            call.overloads = ("select_optional_field",)
+            return self._field(call, operand.type, str(field.value), is_optional=True)
+        for argument in call.arguments:
+            self.check(argument)
+        functions = self._environment.functions
+        if call.target is not None:
+            prefix = _qualified(call.target)
+            qualified = functions.get(f"{prefix}.{call.function}".removeprefix(".")) if prefix else None
+            if qualified is not None:
+                call.function, call.target = qualified.name, None
+                return self._resolved(call, qualified)
+            self.check(call.target)
+        function = functions.get(call.function.removeprefix("."))
+        if function is None:
+            return self._fault(call.position, f"undeclared reference to '{call.function}' (in container '')")
+        call.function = function.name
+        return self._resolved(call, function)
+
+    def _resolved(self, call: Call, function: Function) -> Type:
+        arguments = tuple(each.type for each in call.children())
+        if function.name in ("_&&_", "_||_"):
+            return self._logical(call, function)
+        resolved: Type | None = None
+        overloads = []
+        for overload in function.overloads:
+            if overload.is_member is not (call.target is not None):
+                continue
+            fresh: Mapping = {}
+            for each in (*overload.arguments, overload.result):
+                self._freshen(each, fresh)
+            candidates = tuple(substitute(fresh, each) for each in overload.arguments)
+            if not self._may_be(arguments, candidates):
+                continue
+            overloads.append(overload.id)
+            result = substitute(self.mapping, substitute(fresh, overload.result))
+            if resolved is None:
+                resolved = result
+            elif not is_dyn(resolved) and result != resolved:
+                resolved = DYN
+        if resolved is None:
+            types = tuple(substitute(self.mapping, each, to_dyn=True) for each in arguments)
+            applied = signature(types, is_member=call.target is not None)
+            return self._fault(
+                call.position, f"found no matching overload for '{function.name}' applied to '{applied}'"
+            )
+        call.overloads = tuple(overloads)
+        return resolved
+
+    def _freshen(self, generic: Type, fresh: Mapping) -> None:
+        if generic.kind is TypeKind.TYPE_PARAM and generic.name not in fresh:
+            fresh[generic.name] = self._new_variable()
+        for each in generic.parameters:
+            self._freshen(each, fresh)
+
+    def _logical(self, call: Call, function: Function) -> Type:
+        is_right = True
+        for argument in call.arguments:
+            if not self._may_be((argument.type,), (BOOL,)):
+                self._mismatch(argument.position, BOOL, argument.type)
+                is_right = False
+        call.overloads = (function.overloads[0].id,)
+        return BOOL if is_right else ERROR
+
+    def _mismatch(self, position: int, expected: Type, actual: Type) -> None:
+        self._fault(position, f"expected type '{shown(expected)}' but found '{shown(actual)}'")
+
+    # --- lists, maps, and comprehensions
+
+    def _joined(self, previous: Type | None, current: Type) -> Type:
+        if previous is None:
+            return current
+        if self._may_be((previous,), (current,)):
+            return most_general(previous, current)
+        return DYN
+
+    def _optional_element(self, expr: Expr) -> Type:
+        held, is_optional = unwrap_optional(expr.type)
+        if not is_optional and not is_dyn(held):
+            self._mismatch(expr.position, optional_of(held), held)
+        return held
+
+    def _list(self, node: ListNode) -> Type:
+        element_type: Type | None = None
+        for index, element in enumerate(node.elements):
+            self.check(element)
+            own = self._optional_element(element) if index in node.optionals else element.type
+            element_type = self._joined(element_type, own)
+        return list_of(self._new_variable() if element_type is None else element_type)
+
+    def _map(self, node: MapNode) -> Type:
+        key_type: Type | None = None
+        value_type: Type | None = None
+        for key, value, is_optional in node.entries:
+            self.check(key)
+            key_type = self._joined(key_type, key.type)
+            self.check(value)
+            own = self._optional_element(value) if is_optional else value.type
+            value_type = self._joined(value_type, own)
+        if key_type is None or value_type is None:
+            return map_of(self._new_variable(), self._new_variable())
+        return map_of(key_type, value_type)
+
+    def _struct(self, node: StructNode) -> Type:
+        if node.type_name.removeprefix(".") in TYPES or node.type_name.startswith("google."):
+            raise UndecidedError(f"kschedx does not know how kube-scheduler builds messages of type {node.type_name}")
+        return self._fault(node.position, f"undeclared reference to '{node.type_name}' (in container '')")
+
+    def _comprehension(self, comprehension: Comprehension) -> Type:
+        self.check(comprehension.over)
+        self.check(comprehension.initial)
+        over = substitute(self.mapping, comprehension.over.type)
+        accumulated = comprehension.initial.type
+        self._scopes.append({comprehension.accumulator: accumulated})
+        variables = self._iterated(comprehension, over)
+        if comprehension.variable2:
+            self._scopes.append({comprehension.variable: variables[0], comprehension.variable2: variables[1]})
+        else:
+            self._scopes.append({comprehension.variable: variables[0]})
+        for part, expected in ((comprehension.condition, BOOL), (comprehension.step, accumulated)):
+            self.check(part)
+            if not self._may_be((expected,), (part.type,)):
+                self._mismatch(part.position, expected, part.type)
+        self._scopes.pop()
+        self.check(comprehension.result)
+        self._scopes.pop()
+        return substitute(self.mapping, comprehension.result.type)
+
+    def _iterated(self, comprehension: Comprehension, over: Type) -> tuple[Type, Type]:
+        """Return the types of the variables."""
+        if over.kind is TypeKind.LIST:
+            return (INT, over.parameters[0]) if comprehension.variable2 else (over.parameters[0], DYN)
+        if over.kind is TypeKind.MAP:
+            return over.parameters[0], over.parameters[1]
+        if over.kind in (TypeKind.DYN, TypeKind.ERROR, TypeKind.TYPE_PARAM):
+            self._may_be((DYN,), (over,))
+            return DYN, DYN
+        self._fault(
+            comprehension.over.position,
+            f"expression of type '{shown(over)}' cannot be range of a comprehension (must be list, map, or dynamic)",
+        )
+        return ERROR, ERROR
+
+
+def _qualified(expr: Expr) -> str | None:
+    """Return `a.b.c` as a name, or None."""
+    parts: list[str] = []
+    while isinstance(expr, Select) and not expr.is_test:
+        parts.append(expr.field)
+        expr = expr.operand
+    return ".".join((expr.name, *reversed(parts))) if isinstance(expr, Ident) else None
+
+
+# --- errors beyond types
+
+_CONVERSIONS = {function.name: function for function in STANDARD if function.name in ("duration", "timestamp")}
+
+
+def _invalid_literals(root: Expr) -> list[Issue]:
+    issues: list[Issue] = []
+    calls = [node for node in descendants(root) if isinstance(node, Call) and node.function == "format"]
+    issues += [misuse for call in calls if call.target is not None and (misuse := misused(call)) is not None]
+    # arguments of format() may have any types
+    mixed = {id(inner) for call in calls for inner in descendants(call)}
+    for descendant in descendants(root):
+        if isinstance(descendant, Call) and descendant.arguments and isinstance(descendant.arguments[0], Literal):
+            literal = descendant.arguments[0]
+            if descendant.function in _CONVERSIONS and _is_refused(descendant, literal):
+                issues.append((literal.position, f"invalid {descendant.function} argument"))
+            elif descendant.function == "matches" and isinstance(regex.compiled(str(literal.value)), Fault):
+                issues.append((literal.position, "invalid matches argument"))
+        elif id(descendant) in mixed:
+            continue
+        elif isinstance(descendant, ListNode):
+            _check_homogeneous(
+                [(each, index in descendant.optionals) for index, each in enumerate(descendant.elements)], issues
+            )
+        elif isinstance(descendant, MapNode):
+            first_key, first_value, is_first_optional = (
+                descendant.entries[0] if descendant.entries else (descendant, descendant, False)
+            )
+            for key, value, is_optional in descendant.entries[1:]:
+                of_values = _own_type(first_value, is_first_optional), _own_type(value, is_optional)
+                for (first, other), position in (
+                    ((first_key.type, key.type), key.position),
+                    (of_values, value.position),
+                ):
+                    if not equivalent(first, other):
+                        issues.append((position, _expected(first, other)))
+    return issues
+
+
+def _is_refused(call: Call, literal: Literal) -> bool:
+    for overload in _CONVERSIONS[call.function].overloads:
+        if overload.id in call.overloads and overload.run is not None:
+            return isinstance(overload.run(Budget(1), literal.value), Fault)
+    return False
+
+
+def _check_homogeneous(elements: list[tuple[Expr, bool]], issues: list[Issue]) -> None:
+    first: Type | None = None
+    for item, is_optional in elements:
+        own = _own_type(item, is_optional)
+        if first is None:
+            first = own
+        elif not equivalent(first, own):
+            issues.append((item.position, _expected(first, own)))
+            return
+
+
+def _own_type(expr: Expr, is_optional: bool) -> Type:
+    return expr.type.parameters[0] if is_optional and expr.type.parameters else expr.type
+
+
+def _expected(expected: Type, actual: Type) -> str:
+    return f"expected type '{shown(expected)}' but found '{shown(actual)}'"
+
 
 LONGEST = 10 * 1024
 """In bytes (CELSelectorExpressionMaxLength)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 
 _COMPLETER = "kubectl_complete-kschedx"
@@ -16,6 +17,7 @@ def main() -> None:
     """The entry point of the `kschedx` command, and of kubectl's plugin (`kschedx.cli.kubectl`)."""
     import signal
 
+    begun = time.monotonic()
     interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)  # while modules load, Ctrl-C has nothing to clean up
     from kschedx.cli.streams import OutputError, ending_in_order, guard
 
@@ -45,7 +47,7 @@ def main() -> None:
     codes: list[int] = []
     atexit.register(_leave, codes)  # the first registered function is called last
     try:
-        with ending_in_order(), nullcontext() if is_completion else progress.shown():
+        with ending_in_order(), nullcontext() if is_completion else progress.shown(begun):
             from kschedx.cli.app import run
 
             signal.signal(signal.SIGINT, interrupted)

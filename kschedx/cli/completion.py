@@ -144,7 +144,7 @@ def reasons(incomplete: str) -> list[str]:
 
 def profiles(incomplete: str) -> list[str]:
     """Return the names that `kschedx profiles` lists."""
-    from kschedx.cli.named_profiles import names
+    from kschedx.cli.files import names
 
     return _beginning(incomplete, names())
 
@@ -158,7 +158,7 @@ def releases(incomplete: str) -> list[str]:
 
 def scheduler_names(context: typer.Context, incomplete: str) -> list[str]:
     """Return the schedulerNames of the profiles in the configuration of the command line."""
-    from kschedx.cli.named_profiles import configuration
+    from kschedx.cli.files import configuration
     from kschedx.errors import KschedxError
 
     try:

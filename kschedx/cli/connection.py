@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -143,10 +144,14 @@ def config_map(connection: Connection, namespace: str, name: str) -> bytes:
 def freeze_loaded_objects() -> None:
     """Exclude loaded objects from garbage collection. Clusters of trials, hundreds for some questions, are freed with
     their last reference."""
-    if not gc.get_freeze_count():
-        gc.freeze()
+    _freeze_once()
     gc.set_threshold(50_000)
     gc.enable()
+
+
+@cache
+def _freeze_once() -> None:
+    gc.freeze()  # to ask how many objects are frozen would count them, at every question of a long process
 
 
 def tell(snapshot: Snapshot, *setups: Setup) -> None:
@@ -172,7 +177,7 @@ def tell_left_out(*setups: Setup) -> None:
 def tell_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] = ()) -> None:
     """Print a line on stderr about pod groups of pending pods, and of pods of manifests, that no plugin of the
     configuration evaluates."""
-    from kschedx.snapshot.pod_groups import group_name
+    from kschedx.snapshot.pods import group_name
 
     if not snapshot.pod_groups or any(
         "GangScheduling" in profile.points.get("permit", ()) for profile in setup.profiles
@@ -235,7 +240,7 @@ def _impersonation(connection: Connection, user: NamedEntry[KubeconfigUser] | No
 def _seconds(text: str | None) -> float:
     """Return the seconds of `30`, `30s`, or `1m30s`, the forms of kubectl's --request-timeout."""
     from kschedx.errors import InputError
-    from kschedx.kube.duration import Duration
+    from kschedx.kube.scalars import Duration
 
     if text is None:
         return float(DEFAULT_TIMEOUT)

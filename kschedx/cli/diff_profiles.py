@@ -59,7 +59,7 @@ class ProfileSide(NamedTuple):
 
 def named(profiles: Sequence[str], kube_version: str | None) -> tuple[ProfileSide, ProfileSide]:
     """Return both with the version of `--kube-version`, which may be a range, else with that of each profile."""
-    from kschedx.cli.named_profiles import DEFAULT, configuration, version_of
+    from kschedx.cli.files import DEFAULT, configuration, version_of
 
     old, dots, new = (kube_version or "").partition("..")
     if dots and not (old and new):
@@ -77,7 +77,7 @@ def named(profiles: Sequence[str], kube_version: str | None) -> tuple[ProfileSid
 
 def setups(both: tuple[ProfileSide, ProfileSide], question: Question, cluster: Snapshot | None) -> tuple[Setup, Setup]:
     """Return both setups, with the requested versions, else those of the profiles, else the cluster's."""
-    from kschedx.cli.named_profiles import placed
+    from kschedx.cli.files import placed
     from kschedx.explain.setup import Setup, release_to_emulate
     from kschedx.releases import resolve
 

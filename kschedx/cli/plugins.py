@@ -32,7 +32,7 @@ def plugins(
     from kschedx.framework.registry import known_plugins
     from kschedx.releases import resolve
     from kschedx.render.catalogue import plugins_lines
-    from kschedx.schemas.listings import PluginListDocument
+    from kschedx.schemas.commands import PluginListDocument
 
     release = resolve(question.kube_version, question.gates)
     items = tuple(known_plugins(release))

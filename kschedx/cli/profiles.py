@@ -86,7 +86,7 @@ def profiles(context: typer.Context) -> int:
 @app.command(name="list", help="List profiles and what each is for.")
 @asks()
 def list_profiles() -> Answer:
-    from kschedx.cli.named_profiles import DEFAULT, named_profiles
+    from kschedx.cli.files import DEFAULT, named_profiles
     from kschedx.render.catalogue import list_lines
     from kschedx.render.wording import count
 
@@ -106,7 +106,7 @@ def show(
     *,
     question: Question,
 ) -> Answer:
-    from kschedx.cli.named_profiles import configuration, placed, version_of
+    from kschedx.cli.files import configuration, placed, version_of
     from kschedx.framework.config.origins import without_secrets
     from kschedx.releases import resolve
     from kschedx.render.catalogue import profile_lines
@@ -131,7 +131,7 @@ def show(
 
 
 def _profile_document(name: str, release: Release, **fields: object) -> dict[str, object]:
-    from kschedx.schemas.listings import ProfileListing
+    from kschedx.schemas.commands import ProfileListing
 
     return documents.document("Profile", ProfileListing, name=name, kubernetes_version=release.version, **fields)
 
@@ -159,12 +159,12 @@ def check(
     question: Question,
 ) -> Answer:
     from kschedx.cli.checks import of_advice
-    from kschedx.cli.named_profiles import placed, version_of, with_zero_weights
+    from kschedx.cli.files import placed, version_of, with_zero_weights
     from kschedx.framework.config.advice import Advice
     from kschedx.releases import resolve
     from kschedx.render.catalogue import advice_lines
     from kschedx.schedulers import advice_on
-    from kschedx.schemas.listings import ProfileCheckDocument
+    from kschedx.schemas.commands import ProfileCheckDocument
 
     release = resolve(question.kube_version or version_of(file), question.gates)
     config, zero_weights = with_zero_weights(file)

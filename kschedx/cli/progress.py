@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -18,21 +19,23 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 DELAY = 0.4
-"""Seconds after which the bar appears."""
+"""Seconds after which the bar appears: from the start of the process, whose imports take longer on a busy machine."""
 INTERVAL = 0.2
 
 
 @contextmanager
-def shown() -> Iterator[None]:
-    """Show the progress of work that takes longer than `DELAY` within this context, if standard error is a terminal. It
-    begins with the start of the process, before anything large is imported."""
+def shown(begun: float) -> Iterator[None]:
+    """Show the progress of work that takes longer than `DELAY` within this context, if standard error is a terminal.
+    `begun` is when the process began, in seconds of `time.monotonic`; nothing large is imported before the bar."""
     errors = sys.stderr
     if errors is None or not errors.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
     import rich.progress  # noqa: F401 - here: a thread that imports beside this one is slow, and may meet half a module
 
-    bar = _Bar(errors.fileno())
+    import kschedx.kube.escaping  # noqa: F401 - as well
+
+    bar = _Bar(errors.fileno(), begun + DELAY)
     try:
         with listening(bar.see), streams.unobstructed_by(bar.away):
             say(Phase.STARTING)
@@ -44,13 +47,18 @@ def shown() -> Iterator[None]:
 class _Bar:
     """A progress bar that is drawn in its own thread, so that work need not check the clock."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._file = io.TextIOWrapper(io.FileIO(descriptor, "w", closefd=False), encoding="utf-8", errors="replace")
+    def __init__(self, descriptor: int, begins: float) -> None:
+        self._begins = begins
+        from rich.console import Console
+
+        file = io.TextIOWrapper(io.FileIO(descriptor, "w", closefd=False), encoding="utf-8", errors="replace")
+        self._console = Console(file=file, force_terminal=True, markup=False, emoji=False, highlight=False)
         self._step = ProgressStep(Phase.NOTHING)
         self._lock = threading.RLock()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._drawn: tuple[Progress, TaskID] | None = None
+        self._form = (Phase.NOTHING, False, False)
         self._pid = os.getpid()
         os.register_at_fork(before=self._lock.acquire, after_in_parent=self._lock.release)
 
@@ -63,6 +71,8 @@ class _Bar:
             with self._lock:
                 self._clear()
         elif self._thread is None:
+            if time.monotonic() >= self._begins:  # a busy machine, on which the thread would wait for the imports
+                self._refresh(step)
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
 
@@ -95,35 +105,32 @@ class _Bar:
             streams.terminal_is_gone()
 
     def _draw(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        console = Console(file=self._file, force_terminal=True, markup=False, emoji=False, highlight=False)
-        drawn, wait = (Phase.NOTHING, False, False), DELAY
+        wait = max(self._begins - time.monotonic(), 0)
         while not self._ended.wait(wait):
             wait = INTERVAL
             with self._lock:
-                step = self._step
-                if self._ended.is_set():
-                    return
-                if not step.phase:
-                    continue
-                wanted = step.phase, bool(step.total), bool(step.noun)
-                if self._drawn is None or wanted != drawn:
-                    self._clear()
-                    amount = (TextColumn("{task.fields[amount]}"),) if step.noun else ()
-                    columns = (TextColumn("{task.description}"), BarColumn(20), *amount)
-                    left = (TimeRemainingColumn(compact=True), TextColumn("left")) if step.total else ()
-                    progress = Progress(*columns, *left, console=console, auto_refresh=False, transient=True)
-                    drawn = wanted
-                    self._drawn = (progress, progress.add_task("", total=1.0 if step.total else None, amount=""))
-                    progress.start()
-                progress, task = self._drawn
-                # a total that grows would reset the speed
-                progress.update(task, completed=step.share, amount=step.amount, description=_shown(step), refresh=True)
+                if self._step.phase and not self._ended.is_set():
+                    self._refresh(self._step)
+
+    def _refresh(self, step: ProgressStep) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        wanted = step.phase, bool(step.total), bool(step.noun)
+        if self._drawn is None or wanted != self._form:
+            self._clear()
+            amount = (TextColumn("{task.fields[amount]}"),) if step.noun else ()
+            columns = (TextColumn("{task.description}"), BarColumn(20), *amount)
+            left = (TimeRemainingColumn(compact=True), TextColumn("left")) if step.total else ()
+            progress = Progress(*columns, *left, console=self._console, auto_refresh=False, transient=True)
+            self._form = wanted
+            self._drawn = (progress, progress.add_task("", total=1.0 if step.total else None, amount=""))
+            progress.start()
+        progress, task = self._drawn
+        # a total that grows would reset the speed
+        progress.update(task, completed=step.share, amount=step.amount, description=_shown(step), refresh=True)
 
 
 def _shown(step: ProgressStep) -> str:
-    from kschedx.render.wording import visible
+    from kschedx.kube.escaping import visible
 
     return visible(f"{step.phase} {step.of}".strip())

@@ -49,6 +49,10 @@ _SNAPSHOTZ = re.compile(rb'\s*\{\s*"(?:NodeList|UnscheduledPodsCanBeScheduled|Te
 """The beginning of the output of the autoscaler's /snapshotz."""
 
 
+_RETYPED_APART = {"where", "snapshot", "namespace", "what_if"}
+"""Options whose form in another command differs from the name of their field."""
+
+
 class Question(Struct, frozen=True, kw_only=True, dict=True):
     """The options as typed, and their values. Files are read once; a cluster is read as often as `read` is called."""
 
@@ -89,9 +93,9 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def configuration(self) -> Mapping[str, object] | None:
         """The configuration of --config; None for the version's default. Raises `InputError`."""
-        from kschedx.cli import named_profiles
+        from kschedx.cli import files
 
-        return None if self.config is None else named_profiles.configuration(self.config)
+        return None if self.config is None else files.configuration(self.config)
 
     @cached_property
     def admission_plugins(self) -> tuple[str, ...]:
@@ -112,7 +116,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         from kschedx.autoscaler.cluster import AutoscalerOptions
         from kschedx.autoscaler.flags import check_known, typed
         from kschedx.autoscaler.templates import GroupsFile, read_groups
-        from kschedx.cli import named_profiles
+        from kschedx.cli import files
         from kschedx.cli.files import one_document
         from kschedx.kube.autoscalers import SCHEDULER_CONFIG
 
@@ -122,7 +126,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         file = GroupsFile()
         for path in explicit:
             file = file.with_other(read_groups(one_document(path), path))
-        config = named_profiles.configuration(configurations[-1]) if configurations else None
+        config = files.configuration(configurations[-1]) if configurations else None
         return AutoscalerOptions(group_label=self.node_group_label, flags=flags, file=file, config=config)
 
     @cached_property
@@ -133,11 +137,17 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         return tuple(path for path in self.snapshot if begins_with(path, _SNAPSHOTZ))
 
     @property
-    def of_cluster(self) -> Sequence[str]:
-        """The options that name the cluster, as words."""
+    def retyped(self) -> Sequence[str]:
+        """The options for another command about the same cluster, scheduler, and changes, as words."""
         named = (("--kubeconfig", self.where.kubeconfig), ("--context", self.where.context))
         paths = (("-s", path) for path in self.snapshot if path != "-")
-        return [word for option, value in (*paths, *named) if value is not None for word in (option, value)]
+        changes = ((f"--{verb}", value) for verb, value in self.what_if)
+        words = [word for option, value in (*paths, *named, *changes) if value is not None for word in (option, value)]
+        for name in sorted({*self.__struct_fields__} - _RETYPED_APART):
+            value, option = getattr(self, name), f"--{name.replace('_', '-')}"
+            values = (value,) if isinstance(value, str | bool) else value or ()
+            words += [option if each is True else f"{option}={each}" for each in values if each]
+        return words
 
     def inputs(self, values: Mapping[str, object]) -> Iterator[str]:
         """Yield the names that may be files: of the cluster, the configuration, and a command's own arguments."""
@@ -177,8 +187,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         Raises `InputError`."""
         if self.extenders is None:
             return None
-        from kschedx.extenders.client import CALL, call, replaying
-        from kschedx.extenders.replay import Recorder
+        from kschedx.extenders.client import CALL, Recorder, call, replaying
 
         if self.extenders == CALL:
             return call
@@ -205,7 +214,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         if self.recorded_in is None:
             return
 
-        from kschedx.extenders.replay import Recorder
+        from kschedx.extenders.client import Recorder
         from kschedx.sources.compression import write
 
         if isinstance(self.ask, Recorder):
@@ -279,14 +288,14 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @contextmanager
     def placed(self) -> Iterator[None]:
         """Add the file and the line to errors about a field of the configuration."""
-        from kschedx.cli import named_profiles
+        from kschedx.cli import files
 
         try:
             yield
         except ConfigError as error:
             if error.place.object or not error.place.field or self.config is None:
                 raise
-            with named_profiles.placed(self.config):
+            with files.placed(self.config):
                 raise
 
 
@@ -305,7 +314,7 @@ def asks(*parts: Part) -> Callable[[Callable[..., Answer | int]], Callable[..., 
             question = Question(where=Connection(**of_connection), what_if=what_if, **typed)
             known = None if baseline is None else _baseline(baseline)
             try:
-                with asking_about(question.of_cluster), cited_inputs(question.inputs(values)):
+                with asking_about(question.retyped), cited_inputs(question.inputs(values)):
                     answer = command(**values, **({"question": question} if options else {}))
                     if known is not None and isinstance(answer, Answer) and answer.report.checks is not None:
                         marked, code = known.marked(answer.report.checks(), answer.exit_code)

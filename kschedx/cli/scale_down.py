@@ -17,7 +17,7 @@ from kschedx.progress import Phase, counted
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.render.page.model import Page
-    from kschedx.simulate.compaction import EmptiedTogether
+    from kschedx.simulate.repack import EmptiedTogether
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Explain why cluster-autoscaler or Karpenter keeps a node, or that it removes it.
@@ -116,7 +116,7 @@ def scale_down(
 def _together(snapshot: Snapshot, setup: Setup, question: Question, names: list[str]) -> EmptiedTogether | None:
     """Return which of the nodes that can be removed alone can be removed together; None for fewer than two nodes."""
     from kschedx.cli.instance_types import prices_by_node
-    from kschedx.simulate.compaction import empty_together
+    from kschedx.simulate.repack import empty_together
 
     if len(names) < 2:
         return None

@@ -209,11 +209,11 @@ def _source(cluster: Snapshot, namespace: str | None, paths: Sequence[str], begu
 
 def _anonymized(contents: _Made, keep: Slim, wish: _Wish) -> _Made:
     """Return the same content with other names, and write the map and the configuration to files next to it."""
-    from kschedx.cli import named_profiles
+    from kschedx.cli import files
     from kschedx.export.anonymous import Anonymous
     from kschedx.sources.compression import write
 
-    written = named_profiles.configuration(wish.config) if wish.config is not None else None
+    written = files.configuration(wish.config) if wish.config is not None else None
     read = counted(keep.lines(), Phase.ANONYMIZING, keep.count(), "objects")
     anonymous = Anonymous.of_lines(read, config=written, keep_selectors=wish.keep_selectors)
     header = anonymous.header(contents.header)
@@ -258,14 +258,13 @@ def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bo
 
 def _answers(snapshot: Snapshot, config: str) -> bytes:
     """Return the answers of a configuration's extenders about every pending pod, as an object of the file."""
-    from kschedx.cli import named_profiles
+    from kschedx.cli import files
     from kschedx.explain.setup import Setup
-    from kschedx.extenders.client import call
-    from kschedx.extenders.replay import Recorder
+    from kschedx.extenders.client import Recorder, call
 
     recorder = Recorder(call)
-    with named_profiles.placed(config):
-        setup = Setup.for_cluster(snapshot, config=named_profiles.configuration(config), ask=recorder)
+    with files.placed(config):
+        setup = Setup.for_cluster(snapshot, config=files.configuration(config), ask=recorder)
     for row in snapshot.pods.pending:
         pod = snapshot.pods[row]
         with suppress(ConfigError, UndecidableError):  # a pod of another scheduler, or an undecided one

@@ -35,9 +35,8 @@ def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
     kind, _, of = owner.partition(" ")
     short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
     target = f"{short}/{of}" if not name or (wanted.files and short) else f"pod/{name}"
-    pattern = "kschedx why {} -n {}" + " -f {}" * len(wanted.files) + " -s {}" * len(wanted.snapshot)
-    command = shell_command(pattern, target, namespace, *map(Path, (*wanted.files, *wanted.snapshot)))
-    return command if wanted.snapshot else about_cluster(command)
+    pattern = "kschedx why {} -n {}" + " -f {}" * len(wanted.files)
+    return about_cluster(shell_command(pattern, target, namespace, *map(Path, wanted.files)))
 
 
 def _inquiry(question: Question, wanted: Wanted, clusters: Clusters, setup: Setup) -> ListInquiry:

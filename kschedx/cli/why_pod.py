@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kschedx.cli.interactive import Try
     from kschedx.explain.setup import Setup
     from kschedx.explain.subject import Subject
-    from kschedx.framework.cycle import Outcome
     from kschedx.inquiry.ask import Clusters, Inquiry
     from kschedx.inquiry.daemon_set import DaemonSetAnswer
     from kschedx.inquiry.explanation import Explanation
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from kschedx.inquiry.manifests import Written
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
-    from kschedx.render.view import View
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -158,7 +156,7 @@ def why_one(
             from kschedx.inquiry.daemon_set import explain_daemon_set
 
             answer = explain_daemon_set(pod.workload_name, admit(clusters.applied), setup)
-            return _daemon_set_answer_on(answer, shown[0], pod)
+            return _daemon_set_answer(replace(answer, node=shown[0]), pod)
         else:
             explanation = inquiry.answer(pod, admit, queue)
     except NotAdmittedError as error:
@@ -210,42 +208,24 @@ def _once(admit: Callable[[Snapshot], Subject]) -> Callable[[Snapshot], Subject]
 
 
 def _daemon_set_answer(answer: DaemonSetAnswer, target: Written) -> Answer:
-    from kschedx.render import subjects
-
-    report = Report(
-        screen=lambda width, wide: subjects.daemon_set_lines(answer, width=width, wide=wide),
-        document=answer.to_dict,
-        page=lambda _: subjects.daemon_set_page(answer),
-        checks=lambda: [_check(answer.name, answer.outcome, subjects.daemon_set_view(answer), target)],
-        names=lambda: [f"node/{node}" for node in answer.runs],
-    )
-    return Answer(report, exit_code_of(answer.outcome))
+    node = answer.node
+    nodes = answer.on(node).chosen_nodes if node else answer.runs
+    report = Report.of(answer, names=lambda: [f"node/{name}" for name in nodes])
+    return Answer(replace(report, checks=lambda: [_check(answer, target)]), exit_code_of(answer.outcome))
 
 
-def _daemon_set_answer_on(answer: DaemonSetAnswer, node: str, target: Written) -> Answer:
-    from kschedx.render import subjects
-
-    name, explanation = f"{answer.name} on {node}", answer.on(node)
-    report = Report(
-        screen=lambda width, wide: subjects.daemon_set_node_lines(answer, node, width=width, wide=wide),
-        document=explanation.to_dict,
-        page=lambda _: subjects.daemon_set_node_page(answer, node),
-        checks=lambda: [_check(name, explanation.outcome, subjects.daemon_set_node_view(answer, node), target)],
-        names=lambda: [f"node/{name}" for name in explanation.chosen_nodes],
-    )
-    return Answer(report, exit_code_of(explanation.outcome))
-
-
-def _check(name: str, outcome: Outcome, view: View, target: Written) -> Check:
+def _check(answer: DaemonSetAnswer, target: Written) -> Check:
     """Return the check of a DaemonSet."""
     from kschedx.cli.checks import of_pod
     from kschedx.inquiry.manifests import place_of
+    from kschedx.render.subjects import daemon_set_view
     from kschedx.render.view import Tone
 
+    name, view = f"{answer.name} on {answer.node}" if answer.node else answer.name, daemon_set_view(answer)
     rows = [item.title for item in view.items if item.tone is not Tone.GOOD]
     fixes = (*view.fixes, *(fix for item in view.items for fix in item.fixes))
     phrases = (view.headline, *view.because, *rows, *(f"fix: {fix.text}" for fix in fixes[:1]))
-    return of_pod(name, outcome, phrases, place_of(target))
+    return of_pod(name, answer.outcome, phrases, place_of(target))
 
 
 def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:

@@ -20,8 +20,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.resource_quota import maker_not_created
 from kschedx.controllers import daemon_set, deployment, stateful_set, workloads
 from kschedx.controllers.daemon_set import home_node, nodes_of_daemon_set, pods_for
-from kschedx.controllers.replicas import AdmittedPods, RefusedReplicas, admit_pods
-from kschedx.controllers.update_strategy import (
+from kschedx.controllers.deployment import (
     DaemonSetUpdate,
     DeploymentStrategy,
     NoRollout,
@@ -30,6 +29,7 @@ from kschedx.controllers.update_strategy import (
     UpdateStrategy,
     strategy_of,
 )
+from kschedx.controllers.stateful_set import AdmittedPods, RefusedReplicas, admit_pods
 from kschedx.controllers.workloads import Manifest, Owners, Workload
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place
 from kschedx.explain.admission import QuotaLedger, counted, enforcing

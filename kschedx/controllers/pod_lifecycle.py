@@ -9,24 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
-from kschedx.controllers.workloads import (
-    Owners,
-    Workload,
-    is_mirror_pod,
-    is_of_daemon_set,
-    manifest_of,
-)
+from kschedx.controllers.workloads import Owners, Workload, is_mirror_pod, is_of_daemon_set, manifest_of
+from kschedx.errors import nearest
 from kschedx.explain.cycle_notes import claim_without_node, start_obstacle
 from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
+from kschedx.kube import kueue
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, reports_ready
+from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
+from kschedx.kube.scalars import earlier
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
-from kschedx.kube.types import UNREACHABLE, ContainerStatus, JobController, Namespace, Pod, ReplicasController, Taint
+from kschedx.kube.types import UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
 from kschedx.render.states import (
     BeingDeleted,
     CannotStart,
@@ -41,6 +39,7 @@ from kschedx.render.states import (
     OfEndedJob,
     OnLostNode,
     ResizeHeld,
+    Suspended,
     WaitingForKubelet,
     Waits,
     headline,
@@ -83,9 +82,12 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
     """Return the state of a pod of the cluster that no decision of kube-scheduler explains; None if one does."""
     subject, node = pod.key, pod.spec.node_name
     if pod.metadata.deletion_timestamp:
+        seconds = snapshot.pods.grace_periods.get(subject, 0)
         return BeingDeleted(
             subject=subject,
-            since=pod.metadata.deletion_timestamp,
+            since=earlier(pod.metadata.deletion_timestamp, seconds),
+            until=pod.metadata.deletion_timestamp if seconds else "",
+            why=_eviction(snapshot, pod),
             node=node,
             finalizers=snapshot.pods.finalizers.get(pod.key, ()),
             is_node_lost=bool(node) and is_node_lost(snapshot, node),
@@ -120,6 +122,31 @@ def failure(pod: Pod) -> tuple[str, str]:
     if pod.status.reason or disruption is None:
         return pod.status.reason, pod.status.message
     return disruption.reason, disruption.message or pod.status.message
+
+
+def _eviction(snapshot: Snapshot, pod: Pod) -> str:
+    """Return who evicted a terminating pod and why, according to its condition DisruptionTarget; empty without one."""
+    disruption, node = condition_of(pod.status.conditions, DISRUPTION_TARGET, "True"), pod.spec.node_name
+    if disruption is None:
+        return ""
+    match disruption.reason:
+        case "PreemptionByScheduler":
+            pods, priorities = snapshot.pods, snapshot.pods.priorities
+            own = pod.spec.priority or 0
+            waiting = [
+                row for row in pods.nominated if pods.nominated_node_names[row] == node and priorities[row] > own
+            ]
+            preemptor = f"{pods.key(waiting[0])} (priority {priorities[waiting[0]]:,})" if waiting else "another pod"
+            return f"kube-scheduler preempts it on {node} for {preemptor}, which has a higher priority"
+        case "DeletionByTaintManager":
+            row = snapshot.cluster.index.get(node)
+            taints = () if row is None else snapshot.cluster.nodes[row].spec.taints
+            taint = untolerated(taints, pod.spec.tolerations, effects=(NO_EXECUTE,), comparison=False)
+            return f"evicted because it does not tolerate {taint or 'a NoExecute taint'} of {node}"
+        case "EvictionByEvictionAPI":
+            return "evicted through the Eviction API, which kubectl drain and autoscalers use"
+        case _:
+            return ": ".join(filter(None, (disruption.reason, disruption.message)))
 
 
 def failures(pods: Sequence[Pod]) -> str:
@@ -171,7 +198,7 @@ def _of_ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
     raw = None if owner is None else snapshot.workloads.get(("Job", pod.metadata.namespace, owner.name))
     if raw is None or owner is None or owner.kind != "Job":
         return None
-    for condition in msgspec.json.decode(raw, type=JobController).status.conditions:
+    for condition in stored_controller(raw).status.conditions:
         if condition.type in JOB_ENDS and condition.status == "True":
             return OfEndedJob(
                 subject=pod.key, job=owner.name, reason=condition.reason or condition.type, message=condition.message
@@ -378,7 +405,7 @@ def cannot_start(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> CannotSt
     first = next(iter(obstacles.values()), None)
     if first is None or not (first.label or len(obstacles) == len(nodes)):
         return None
-    named = {"label": first.label, "driver": first.driver, "claim": first.claim}
+    named = {"label": first.label, "driver": first.driver, "claim": first.claim, "pressure": first.pressure}
     return CannotStart(subject=pod.key, nodes=tuple(obstacles), why=first.why, **named)
 
 
@@ -549,7 +576,7 @@ def _scaled_to_zero(snapshot: Snapshot, component: str) -> str:
     """Return the reference of the workload without replicas that would run a component; empty if there is none."""
     for (kind, namespace, name), raw in snapshot.workloads.items():
         is_meant = kind in ("Deployment", "StatefulSet") and (name == component or name.endswith(f"-{component}"))
-        if is_meant and msgspec.json.decode(raw, type=ReplicasController).spec.replicas == 0:
+        if is_meant and stored_controller(raw).spec.replicas == 0:
             return Workload(kind, namespace, name).reference
     return ""
 
@@ -562,3 +589,65 @@ def autoscaler_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDow
     rows |= pods.specs.where(lambda spec: any(container.name.endswith(meant) for container in spec.containers))
     rows &= pods.phases.where(lambda phase: phase not in ("Succeeded", "Failed"))
     return component_down(snapshot, subject, name, rows.nonzero()[0].tolist())
+
+
+# What keeps batch work suspended: its user, or Kueue until it admits the work.
+
+
+def suspended(snapshot: Snapshot, workload: Workload, path: str = "spec.suspend") -> Suspended:
+    """Return the state of suspended batch work without a queue. Kueue also suspends such work if it manages it: a
+    Workload shows that, or manageJobsWithoutQueueName."""
+    state = Suspended(subject=workload.reference, kind=workload.kind, field=path)
+    queues = [queue.metadata for queue in snapshot.of(kueue.LocalQueue)]
+    if not queues:
+        return state
+    own = [queue.name for queue in queues if queue.namespace == workload.namespace]
+    meant, waits = own[0] if len(own) == 1 else "", "is without a LocalQueue, and Kueue manages it"
+    is_managed: bool | None = True
+    if not _kueue_workloads(snapshot, workload):
+        from kschedx.kueue.settings import settings_of
+
+        configuration = settings_of(snapshot).configuration
+        is_managed = configuration.manage_jobs_without_queue_name if configuration.api_version else None
+    if is_managed is False:
+        return state
+    return replace(state, meant=meant, waits=waits if is_managed else "", may_be_of_kueue=not is_managed)
+
+
+def _kueue_workloads(snapshot: Snapshot, workload: Workload) -> list[kueue.Workload]:
+    owner = (workload.kind, workload.name)
+    return [
+        kueue_workload
+        for kueue_workload in snapshot.of(kueue.Workload)
+        if kueue_workload.metadata.namespace == workload.namespace
+        and any((each.kind, each.name) == owner for each in kueue_workload.metadata.owner_references)
+    ]
+
+
+def held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> Suspended:
+    """Return the state of a Job that Kueue keeps suspended, with the reason."""
+    workloads = _kueue_workloads(snapshot, workload)
+    state = Suspended(subject=subject, kind=workload.kind, queue=queue)
+    queues = [local_queue.metadata for local_queue in snapshot.of(kueue.LocalQueue)]
+    own = [queue.name for queue in queues if queue.namespace == workload.namespace]
+    if queues and queue not in own:
+        hint = nearest(queue, own) or (f'did you mean "{own[0]}"?' if len(own) == 1 else "")
+        meant = next((name for name in own if f'"{name}"' in hint), "")
+        return replace(state, waits="waits in Kueue because its LocalQueue does not exist", meant=meant)
+    if not workloads:
+        return state
+    if workloads[0].spec.active is False:
+        ended = workloads[0].condition("Evicted")
+        message = "" if ended is None else ended.message
+        return replace(state, waits="is deactivated in Kueue", inactive=workloads[0].metadata.name, message=message)
+    from kschedx.kueue.verdict import decision_of
+
+    verdict = decision_of(snapshot, workloads[0].key)
+    condition = workloads[0].condition("QuotaReserved")
+    message = condition.message if condition is not None and condition.status != "True" else ""
+    if condition is not None and condition.status == "True":
+        checks = [check for check in workloads[0].status.admission_checks if check.state != "Ready"]
+        awaited = f"admission check {checks[0].name}" if checks else "admission"
+        waits = f"has quota in Kueue and waits for {awaited}"
+        return replace(state, message=checks[0].message if checks else "", waits=waits)
+    return replace(state, message=message, waits="" if verdict is None else verdict.state_text)

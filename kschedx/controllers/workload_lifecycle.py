@@ -16,15 +16,16 @@ from kschedx.controllers.pod_lifecycle import (
     JOB_FAILURES,
     controller_manager_down,
     failures,
+    held_by_kueue,
     is_node_lost,
     is_ready,
     namespace_lifecycle,
     pod_lifecycle,
     refuser,
     successor,
+    suspended,
     waiting_container,
 )
-from kschedx.controllers.suspension import held_by_kueue, suspended
 from kschedx.controllers.workloads import (
     SCALED,
     Owners,
@@ -40,12 +41,12 @@ from kschedx.explain.notes import Note, runs_already
 from kschedx.explain.root_causes import newer_template
 from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
-from kschedx.kube.conditions import Condition, condition_of
+from kschedx.kube.conditions import Condition, ObjectStatus, condition_of
+from kschedx.kube.controllers import Controller, CronJobController, converted, stored_controller, stored_metadata
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.storage import OfStatefulSet
-from kschedx.kube.types import CronJobController, JobController, ObjectMeta, Pod, ReplicasController
+from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.kube.workloads import (
     REVISION_HASH,
     foreign_pods,
@@ -83,10 +84,6 @@ from kschedx.snapshot.snapshot import Snapshot
 
 Manifest = Mapping[str, object]
 R = TypeVar("R", bound=Struct)
-
-
-class _Labeled(Struct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 def state_of(snapshot: Snapshot, manifest: Manifest, *, is_stored: bool) -> Lifecycle | None:
@@ -172,7 +169,7 @@ def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
 
 
 def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
-    controller, subject = _converted(manifest, ReplicasController), workload.reference
+    controller, subject = converted(manifest, Controller), workload.reference
     if controller.spec.replicas == 0:
         return _scaled_to_zero(snapshot, workload, manifest)
     is_paused = controller.spec.paused and workload.kind == "Deployment"
@@ -214,7 +211,7 @@ def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | Non
         replica_sets = replica_sets_of(snapshot, workload)
         makers = {("ReplicaSet", workload.namespace, meta.name): raw for meta, raw in replica_sets}
     for key, raw in makers.items():
-        rows, wanted = by_owner.get(key, ()), msgspec.json.decode(raw, type=ReplicasController).spec.replicas
+        rows, wanted = by_owner.get(key, ()), stored_controller(raw).spec.replicas
         active = [row for row in _rows(snapshot, workload) if _owned_by(snapshot, row, key[2])] if rows else []
         if workload.kind == "DaemonSet":
             names, active = snapshot.pods.node_names, []
@@ -293,7 +290,7 @@ def _scaled_to_zero(snapshot: Snapshot, workload: Workload, manifest: Manifest) 
             return replace(state, autoscaler=named, why="its metrics call for no pods, and minReplicas is 0")
         if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
             return replace(state, disabled=f"HorizontalPodAutoscaler {hpa.metadata.name}")
-    owner = _converted({"metadata": map_at(manifest, "metadata")}, _Labeled).metadata.controller
+    owner = converted(map_at(manifest, "metadata"), ObjectMeta).controller
     return state if owner is None else replace(state, owner=f"{owner.kind} {owner.name}")
 
 
@@ -352,7 +349,7 @@ def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) ->
     pods."""
     if manifest.get("kind") != "StatefulSet":
         return None
-    stateful_set, pods = _converted(manifest, OfStatefulSet), snapshot.pods
+    stateful_set, pods = converted(manifest, Controller), snapshot.pods
     strategy, newest = stateful_set.spec.update_strategy, stateful_set.status.update_revision
     partition = strategy.rolling_update.partition
     revisions = {pods.names[row]: pods[row].metadata.labels.get(REVISION_HASH, "") for row in rows}
@@ -394,7 +391,7 @@ def deadline_exceeded(manifest: Manifest) -> str:
     """Return the message of a Deployment's condition that its rollout makes no progress; empty if there is none."""
     if manifest.get("kind") != "Deployment":
         return ""
-    conditions = _converted(manifest, ReplicasController).status.conditions
+    conditions = converted(manifest, Controller).status.conditions
     failed = condition_of(conditions, "Progressing")
     if failed is None or failed.reason != "ProgressDeadlineExceeded":
         return ""
@@ -411,7 +408,7 @@ def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
     spec = map_at(manifest, "spec")
     is_paused = spec.get("paused") is True
     if workload.kind == "StatefulSet":
-        newest = _converted(manifest, OfStatefulSet).status.update_revision
+        newest = converted(manifest, Controller).status.update_revision
         new = [row for row in rows if newest and pods.labels[row].get(REVISION_HASH) == newest]
         if not new or _update_held(snapshot, manifest, rows) is not None or len(new) == len(rows):
             return None
@@ -431,21 +428,12 @@ def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
     return replace(state, pods=tuple(_unready_text(snapshot, pod) for pod in unready))
 
 
-class _RolloutStatus(Struct, frozen=True, rename="camel"):
-    replicas: int = 0
-    updated_replicas: int = 0
-
-
-class _RollingOut(Struct, frozen=True):
-    status: _RolloutStatus = _RolloutStatus()
-
-
 def failing_rollout(snapshot: Snapshot, workload: Workload) -> Manifest | None:
     """Return the manifest of a Deployment whose rollout does not end because a container of a pod fails."""
     raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
     if raw is None or workload.kind != "Deployment":
         return None
-    status = msgspec.json.decode(raw, type=_RollingOut).status
+    status = stored_controller(raw).status
     if status.updated_replicas >= status.replicas:
         return None
     waiting = (waiting_container(snapshot.pods[row]) for row in _rows(snapshot, workload))
@@ -455,20 +443,11 @@ def failing_rollout(snapshot: Snapshot, workload: Workload) -> Manifest | None:
     return msgspec.json.decode(raw, type=dict[str, object])
 
 
-class _DaemonSetStatus(Struct, frozen=True, rename="camel"):
-    desired_number_scheduled: int = 0
-    updated_number_scheduled: int = 0
-
-
-class _DaemonSet(Struct, frozen=True):
-    status: _DaemonSetStatus = _DaemonSetStatus()
-
-
 def _stalled_by_lost_node(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
     """Return the state of a DaemonSet whose rollout waits for a pod on a lost node, which counts as unavailable."""
     if manifest.get("kind") != "DaemonSet":
         return None
-    status, pods = _converted(manifest, _DaemonSet).status, snapshot.pods
+    status, pods = converted(manifest, Controller).status, snapshot.pods
     if status.updated_number_scheduled >= status.desired_number_scheduled:
         return None
     lost = [row for row in rows if is_node_lost(snapshot, pods.node_names[row])]
@@ -501,7 +480,7 @@ def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
     return f"{where}: {phrase}" if phrase else f"{where} is not ready"
 
 
-def _replica_failure(snapshot: Snapshot, workload: Workload, controller: ReplicasController) -> Lifecycle | None:
+def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Controller) -> Lifecycle | None:
     """Return the state according to the ReplicaFailure condition of a workload that lacks pods. The condition outlives
     the events."""
     rows = _rows(snapshot, workload)
@@ -510,7 +489,7 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Replica
     source = f"condition ReplicaFailure of {workload.title}"
     if condition is None:
         for metadata, raw in replica_sets_of(snapshot, workload):
-            replica_set = msgspec.json.decode(raw, type=ReplicasController)
+            replica_set = stored_controller(raw)
             wanted = replica_set.spec.replicas or 0
             if len([row for row in rows if _owned_by(snapshot, row, metadata.name)]) < wanted:
                 condition = _failure(replica_set.status.conditions)
@@ -530,7 +509,7 @@ def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[Ob
     """Yield the stored ReplicaSets of a Deployment."""
     for (kind, namespace, _), raw in snapshot.workloads.items():
         if (kind, namespace, workload.kind) == ("ReplicaSet", workload.namespace, "Deployment"):
-            metadata = msgspec.json.decode(raw, type=_Labeled).metadata
+            metadata = stored_metadata(raw)
             owner = metadata.controller
             if owner is not None and (owner.kind, owner.name) == (workload.kind, workload.name):
                 yield metadata, raw
@@ -568,7 +547,7 @@ _IN_TERMINATING = re.compile(r"unable to create new content in namespace (\S+) b
 def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     """Return the state of a StatefulSet. Its controller creates each pod once the pods before it are ready (monotonic
     mode of pkg/controller/statefulset/stateful_set_control.go)."""
-    spec, subject = _converted(manifest, OfStatefulSet).spec, workload.reference
+    spec, subject = converted(manifest, Controller).spec, workload.reference
     if spec.replicas == 0:
         return _scaled_to_zero(snapshot, workload, manifest)
     if spec.pod_management_policy == "Parallel":
@@ -650,7 +629,7 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
 
 
 def _conditions(manifest: Manifest) -> Sequence[Condition]:
-    return _converted({"status": map_at(manifest, "status")}, ReplicasController).status.conditions
+    return converted(map_at(manifest, "status"), ObjectStatus).conditions
 
 
 _PHASES = (("phase",), ("state", "phase"), ("applicationState", "state"), ("jobStatus",))
@@ -679,8 +658,11 @@ def _ended(manifest: Manifest) -> Finished | Failed | None:
     return None
 
 
+_LIMIT_OF_FAILURE = {"DeadlineExceeded": "activeDeadlineSeconds", "BackoffLimitExceeded": "backoffLimit"}
+
+
 def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
-    job, subject = _converted(manifest, JobController), workload.reference
+    job, subject = converted(manifest, Controller), workload.reference
     conditions = sorted(
         job.status.conditions, key=lambda condition: condition.type in ("SuccessCriteriaMet", "FailureTarget")
     )
@@ -691,10 +673,13 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
                 failed = pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist()
                 mine = (row for row in failed if pods.namespaces[row] == workload.namespace)
                 ended = [pods[row] for row in mine if _owned_by(snapshot, row, workload.name)]
+                limit = _LIMIT_OF_FAILURE.get(condition.reason, "")
+                value, indexes = map_at(manifest, "spec").get(limit), job.status.failed_indexes
+                detail = f" ({limit} {value})" if value is not None else f": {indexes}" if indexes else ""
                 return Failed(
                     subject=subject,
                     reason=condition.reason,
-                    message=condition.message,
+                    message=f"{condition.message}{detail}",
                     pods=tuple(pod.metadata.name for pod in ended),
                     ends=failures(ended),
                 )
@@ -712,7 +697,7 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
 
 
 def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
-    cron_job, subject = _converted(manifest, CronJobController), workload.reference
+    cron_job, subject = converted(manifest, CronJobController), workload.reference
     if cron_job.spec.suspend:
         return Suspended(subject=subject, kind="CronJob")
     event = snapshot.failed_creates.get(("CronJob", workload.namespace, workload.name))
@@ -784,12 +769,3 @@ def _beside_its_predecessor(pods: PodTable, rows: Sequence[int]) -> int | None:
     """Return the row of a pending pod of a DaemonSet's rollout with maxSurge whose node still runs the old pod."""
     taken = {pods.node_names[row] for row in rows}
     return next((row for row in rows if not pods.node_names[row] and pinned_to(pods.specs[row]) in taken), None)
-
-
-def _converted(manifest: Manifest, record: type[R]) -> R:
-    """Return the part of a manifest that a controller reads. Manifests with fields of another type were refused
-    before."""
-    try:
-        return msgspec.convert(manifest, record)
-    except msgspec.ValidationError:
-        return record()

@@ -11,8 +11,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from kschedx.kube.duration import Duration
-from kschedx.kube.scalars import Int32, Int64
+from kschedx.kube.scalars import Duration, Int32, Int64
 from kschedx.kube.selectors import LabelSelector
 
 Uint = Annotated[int, Meta(ge=0)]

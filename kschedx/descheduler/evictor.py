@@ -12,9 +12,10 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
 from kschedx.descheduler.arguments import DefaultEvictorArgs, Namespaces, Protection
 from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, nodes_for
-from kschedx.descheduler.policy import SYSTEM_CRITICAL, Policy, PolicyProfile, aggregate, query_fault, quoted
+from kschedx.descheduler.policy import Policy, PolicyProfile, aggregate, query_fault, quoted
 from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.descheduling import CONFIG_SOURCE, EVICT, PREFER_NO_EVICTION
 from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query

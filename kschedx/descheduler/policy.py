@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
 from kschedx.descheduler import arguments
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.framework.config.decoding import decode
@@ -25,7 +26,6 @@ from kschedx.kube.types import PriorityClass
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
-SYSTEM_CRITICAL = 2_000_000_000
 METRIC_RESOURCE = "MetricResource"
 """The only resource of thresholds if Prometheus is the source."""
 KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"

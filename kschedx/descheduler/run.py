@@ -32,7 +32,6 @@ from kschedx.descheduler.evictor import (
     PassedOver,
     RequestedEviction,
 )
-from kschedx.descheduler.lifetime import pod_life_time, remove_failed_pods, too_many_restarts
 from kschedx.descheduler.policy import Policy, PolicyPlugin
 from kschedx.descheduler.spreading import remove_duplicates, topology_spread
 from kschedx.descheduler.utilization import (
@@ -41,7 +40,14 @@ from kschedx.descheduler.utilization import (
     high_node_utilization,
     low_node_utilization,
 )
-from kschedx.descheduler.violations import inter_pod_anti_affinity, node_affinity, node_taints
+from kschedx.descheduler.violations import (
+    inter_pod_anti_affinity,
+    node_affinity,
+    node_taints,
+    pod_life_time,
+    remove_failed_pods,
+    too_many_restarts,
+)
 from kschedx.kube.types import Node
 from kschedx.progress import Phase, say
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from kschedx.descheduler.arguments import RemoveDuplicatesArgs, TopologySpreadArgs
 from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, by_namespace, matching
 from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle, in_namespaces
-from kschedx.descheduler.lifetime import concerned
+from kschedx.descheduler.violations import concerned
 from kschedx.errors import InputError
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.selectors import Operator, Requirement, Selector, compile_selector

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
-from kschedx.doctor.contents import DumpContents
+from kschedx.doctor.contents import DumpContents, DumpPod, DumpWorkload, minor_of
 from kschedx.doctor.findings import (
     UNKNOWN_PODS,
     AutoscalerFlags,
@@ -30,9 +30,9 @@ from kschedx.doctor.findings import (
     weakness,
     weakness_without,
 )
-from kschedx.doctor.objects import DumpPod, DumpWorkload, minor_of
 from kschedx.kube.autoscalers import KARPENTER_GROUP, PROGRAM
 from kschedx.kube.kinds import KINDS, key_of, kind_of
+from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.types import AUTOSCALER_STATUS
 from kschedx.snapshot.snapshot import Missing
 from kschedx.sources.dumps import Dump
@@ -195,8 +195,6 @@ def _missing(
 
 # Pods that must exist but are missing, and pods whose status is missing.
 
-SYSTEM = ("kube-", "openshift-")
-"""Prefixes of the names of system namespaces."""
 PODS_SHOWN = 10
 TOLERATED = 50
 """One pod in this many may be created or deleted between the list of pods and that of workloads."""
@@ -217,7 +215,7 @@ def pod_findings(contents: DumpContents) -> Iterator[Finding]:
 
 
 def _is_system(namespace: str) -> bool:
-    return namespace.startswith(SYSTEM)
+    return namespace.startswith(SYSTEM_NAMESPACES)
 
 
 def _of_namespaces(contents: DumpContents) -> Iterator[PodsOfNamespaces | WorkloadPods]:

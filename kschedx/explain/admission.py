@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.admission import (
     DEFAULT_TOLERATION_SECONDS,
+    PLUGIN_OF_ANNOTATION,
     PRIORITY,
     AdmissionChange,
     AdmissionContext,
@@ -22,13 +23,19 @@ from kschedx.apiserver.admission import (
     PodSecurity,
     admit,
     check_plugins,
+    limit_range_refusal_of_claim,
     terminating_refusal,
 )
 from kschedx.apiserver.defaulting import DEFAULT_NAMESPACE, default_pod
-from kschedx.apiserver.limit_range import limit_range_refusal_of_claim
-from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.apiserver.pod_classes import resolve_priority
-from kschedx.apiserver.pod_security import NamespacePolicy, PodSecurityLevel, Standards, policy_of
+from kschedx.apiserver.pod_security import (
+    KubeletFields,
+    KubeletSpec,
+    NamespacePolicy,
+    PodSecurityLevel,
+    Standards,
+    policy_of,
+)
 from kschedx.apiserver.resource_quota import (
     ChargedObject,
     New,
@@ -41,10 +48,10 @@ from kschedx.apiserver.resource_quota import (
     quota_refusal,
     with_status,
 )
-from kschedx.apiserver.security_context import KubeletFields, KubeletSpec
 from kschedx.errors import NotAdmittedError, nearest
 from kschedx.explain.missing_kinds import require_for_admission
 from kschedx.explain.notes import ROUTINE, Note, note
+from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encoded, is_stored
 from kschedx.kube.field_errors import ValidationOptions
 from kschedx.kube.kinds import KINDS
@@ -154,10 +161,6 @@ def _template(maker: Mapping[str, object]) -> Mapping[str, object]:
 
 _POD_LEVEL = "PodLevelResources"
 _Change = Callable[..., ResourceQuota]
-
-
-class _Owned(Struct):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 def counted(kind: str, namespace: str, name: str) -> ChargedObject:
@@ -319,7 +322,7 @@ def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
 
 def _replica_sets_beside(snapshot: Snapshot, namespace: str, owner: OwnerReference) -> Iterator[tuple[str, str]]:
     owners = {
-        name: tuple(msgspec.json.decode(raw, type=_Owned).metadata.owner_references)
+        name: stored_metadata(raw).owner_references
         for (kind, space, name), raw in snapshot.workloads.items()
         if owner.kind == "ReplicaSet" and kind == "ReplicaSet" and space == namespace
     }
@@ -524,26 +527,6 @@ def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
 # Pods that could not be created, according to events of their controllers.
 
 
-class _MakerSpec(Struct, frozen=True):
-    replicas: int | None = None
-
-
-class _MakerStatus(Struct, frozen=True, rename="camel"):
-    completion_time: str | None = None
-
-
-class _Maker(Struct, frozen=True):
-    """The number of pods that an owner should have."""
-
-    spec: _MakerSpec | None = None
-    status: _MakerStatus | None = None
-
-    @property
-    def wants_pods(self) -> bool:
-        is_done = self.status is not None and self.status.completion_time is not None
-        return not is_done and (self.spec is None or self.spec.replicas != 0)
-
-
 class Unmade(Struct, frozen=True, kw_only=True):
     kind: str
     namespace: str
@@ -565,7 +548,7 @@ def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[Unmade]:
     """Yield owners in a namespace, or in all, that have no pods and whose controller reports why."""
     for (kind, namespace, name), event in snapshot.failed_creates.items():
         raw = snapshot.workloads.get((kind, namespace, name)) if within in (None, namespace) else None
-        if raw is not None and msgspec.json.decode(raw, type=_Maker).wants_pods:
+        if raw is not None and (kind == "CronJob" or stored_controller(raw).wants_pods):
             owner = OwnerReference(kind=kind, name=name, controller=True)
             if not has_siblings(snapshot, ObjectMeta(namespace=namespace, owner_references=(owner,))):
                 yield Unmade(kind=kind, namespace=namespace, name=name, event=event)

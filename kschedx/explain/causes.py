@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -18,6 +17,7 @@ from kschedx.findings import Finding, InsufficientResource, UntoleratedTaint
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import shares_columns
 from kschedx.framework.scheduler import Scheduler, queue_order
+from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import qualified_kind
@@ -180,32 +180,13 @@ def _plain(value: object) -> Hashable:
     return tuple(map(_plain, value)) if isinstance(value, tuple) else str(value)
 
 
-class _Owner(Struct):
-    kind: str = ""
-    name: str = ""
-    controller: bool = False
-
-
-class _OwnedMetadata(Struct, rename="camel"):
-    owner_references: tuple[_Owner, ...] | None = None
-
-
-class _Owned(Struct):
-    metadata: _OwnedMetadata
-
-
 def owner_of(snapshot: Snapshot, pod: Pod) -> str:
     """Return the pod's owner as users name it: the Deployment instead of its ReplicaSet; empty without one."""
     owner = pod.metadata.controller
     if owner is None or owner.kind == "Node":
         return ""
     raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
-    if owner.kind in ("ReplicaSet", "Job") and raw is not None:
-        try:
-            above = msgspec.json.decode(raw, type=_Owned).metadata.owner_references or ()
-        except msgspec.DecodeError:
-            above = ()
-        for reference in above:
-            if reference.controller:
-                return f"{reference.kind} {reference.name}"
+    above = stored_metadata(raw).controller if raw is not None and owner.kind in ("ReplicaSet", "Job") else None
+    if above is not None:
+        return f"{above.kind} {above.name}"
     return f"{qualified_kind({'kind': owner.kind, 'apiVersion': owner.api_version})} {owner.name}"

@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
-from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
+from kschedx.apiserver.admission import PLUGIN_OF_ANNOTATION
+from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
 from kschedx.errors import InputError, NotReadError
 from kschedx.explain.events import recorded, rejects_nodes
 from kschedx.explain.notes import Note, note
@@ -18,6 +18,7 @@ from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind, open_stake
 from kschedx.framework.scheduler import Scheduler
+from kschedx.framework.status import Code
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
@@ -25,8 +26,8 @@ from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attached import is_counted, within_every_limit
-from kschedx.plugins.volume_binding.binding import REASON_UNBOUND_IMMEDIATE
-from kschedx.snapshot.pod_groups import find_group, group_name
+from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
+from kschedx.snapshot.pods import find_group, group_name
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
 # Kinds that a snapshot could not read: which answers depend on them, and how to make them readable. A kind that the API
@@ -49,7 +50,7 @@ def require_nodes_and_pods(snapshot: Snapshot) -> None:
 def require_nodes(snapshot: Snapshot, pod: Pod) -> None:
     """Raise `NotReadError` for a dump that holds pods and no nodes."""
     if not snapshot.cluster.nodes and snapshot.source.is_dump and not snapshot.source.is_complete("Node"):
-        _refuse_dump("Node", "where the pod fits", pod)
+        _refuse_dump(["Node"] if snapshot.source.kinds.get("Pod") else ["Pod", "Node"], "where the pod fits", pod)
 
 
 def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] = ()) -> None:
@@ -61,14 +62,17 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
         if "Namespace" in forbidden and plugin in plugins:
             refuse(snapshot, "Namespace", f"which annotations for {plugin} the namespace has", pod)
     named = spec.priority_class_name if spec.priority is None else ""
-    if named and named not in BUILT_IN_CLASSES and _is_not_dumped(snapshot, "PriorityClass"):
-        _refuse_dump("PriorityClass", f"the priority of {named}", pod)
-    if spec.runtime_class_name and _is_not_dumped(snapshot, "RuntimeClass"):
-        _refuse_dump("RuntimeClass", f"what RuntimeClass {spec.runtime_class_name} adds to its pods", pod)
-    if "RuntimeClass" in forbidden and spec.runtime_class_name:
-        refuse(snapshot, "RuntimeClass", f"what RuntimeClass {spec.runtime_class_name} adds to its pods", pod)
-    if "PriorityClass" in forbidden and spec.priority is None and not spec.priority_class_name.startswith("system-"):
-        refuse(snapshot, "PriorityClass", f"the priority of {named}" if named else "the default priority", pod)
+    runtime = spec.runtime_class_name
+    for kind, name, leaves in (
+        ("PriorityClass", "" if named in BUILT_IN_CLASSES else named, f"the priority of {named}"),
+        ("RuntimeClass", runtime, f"what RuntimeClass {runtime} adds to its pods"),
+    ):
+        if name and _is_not_dumped(snapshot, kind):
+            _refuse_dump([kind], leaves, pod)
+        if name and kind in forbidden:
+            refuse(snapshot, kind, leaves, pod)
+    if "PriorityClass" in forbidden and spec.priority is None and not named:
+        refuse(snapshot, "PriorityClass", "the default priority", pod)
     if "LimitRange" in forbidden and any(
         not (container.resources.requests and container.resources.limits)
         for container in (*spec.init_containers, *spec.containers)
@@ -78,15 +82,14 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
 
 def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
     source = snapshot.source
-    if not source.kinds.get(kind) and source.may_lack(kind):
-        return True
-    return not source.is_complete(kind) and is_left_out(snapshot, kind)
+    has_none = not source.kinds.get(kind) and source.may_lack(kind)
+    return has_none or (not source.is_complete(kind) and is_left_out(snapshot, kind))
 
 
-def _refuse_dump(kind: str, leaves: str, pod: Pod) -> NoReturn:
-    """Raise the `NotReadError` for a kind without objects in a dump."""
-    because = f"the dump holds no {KINDS[kind].plural}"
-    raise NotReadError(pod.key, leaves, because, f"{get_command([kind], ADDED)}, and add -s {ADDED}")
+def _refuse_dump(kinds: Sequence[str], leaves: str, pod: Pod) -> NoReturn:
+    """Raise the `NotReadError` for kinds without objects in a dump."""
+    because = f"the dump holds no {' and no '.join(KINDS[kind].plural for kind in kinds)}"
+    raise NotReadError(pod.key, leaves, because, f"{get_command(kinds, ADDED)}, and add -s {ADDED}")
 
 
 def require_for_decision(cycle: Cycle) -> None:
@@ -178,8 +181,7 @@ def with_article(dump: str) -> str:
 
 
 def _matters(kind: str, cycle: Cycle) -> bool:
-    matters = MATTERS.get(kind)
-    return matters is not None and matters(cycle)
+    return kind in MATTERS and bool(MATTERS[kind](cycle))
 
 
 def _forbidden(snapshot: Snapshot) -> list[str]:
@@ -196,10 +198,6 @@ def _forbidden(snapshot: Snapshot) -> list[str]:
 def _claims(cycle: Cycle) -> list[str]:
     pod = cycle.pod
     return [name for volume in pod.spec.volumes if (name := claim_name(pod.metadata.name, volume))]
-
-
-def _has_claims(cycle: Cycle) -> bool:
-    return bool(_claims(cycle))
 
 
 def _has_unbound_claims(cycle: Cycle) -> bool:
@@ -291,24 +289,8 @@ def _has_victims(cycle: Cycle) -> bool:
     return cycle.post_filter is not None and bool(cycle.post_filter.candidates)
 
 
-def _is_in_group(cycle: Cycle) -> bool:
-    return cycle.pod.spec.scheduling_group is not None
-
-
 def _names_workload(cycle: Cycle) -> bool:
     return cycle.pod.spec.workload_ref is not None and cycle.release.behaviour.gangs_are_of_workloads
-
-
-def _is_in_gang(cycle: Cycle) -> bool:
-    return POD_GROUP_LABEL in cycle.pod.metadata.labels and _runs(cycle, "Coscheduling")
-
-
-def _has_elastic_quotas(cycle: Cycle) -> bool:
-    return _runs(cycle, "CapacityScheduling")
-
-
-def _looks_at_numa_nodes(cycle: Cycle) -> bool:
-    return _runs(cycle, "NodeResourceTopologyMatch")
 
 
 def _runs(cycle: Cycle, plugin: str) -> bool:
@@ -364,9 +346,9 @@ def _extended(names: Iterable[str]) -> bool:
 
 
 _GANG = "PodGroup.scheduling.x-k8s.io"
-MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
-    "PersistentVolumeClaim": _has_claims,
-    "PersistentVolume": _has_claims,
+MATTERS: Mapping[str, Callable[[Cycle], object]] = {
+    "PersistentVolumeClaim": _claims,
+    "PersistentVolume": _claims,
     "StorageClass": _has_unbound_claims,
     "CSIStorageCapacity": _has_unbound_claims,
     "CSINode": _has_counted_volumes,
@@ -378,11 +360,11 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
     "ReplicaSet": _owned_by("ReplicaSet"),
     "StatefulSet": _owned_by("StatefulSet"),
     "PodDisruptionBudget": _has_victims,
-    "PodGroup": _is_in_group,
+    "PodGroup": lambda cycle: cycle.pod.spec.scheduling_group is not None,
     "Workload": _names_workload,
-    _GANG: _is_in_gang,
-    "ElasticQuota.scheduling.x-k8s.io": _has_elastic_quotas,
-    "NodeResourceTopology": _looks_at_numa_nodes,
+    _GANG: lambda cycle: POD_GROUP_LABEL in cycle.pod.metadata.labels and _runs(cycle, "Coscheduling"),
+    "ElasticQuota.scheduling.x-k8s.io": lambda cycle: _runs(cycle, "CapacityScheduling"),
+    "NodeResourceTopology": lambda cycle: _runs(cycle, "NodeResourceTopologyMatch"),
     "ResourceClaim": _claims_devices,
     "ResourceSlice": _has_claims_of_pod,
     "ResourceClaimTemplate": _has_claims_to_come,
@@ -398,7 +380,6 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
 
 _OPTIMISTIC = ("CSINode", "CSIStorageCapacity", "DeviceTaintRule")
 """Kinds whose absence only hides rejections; pods do not refer to their objects."""
-_IN_EVERY_CLUSTER = ("CSINode",)
 
 
 class _Part(Struct, frozen=True, kw_only=True):
@@ -415,6 +396,7 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     cycle = scheduler.schedule(part.pod, profile)
     optimistic = {kind: () for kind in _OPTIMISTIC if _is_unread(snapshot, kind) and MATTERS[kind](cycle)}
     named = {**part.unread, **optimistic, **_unread_gang(snapshot, pod)}
+    named |= {} if part.pod.spec.has_unknown_priority else _unread_priorities(cycle)
     stakes = {"CSINode": _stake_of_limits(cycle)} if "CSINode" in named else {}
     unread = {
         kind: names
@@ -436,10 +418,26 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
             for kind, names in unread.items()
         )
         is_open = cycle.outcome is Outcome.SCHEDULED and open_stake(unevaluated) is Stake.FIT
-        outcome = Outcome.UNDECIDED if is_open else cycle.outcome
-        cycle = replace(cycle, outcome=outcome, unevaluated=(*cycle.unevaluated, *unevaluated))
+        may_preempt = cycle.outcome is Outcome.UNSCHEDULABLE and "PriorityClass" in unread
+        cycle = replace(
+            cycle,
+            outcome=Outcome.UNDECIDED if is_open or may_preempt else cycle.outcome,
+            message="" if may_preempt else cycle.message,
+            unevaluated=(*cycle.unevaluated, *unevaluated),
+        )
     require_for_decision(cycle)
     return cycle
+
+
+def _unread_priorities(cycle: Cycle) -> dict[str, tuple[str, ...]]:
+    """Return the missing PriorityClasses of pods on nodes where preemption may help."""
+    may_preempt = cycle.post_filter is not None and cycle.pod.spec.preemption_policy != PREEMPT_NEVER
+    if not may_preempt or cycle.nodes is None or cycle.filter is None:
+        return {}
+    pods, worth = cycle.snapshot.pods, cycle.nodes.rows[cycle.filter.codes == Code.UNSCHEDULABLE]
+    rows = np.flatnonzero(pods.has_unknown_priority & np.isin(pods.node, worth))
+    names = [pods.specs[row].priority_class_name for row in rows.tolist()]
+    return _named({"PriorityClass": names}) if names else {}
 
 
 def _stake_of_limits(cycle: Cycle) -> Stake:
@@ -458,7 +456,8 @@ def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:
 def may_be_open(snapshot: Snapshot, pod: Pod) -> bool:
     """Return whether a dump may lack objects that could reject the pod; `decide` checks it."""
     has_claims = pod.spec.mounts_storage or bool(pod.spec.resource_claims)
-    return (has_claims and any(_is_unread(snapshot, kind) for kind in _OPTIMISTIC)) or depends_on_unread(snapshot, pod)
+    is_optimistic = has_claims and any(_is_unread(snapshot, kind) for kind in _OPTIMISTIC)
+    return is_optimistic or bool(snapshot.pods.has_unknown_priority.any()) or depends_on_unread(snapshot, pod)
 
 
 def _completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
@@ -486,7 +485,7 @@ def _is_unread(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
     """Return whether the cluster may have objects of the kind that are not in the dump. Kinds that pods do not refer to
     often have none."""
     source = snapshot.source
-    is_telling = kind not in _OPTIMISTIC or kind in _IN_EVERY_CLUSTER or kind in source.lacks
+    is_telling = kind not in _OPTIMISTIC or kind == "CSINode" or kind in source.lacks
     if is_telling and source.may_lack(kind, namespace):
         return True
     return not source.is_complete(kind, namespace) and is_left_out(snapshot, kind, namespace)
@@ -627,16 +626,17 @@ _USED: Mapping[str, Callable[[Snapshot, Pod], bool]] = {
 """Kind to whether a running pod uses an object that is not in the dump."""
 
 
-def _lacking(source: Source, kind: str) -> str:
-    """Return which objects of the kind a partial dump lacks; empty if it has none at all."""
-    return source.lacks.get(kind, "") if source.kinds.get(kind) else ""
+def _lacking(source: Source, kind: str) -> str | None:
+    """Return which objects of the kind a partial dump lacks, None if that is unknown; empty if it has none at all."""
+    return source.lacks.get(kind) if source.kinds.get(kind) else ""
 
 
 # --- the parts of a pod
 
 
 def _known_part(snapshot: Snapshot, pod: Pod) -> _Part:
-    unread: dict[str, tuple[str, ...]] = {}
+    own = (pod.spec.priority_class_name,)
+    unread: dict[str, tuple[str, ...]] = {"PriorityClass": own} if pod.spec.has_unknown_priority else {}
     for take in (_without_claims, _without_devices, _without_group, _without_namespaces):
         part = take(snapshot, pod)
         pod = part.pod

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver import optional_admission
+from kschedx.apiserver import admission
 from kschedx.findings.nodes import CONDITION_OF_TAINT, MAINTENANCE_ANNOTATIONS
 from kschedx.kube import autoscalers as autoscaler_command
 from kschedx.kube import autoscalers as cluster_api
@@ -28,6 +28,7 @@ from kschedx.kube.autoscalers import (
     MIRROR,
     NODE_POOL_ID,
     OTHER_SCHEDULERS,
+    PAUSED_REPLICAS,
     SCALE_DOWN_DISABLED,
     VERTICAL_UPDATES,
 )
@@ -37,7 +38,7 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, kind_of
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim
 from kschedx.kube.types import Pod, PodSpec
-from kschedx.kube.workloads import REVISION
+from kschedx.kube.workloads import REVISION, SYNC_MARKS
 from kschedx.snapshot import events
 from kschedx.snapshot.build import ObjectBatch, ObjectPage
 from kschedx.snapshot.snapshot import Snapshot
@@ -59,10 +60,12 @@ ANNOTATIONS = frozenset({
     *other_schedulers.KOORDINATOR_ANNOTATIONS,
     *cluster_api.ANNOTATIONS,
     *MAINTENANCE_ANNOTATIONS,
-    *optional_admission.READ_ANNOTATIONS,
+    *admission.READ_ANNOTATIONS,
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
     scheduler_plugins.TOLERATION_SECONDS,
-    *(MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, COMPUTE_TYPE, *descheduling.ANNOTATIONS),
+    *(MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, COMPUTE_TYPE, PAUSED_REPLICAS),
+    *descheduling.ANNOTATIONS,
+    *SYNC_MARKS,
 })  # fmt: skip
 """The annotations that are kept; any other may hold anything."""
 
@@ -277,6 +280,7 @@ class Slim:
                 "ownerReferences": self._shared(meta.owner_references, _OWNERS),
                 "creationTimestamp": meta.creation_timestamp,
                 "deletionTimestamp": meta.deletion_timestamp,
+                "deletionGracePeriodSeconds": meta.deletion_grace_period_seconds,
                 "finalizers": self._shared(meta.finalizers, Leaf()) if meta.deletion_timestamp else None,
             }
             pod: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": _known(metadata)}
@@ -383,9 +387,7 @@ def _container(facts: ContainerFacts) -> dict[str, object]:
 
 
 def _conditions(conditions: object) -> list[dict[str, object]]:
-    """Return the conditions that are kept, with only kube-scheduler's message."""
-    kept = [item for item in maps_at(conditions) if item.get("type") in _CONDITIONS]
-    return [item if item["type"] == "PodScheduled" else {**item, "message": ""} for item in kept]
+    return [item for item in maps_at(conditions) if item.get("type") in _CONDITIONS]
 
 
 def _annotations(raw: MaybeRaw) -> Raw | None:

@@ -12,25 +12,138 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Self, assert_never
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 import urllib3
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import replace
 from urllib3 import exceptions
 
 from kschedx.errors import InputError, Place, UndecidableError
-from kschedx.extenders.replay import KIND, Replay, recording_of
-from kschedx.framework.config.document import ExtenderTLSConfig
-from kschedx.framework.extenders import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply
-from kschedx.kube.duration import NANOSECONDS
+from kschedx.framework.config.decoding import ExtenderTLSConfig
+from kschedx.framework.extenders import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply, Victims
+from kschedx.kube.documents import API_VERSION
 from kschedx.kube.escaping import MASK, Url
 from kschedx.kube.field_errors import quoted
-from kschedx.sources.batch import RAWS
+from kschedx.kube.scalars import NANOSECONDS
+from kschedx.kube.types import Node, Pod
+from kschedx.snapshot.snapshot import StoredManifests
 from kschedx.sources.dumps import ignore
 from kschedx.sources.files import read
+from kschedx.sources.lists import RAWS
 from kschedx.sources.live.credentials import load_certificate
+
+# Recorded answers of extenders, which answer the same requests again.
+# A recording is an object of kind `ExtenderAnswers` in `kschedx/v1`: in its own file, or in a snapshot. A request is
+# recognized by its URL, its pod, and its subject: the nodes, or the victims on each node, in any order. Passwords in
+# URLs are not kept.
+
+KIND = "ExtenderAnswers"
+
+
+class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A request and the reply."""
+
+    url: str
+    verb: str
+    pod: str
+    about: tuple[str, ...] = ()
+    status: int = 0
+    body: str = ""
+    """A byte that is not UTF-8 is read as U+FFFD anyway."""
+    ended: str = "EOF"
+    error: str = ""
+    """If there is no answer."""
+
+    @classmethod
+    def of(cls, question: ExtenderRequest, reply: Reply) -> Self:
+        request = cls(
+            url=str(question.url),
+            verb=question.verb.value,
+            pod=question.pod,
+            about=tuple(sorted(question.about)),
+        )
+        match reply:
+            case ExtenderFailure(text=text):
+                return replace(request, error=text)
+            case ExtenderAnswer(status=status, body=body, ended=ended):
+                return replace(request, status=status, body=body.decode("utf-8", "replace"), ended=ended)
+            case _:
+                assert_never(reply)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.url, self.verb, self.pod, self.about
+
+    @property
+    def reply(self) -> Reply:
+        if self.error:
+            return ExtenderFailure(text=self.error)
+        return ExtenderAnswer(status=self.status, body=self.body.encode(), ended=self.ended)
+
+
+class Recording(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_version: str = API_VERSION
+    kind: str = KIND
+    answers: tuple[Recorded, ...] = ()
+
+
+class Recorder:
+    """A wrapper that records the answers of another source."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._kept: dict[tuple[object, ...], Recorded] = {}
+
+    def __call__(self, questions: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:
+        replies = self._ask(questions)
+        for question, reply in zip(questions, replies, strict=True):
+            recorded = Recorded.of(question, reply)
+            self._kept[recorded.key] = recorded
+        return replies
+
+    @property
+    def recording(self) -> Recording:
+        return Recording(answers=tuple(self._kept.values()))
+
+
+class Replay:
+    """Answers from recordings. Raises `UndecidableError` for a request that they lack."""
+
+    def __init__(self, recordings: Iterable[Recording], name: str = "the recording") -> None:
+        """`name` is the name of the recordings in errors."""
+        self._replies = {answer.key: answer.reply for recording in recordings for answer in recording.answers}
+        self._name = name
+
+    def __call__(self, questions: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:
+        return tuple(map(self._reply, questions))
+
+    def _reply(self, question: ExtenderRequest) -> Reply:
+        url = str(question.url)
+        reply = self._replies.get((url, question.verb.value, question.pod, tuple(sorted(question.about))))
+        if reply is None:
+            what = "candidates" if question.verb == "preempt" else "nodes"
+            raise UndecidableError(
+                f"{self._name} has no answer of {url} about {question.pod} on these {len(question.about):,} {what} "
+                "(--extenders call calls it, --extenders record=FILE keeps its answer)"
+            )
+        return reply
+
+
+def recording_of(manifest: object) -> Recording:
+    """Return a recording as parsed from YAML or JSON. Raises `InputError`."""
+    try:
+        recording = msgspec.convert(manifest, Recording)
+    except msgspec.ValidationError as error:
+        raise InputError(f"no recording of extenders: {str(error).replace('`', '')}") from None
+    if (recording.api_version, recording.kind) != (API_VERSION, KIND):
+        raise InputError(f"expected kind {KIND} in {API_VERSION}, found {recording.kind} in {recording.api_version}")
+    return recording
+
 
 CALL = "call"
 DEFAULT_TIMEOUT = 5.0
@@ -249,3 +362,123 @@ def _errno(error: OSError) -> str:
 def _origin(url: Url) -> tuple[str, str]:
     parts = urlsplit(url.without_credentials)
     return parts.scheme, parts.netloc
+
+
+# Requests to an extender, with whole pods and nodes as kube-scheduler stores them.
+# Objects are the manifests as read, with the API server's defaults, and without the fields that kube-scheduler's cache
+# drops.
+
+Json = dict[str, object]
+
+_AS_ADMITTED = frozenset({"tolerations", "nodeSelector"})
+"""Fields of a pod that scheduling reads as a whole: admission can change any part of them."""
+
+
+class Objects:
+    """A cluster's pods and nodes as JSON for requests."""
+
+    def __init__(self, manifests: StoredManifests | None) -> None:
+        self._manifests = manifests
+
+    def incoming(self, pod: Pod) -> Json:
+        manifest = self.pod(pod)
+        spec, status = _part(manifest, "spec"), _part(manifest, "status")
+        if not pod.spec.node_name:
+            spec.pop("nodeName", None)
+        status.setdefault("phase", "Pending")
+        return manifest | {"spec": spec, "status": status}
+
+    def pod(self, pod: Pod) -> Json:
+        return _merged(_kept(self._known("Pod", pod.key)), _plain(pod))
+
+    def node(self, node: Node) -> Json:
+        known = self._known("Node", node.name)
+        manifest = _kept(known) if known else _merged({}, _plain(node))
+        status = _part(manifest, "status")
+        if not status.get("allocatable") and node.status.allocatable:
+            status["allocatable"] = dict(node.status.allocatable)
+        return manifest | {"status": status}
+
+    def _known(self, kind: str, name: str) -> Mapping[str, object]:
+        if self._manifests is None:
+            raise UndecidableError(
+                f"{kind} {name}: the extenders of the configuration get whole objects, and this snapshot keeps only "
+                "what scheduling reads (load it with whole=True)"
+            )
+        return self._manifests.get(kind, name) or {}  # a simulated object has only its typed record
+
+
+def filter_request(pod: Json, names: Sequence[str], nodes: Sequence[Mapping[str, object]] | None) -> bytes:
+    """Return ExtenderArgs for filter and prioritize; `nodes` is None for an extender that caches nodes."""
+    whole = None if nodes is None else {"metadata": {}, "items": nodes}
+    return msgspec.json.encode({"Pod": pod, "Nodes": whole, "NodeNames": list(names) if nodes is None else None})
+
+
+def preempt_request(
+    pod: Json, victims: Mapping[str, Victims], pods: Mapping[str, Json] | None, uids: Mapping[str, str]
+) -> bytes:
+    """Return ExtenderPreemptionArgs; `pods` is None for an extender that knows pods by UID."""
+
+    def each(pods_of: object, violations: int) -> Json:
+        return {"Pods": pods_of, "NumPDBViolations": violations}
+
+    whole, meta = None, None
+    if pods is None:
+        meta = {n: each([{"UID": uids[key]} for key in v.pods], v.pdb_violations) for n, v in victims.items()}
+    else:
+        whole = {n: each([pods[key] for key in v.pods], v.pdb_violations) for n, v in victims.items()}
+    return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": whole, "NodeNameToMetaVictims": meta})
+
+
+def _kept(manifest: Mapping[str, object]) -> Json:
+    """Return the manifest without its kind, which a typed client omits, and without managedFields, which its cache
+    drops."""
+    kept = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
+    metadata = kept.get("metadata")
+    if isinstance(metadata, Mapping):
+        kept["metadata"] = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return kept
+
+
+def _part(manifest: Json, field: str) -> Json:
+    part = manifest.get(field)
+    return dict(part) if isinstance(part, Mapping) else {}
+
+
+def _plain(value: object) -> object:
+    """Convert a typed record to JSON, without fields that have their defaults."""
+    match value:
+        case Struct():
+            document: Json = {}
+            for info in msgspec.structs.fields(value):
+                held = getattr(value, info.name)
+                if held != (info.default if info.default_factory is NODEFAULT else info.default_factory()):
+                    document[info.encode_name] = _plain(held)
+            return document
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case tuple() | list():
+            return [_plain(item) for item in value]
+        case _:
+            return value
+
+
+def _merged(written: Mapping[str, object], typed: object) -> Json:
+    """Return the written fields, and those that only the typed record has."""
+    merged = dict(written)
+    for key, value in typed.items() if isinstance(typed, Mapping) else ():
+        before = merged.get(key)
+        if before is None or key in _AS_ADMITTED:
+            merged[key] = value
+        elif isinstance(before, Mapping):
+            merged[key] = _merged(before, value)
+        elif isinstance(before, list) and isinstance(value, list):
+            merged[key] = _side_by_side(before, value)
+    return merged
+
+
+def _side_by_side(written: list[object], typed: list[object]) -> list[object]:
+    """Merge two lists of the same items in the same order; the typed one may have more at its end."""
+    pairs = zip(written, typed, strict=False)
+    both = [_merged(item, other) if isinstance(item, Mapping) else item for item, other in pairs]
+    return [*both, *written[len(both) :], *typed[len(both) :]]

@@ -23,10 +23,10 @@ from kschedx.extenders.answers import (
     preemption_answer,
     priorities,
 )
-from kschedx.extenders.requests import Objects, filter_request, preempt_request
+from kschedx.extenders.client import Objects, filter_request, preempt_request
 from kschedx.findings import DroppedByExtender, Finding, RefusedByExtender
 from kschedx.framework.columns import ScoreFailedError, run_scores
-from kschedx.framework.config.document import Extender
+from kschedx.framework.config.decoding import Extender
 from kschedx.framework.cycle import Cycle, Outcome, Scores
 from kschedx.framework.extenders import (
     Ask,

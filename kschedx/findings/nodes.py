@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeAlias
 
 from msgspec import Struct
 
 from kschedx.findings.facts import Facts
+from kschedx.kube.names import HOSTNAME
 
 CONDITION_OF_TAINT = {
     "node.kubernetes.io/not-ready": "Ready",
@@ -256,3 +257,251 @@ class PodGroupIncomplete(Facts, frozen=True, kw_only=True):
 
 
 PodFinding = SchedulingGated | NodesExcluded | PodGroupIncomplete
+
+
+# Findings about topology spread constraints, and affinity between pods.
+
+
+def _domain(topology_key: str, domain: str | None) -> str | None:
+    """Return the domain that nodes must share to share a headline; empty if each node is its own domain."""
+    return "" if topology_key == HOSTNAME and domain is not None else domain
+
+
+class DomainCount(Struct, frozen=True, kw_only=True):
+    domain: str
+    matching: int
+
+
+class TopologySpreadSkew(Facts, frozen=True, kw_only=True):
+    """`matching` + `itself` - `minimum` > `max_skew` in the node's domain."""
+
+    reason: ClassVar[str] = "topology-spread-skew"
+    constraint: int
+    """The index in spec.topologySpreadConstraints, or in the default constraints."""
+    topology_key: str
+    domain: str
+    matching: int
+    itself: int
+    minimum: int
+    max_skew: int
+    domains: tuple[DomainCount, ...]
+    """Largest first; at most ten."""
+    domain_count: int
+    min_domains: int | None = None
+    """Set if there are fewer domains than this, which makes the minimum 0."""
+
+    @property
+    def skew(self) -> int:
+        return self.matching + self.itself - self.minimum
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.constraint, _domain(self.topology_key, self.domain)
+
+    @property
+    def distance(self) -> float:
+        return float(self.skew - self.max_skew)
+
+
+class TopologyLabelMissing(Facts, frozen=True, kw_only=True):
+    reason: ClassVar[str] = "topology-label-missing"
+    constraint: int
+    topology_key: str
+
+
+class PodAffinityUnsatisfied(Facts, frozen=True, kw_only=True):
+    """A required podAffinity term that no pod in the node's domain satisfies."""
+
+    reason: ClassVar[str] = "pod-affinity-unsatisfied"
+    term: int
+    topology_key: str
+    domain: str | None
+    """The node's value of the topology key; None if it lacks the label."""
+    selector: str
+    """The label selector as kubectl prints it: `app=web,tier in (a,b)`; empty if it selects every pod, `<none>` if it
+    selects none."""
+    namespaces: tuple[str, ...]
+    every_namespace: bool
+    matches_itself: bool
+    """Whether the pod satisfies all of its own terms, so that it could be the first of its group if no other pod
+    did."""
+    pods: tuple[str, ...]
+    """Up to five in the whole cluster that satisfy all terms, `namespace/name`."""
+    matching_pods: int
+    matching_domains: tuple[str, ...]
+    """Up to five."""
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.term, _domain(self.topology_key, self.domain)
+
+
+class PodAntiAffinityConflict(Facts, frozen=True, kw_only=True):
+    """A required podAntiAffinity term of the pod matches a pod in the node's domain."""
+
+    reason: ClassVar[str] = "pod-anti-affinity-conflict"
+    term: int
+    topology_key: str
+    domain: str
+    selector: str
+    pods: tuple[str, ...]
+    """Up to five, `namespace/name`."""
+    pod_count: int
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.term, _domain(self.topology_key, self.domain)
+
+
+class ExistingAntiAffinityConflict(Facts, frozen=True, kw_only=True):
+    """A required podAntiAffinity term of a running pod matches the pod."""
+
+    reason: ClassVar[str] = "existing-anti-affinity-conflict"
+    pods: tuple[str, ...]
+    """Up to five with the term, `namespace/name`."""
+    pod_count: int
+    term: int
+    """The index of the term in the first pod's podAntiAffinity."""
+    topology_key: str
+    domain: str
+    selector: str
+    matched_labels: tuple[str, ...]
+    """The labels of the incoming pod that the selector reads, `key=value`."""
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.topology_key, _domain(self.topology_key, self.domain), self.selector
+
+
+TopologyFinding = (
+    TopologySpreadSkew
+    | TopologyLabelMissing
+    | PodAffinityUnsatisfied
+    | PodAntiAffinityConflict
+    | ExistingAntiAffinityConflict
+)
+
+
+# Findings with a plugin's own text.
+
+Value: TypeAlias = str | int | bool | tuple[str, ...]
+
+
+class PluginMessage(Facts, frozen=True, kw_only=True):
+    """Only a text: an internal error, or a status without a finding."""
+
+    reason: ClassVar[str] = "plugin-message"
+    text: str
+
+
+class PluginFinding(Facts, frozen=True, kw_only=True):
+    """A reason of a plugin from another package, with its facts and their text."""
+
+    reason: ClassVar[str] = "plugin-finding"
+    shared: ClassVar[tuple[str, ...]] = ("id", "headline")
+    id: str
+    """The reason in the document."""
+    headline: str
+    lines: tuple[tuple[str, str], ...] = ()
+    """Label and text of each line below the headline."""
+    facts: tuple[tuple[str, Value], ...] = ()
+    """Names, in camelCase, and values for the document."""
+    shortfall: float = 1.0
+    """How far the node is from passing, compared with other nodes rejected for this reason."""
+
+    @property
+    def distance(self) -> float:
+        return self.shortfall
+
+    def to_dict(self) -> dict[str, object]:
+        document: dict[str, object] = {"reason": self.id}
+        document |= {name: list(value) if isinstance(value, tuple) else value for name, value in self.facts}
+        return document
+
+
+class Explained(Struct, frozen=True, kw_only=True):
+    """The explanation that `kschedx reason ID` prints for a plugin's own reason."""
+
+    means: str
+    arises: str
+    fixes: tuple[str, ...] = ()
+    """Cheapest first."""
+
+
+# Pod groups and quotas of kubernetes-sigs/scheduler-plugins.
+
+
+class GangTooSmall(Facts, frozen=True, kw_only=True):
+    """A PodGroup has fewer pods, or fewer pods with a node, than its minMember; `gated` of them have scheduling
+    gates."""
+
+    reason: ClassVar[str] = "gang-too-small"
+    group: str
+    pods: int
+    min_member: int
+    gated: int
+
+
+class ResourceGap(Struct, frozen=True, kw_only=True):
+    resource: str
+    short_by: int
+    """In milli-units for cpu, in units for everything else."""
+
+
+class GangResourcesShort(Facts, frozen=True, kw_only=True):
+    """The free resources of all nodes together are less than the PodGroup's minResources."""
+
+    reason: ClassVar[str] = "gang-resources-short"
+    group: str
+    gaps: tuple[ResourceGap, ...]
+
+
+class ElasticQuotaExceeded(Facts, frozen=True, kw_only=True):
+    """With the pod, a namespace would exceed its `max`, or `of_all` quotas together would exceed the sum of `min`."""
+
+    reason: ClassVar[str] = "elastic-quota-exceeded"
+    namespace: str
+    of_all: bool
+    resource: str
+    requested: int
+    used: int
+    limit: int
+    unit: str
+    """`m` for cpu, empty for everything else."""
+
+
+class NumaMisfit(Facts, frozen=True, kw_only=True):
+    """No single NUMA node has everything that a container requests, or the whole pod if `container` is empty."""
+
+    reason: ClassVar[str] = "numa-misfit"
+    container: str
+    resource: str
+    """The first resource of which no NUMA node has enough, among those with enough of the resources before it."""
+    numa_nodes: int
+
+
+SchedulerPluginsFinding = NumaMisfit | GangTooSmall | GangResourcesShort | ElasticQuotaExceeded
+
+
+# Rejections by HTTP extenders.
+
+
+class RefusedByExtender(Facts, frozen=True, kw_only=True):
+    """An extender lists the node among the failed ones."""
+
+    reason: ClassVar[str] = "extender-refused"
+    url: str
+    message: str
+    """May be empty."""
+    is_resolvable: bool
+    """Whether evicting pods might help, according to the extender."""
+
+
+class DroppedByExtender(Facts, frozen=True, kw_only=True):
+    """An extender got the node and left it out of its response without a message."""
+
+    reason: ClassVar[str] = "extender-dropped"
+    url: str
+
+
+ExtenderFinding = RefusedByExtender | DroppedByExtender

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
+from itertools import islice, takewhile
 
 import numpy as np
 from msgspec.structs import replace
@@ -33,6 +34,8 @@ MOST_REPLICAS = 500
 """A larger rollout takes longer than an answer may."""
 MOST_AHEAD = 200
 """Pending pods of a higher priority that are scheduled in each trial."""
+MOST_RIVALS = 50
+"""The same for pods of an equal priority."""
 
 
 class ClusterTrial:
@@ -89,7 +92,11 @@ class ClusterTrial:
         if not sent or not self._is_small or self._setup.scheduler.config.extenders:
             return TrialOutcome()  # extenders are asked only about the pod itself, never about a trial
         try:
-            return self._tried(steps, sent)
+            outcome = self._tried(steps, sent, {**self._ahead, **self._rivals})
+            rivals = (
+                () if outcome.shortfall is None else tuple(filter(self._rivals.__contains__, outcome.shortfall.first))
+            )
+            return replace(self._tried(steps, sent, self._ahead), rivals=rivals) if rivals else outcome
         except NotAdmittedError as error:
             self.__dict__.pop("_simulator", None)
             return TrialOutcome(shortfall=Shortfall(refusal=error.message))
@@ -97,7 +104,8 @@ class ClusterTrial:
             self.__dict__.pop("_simulator", None)
             return TrialOutcome()
 
-    def _tried(self, steps: Sequence[FixStep], sent: Sequence[Change]) -> TrialOutcome:
+    def _tried(self, steps: Sequence[FixStep], sent: Sequence[Change], ahead: Mapping[str, None]) -> TrialOutcome:
+        """`ahead` are the pending pods of other workloads that are scheduled too."""
         is_patched = self._patches(sent)
         before, known = self._without_made if is_patched else (self._snapshot, {})
         proposal = apply_steps(steps, Proposal(pod=self._pod), before)
@@ -121,15 +129,15 @@ class ClusterTrial:
                 self._send(change, proposal.pod, simulator, by_hand)
         if not is_patched and simulator.row(self._pod.key) is None:
             self._put(proposal.pod, simulator)
-        simulator.settle([*self._asked(simulator), *self._ahead])
+        simulator.settle([*self._asked(simulator), *ahead])
         decisions = simulator.queue.steps[record.steps :]
-        gone = {*proposal.deleted, *(key for step in decisions if step.key in self._ahead for key in step.victim_keys)}
+        gone = {*proposal.deleted, *(key for step in decisions if step.key in ahead for key in step.victim_keys)}
         preempted: set[str] = set()
         if any(isinstance(step, RaisePriority) for step in steps):  # it is meant to evict pods, for each pod of its own
             preempted = {key for step in decisions for key in step.victim_keys} - gone
         outcome = TrialOutcome(
             is_tried=True,
-            shortfall=self._shortfall(simulator, before.pods, steps, sent, gone | preempted),
+            shortfall=self._shortfall(simulator, before.pods, steps, sent, gone | preempted, ahead),
             preempted=len(preempted),
             landings=tuple(self._landings(simulator, before, steps)),
             budgets=tuple(self._budgets(before, steps)),
@@ -146,6 +154,15 @@ class ClusterTrial:
         rows = [row for row in pods.pending if row not in own and int(pods.priorities[row]) > self._pod.priority]
         rows.sort(key=lambda row: -int(pods.priorities[row]))
         return dict.fromkeys(map(pods.key, rows[:MOST_AHEAD]))
+
+    @cached_property
+    def _rivals(self) -> Mapping[str, None]:
+        """Pending pods of other workloads with the same priority that are in the queue for longer."""
+        pods, own = self._snapshot.pods, self._own
+        asked, priority = pods.rows.get(self._pod.key), self._pod.priority
+        queue = self._simulator.queue.order(row for row in pods.pending if int(pods.priorities[row]) == priority)
+        before = takewhile(lambda row: row != asked, queue)
+        return dict.fromkeys(map(pods.key, islice((row for row in before if row not in own), MOST_RIVALS)))
 
     @cached_property
     def _simulator(self) -> Simulator:
@@ -272,6 +289,7 @@ class ClusterTrial:
         steps: Sequence[FixStep],
         sent: Sequence[Change],
         expected: Set[str],
+        ahead: Mapping[str, None],
     ) -> Shortfall | None:
         """`expected` are other pods that lose their nodes as the fix says, or whatever it does."""
         pods, workload, manager = simulator.pods, self._workload, simulator.manager
@@ -301,7 +319,7 @@ class ClusterTrial:
             refusal = refused.refusal
         if is_placed and not lost and not refusal:
             return None
-        rows = () if is_placed else [row for key in self._ahead if (row := simulator.row(key)) is not None]
+        rows = () if is_placed else [row for key in ahead if (row := simulator.row(key)) is not None]
         first = tuple(pods.key(row) for row in rows if pods.node[row] >= 0)
         return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal, first=first)
 

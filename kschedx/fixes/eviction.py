@@ -7,7 +7,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
+from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER, SYSTEM_CRITICAL
 from kschedx.controllers.workloads import current_replica_set_of, name_of
 from kschedx.errors import UndecidableError
 from kschedx.findings import HostPortConflict
@@ -21,7 +21,7 @@ from kschedx.framework.moving import Run
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.types import OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, Pod, PriorityClass
 from kschedx.kube.workloads import pinned_to
-from kschedx.simulate.moves import SYSTEM_CRITICAL, MoveSearch, MoveTarget, lacks_only_room
+from kschedx.simulate.moves import MoveSearch, MoveTarget, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot
 
 SYSTEM_NAMESPACE = "kube-system"
@@ -132,7 +132,9 @@ def delete_all(names: Sequence[str], count: int, place: RemedyCandidate) -> Iter
         yield awaiting(rows, place.snapshot)
         return
     if all(can_evict(row, place.situation) for row in rows) and stay_gone(rows, place.situation):
-        yield deletion(rows, place.snapshot)
+        priorities = place.snapshot.pods.priorities
+        are_lesser = all(int(priorities[row]) < place.pod.priority for row in rows)
+        yield replace(deletion(rows, place.snapshot), are_lesser=are_lesser)
 
 
 def stop_holder(key: str, place: RemedyCandidate) -> tuple[s.FixStep, ...]:

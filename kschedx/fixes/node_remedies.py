@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import json
 from msgspec.structs import replace
 
-from kschedx.apiserver.optional_admission import NODE_SELECTOR, project_selector
+from kschedx.apiserver.admission import NODE_SELECTOR, project_selector
 from kschedx.errors import is_a_letter_away
 from kschedx.explain.hardware import names_hardware
 from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch

@@ -11,10 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import Change, PatchError, add_operation, apply_patch, pointer
+from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Json, Target
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.types import Container, OwnerReference, Pod, Volume
+from kschedx.kube.workloads import SYNC_MARKS
 from kschedx.snapshot.snapshot import Snapshot
 
 _LABELS_OF_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
@@ -25,13 +27,6 @@ _NAMED = re.compile(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
 """Paths to entries of lists, which are matched by name."""
 _OF_CLASS = ("/spec/priority", "/spec/preemptionPolicy")
 """Fields that admission sets from the priority class."""
-_SYNCED = {
-    "argocd.argoproj.io/tracking-id": "Argo CD",
-    "argocd.argoproj.io/instance": "Argo CD",
-    "kustomize.toolkit.fluxcd.io/name": "Flux",
-    "helm.toolkit.fluxcd.io/name": "Flux",
-}
-"""Labels and annotations on objects that a tool applies, to the tool."""
 _RULES = ("/spec/affinity", "/spec/topologySpreadConstraints")
 
 
@@ -82,16 +77,10 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
                 manifest = {**owner.manifest, "apiVersion": controller.api_version}
                 owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest)
             break
-        try:
-            manifest = msgspec.json.decode(raw, type=dict[str, object])
-            above = msgspec.convert(manifest, _Owned).metadata.owner_references
-        except (msgspec.DecodeError, msgspec.ValidationError):
-            break
+        manifest = msgspec.json.decode(raw, type=dict[str, object])
         job = owner if controller.kind == "CronJob" else None
         owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest, job=job)
-        controller = next((reference for reference in above if reference.controller), None) or _deployment_of(
-            controller, pod.metadata.labels
-        )
+        controller = stored_metadata(raw).controller or _deployment_of(controller, pod.metadata.labels)
     if owner is not None and controller is not None and _makes_replica_sets(controller):
         # the ReplicaSet's template is a copy of the Rollout's, and a change of the copy does not reach other
         # ReplicaSets
@@ -107,7 +96,7 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
 def _synced_by(manifest: Mapping[str, object]) -> str:
     """Return the tool that syncs the object from Git; empty if there is none."""
     marks = {**map_at(manifest, "metadata", "labels"), **map_at(manifest, "metadata", "annotations")}
-    return next((tool for mark, tool in _SYNCED.items() if mark in marks), "")
+    return next((tool for mark, tool in SYNC_MARKS.items() if mark in marks), "")
 
 
 def _makes_replica_sets(controller: OwnerReference) -> bool:
@@ -130,14 +119,6 @@ def _deployment_of(controller: OwnerReference, labels: Mapping[str, str]) -> Own
         return None
     name = controller.name.removesuffix(f"-{template_hash}")
     return OwnerReference(api_version="apps/v1", kind="Deployment", name=name, controller=True)
-
-
-class _Metadata(Struct, frozen=True, rename="camel"):
-    owner_references: tuple[OwnerReference, ...] = ()
-
-
-class _Owned(Struct, frozen=True):
-    metadata: _Metadata = _Metadata()
 
 
 def owner_change(change: Change, owner: Owner, pod: Pod) -> Change:

@@ -84,6 +84,8 @@ class TrialOutcome(Struct, frozen=True, kw_only=True):
     budgets: tuple[BudgetUse, ...] = ()
     left: int = 0
     """Pods of the workload that stay pending."""
+    rivals: tuple[str, ...] = ()
+    """Pods of the same priority, `namespace/name`, that are longer in the queue and may take the room first."""
     preempted: int = 0
     """Pods that the workload's other pods evict because of its raised priority."""
 

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx import findings as f
-from kschedx.explain.root_causes import misses_pod
+from kschedx.explain.pod_selectors import misses_pod
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
     PodAffinityUnsatisfied,
@@ -45,8 +45,11 @@ def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: 
         after = replace(before, **fields)
         return s.ChangeRule(kind=s.RuleKind.SPREAD, index=index, before=before, after=after, price=price)
 
+    # the API server refuses a second constraint with the same key and effect
+    others = {(rule.topology_key, rule.when_unsatisfiable) for at, rule in enumerate(constraints) if at != index}
     for meant, price in _known_topologies(key, place):
-        yield changed(price, topology_key=meant)
+        if (meant, before.when_unsatisfiable) not in others:
+            yield changed(price, topology_key=meant)
     own = _own_labels(before.label_selector, place)
     if own is not None:
         yield changed(s.Cost.TYPO, label_selector=own)
@@ -61,7 +64,8 @@ def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: 
         if 0 < exist < (before.min_domains or 0):
             yield changed(min_domains=exist if exist > 1 else None)
         yield changed(max_skew=finding.skew)
-    yield changed(when_unsatisfiable="ScheduleAnyway", min_domains=None)
+    if (key, "ScheduleAnyway") not in others:
+        yield changed(when_unsatisfiable="ScheduleAnyway", min_domains=None)
 
 
 def _own_rule_remedies(
@@ -128,16 +132,16 @@ def _as_meant(
     finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, rule: PodAffinityTerm, place: RemedyCandidate
 ) -> Iterator[tuple[PodAffinityTerm, s.Cost]]:
     """Yield terms that were probably meant, with their costs. One has the topology key that nodes have. If a term
-    selects no pod, one has the label or namespace of existing pods. If an anti-affinity term selects only other pods,
-    one has the pod's own labels."""
+    selects no pod, one has the label or namespace of existing pods. If an anti-affinity term of several replicas
+    selects only other pods, one has the pod's own labels."""
     for meant, price in _known_topologies(rule.topology_key, place):
         yield replace(rule, topology_key=meant), price
     if isinstance(finding, PodAntiAffinityConflict):
-        own = _own_labels(rule.label_selector, place) if misses_pod(place.pod, finding.term) else None
-        if own is not None:
-            owner = template_owner(place.snapshot, place.pod)
-            has_others = owner is not None and map_at(owner.manifest, "spec").get("replicas") not in (0, 1, None)
-            yield replace(rule, label_selector=own), s.Cost.POD if has_others else s.Cost.CONSTRAINT
+        owner = template_owner(place.snapshot, place.pod)
+        has_others = owner is not None and map_at(owner.manifest, "spec").get("replicas") not in (0, 1, None)
+        is_odd = has_others and misses_pod(place.pod, finding.term)
+        if is_odd and (own := _own_labels(rule.label_selector, place)) is not None:
+            yield replace(rule, label_selector=own), s.Cost.POD
         return
     pods = place.snapshot.pods
     running = pods.node >= 0

@@ -30,14 +30,14 @@ from kschedx.fixes.eviction import can_evict, deletion, stay_gone
 from kschedx.fixes.phrases import joined, provisioning_text
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.trial import RemedyCandidate
-from kschedx.kube.decoding import decode
+from kschedx.kube.controllers import stored_controller
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
     DEFAULT_CLASS,
+    SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
-    OfStatefulSet,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
@@ -263,11 +263,17 @@ def claim_remedies(finding: ClaimProblem, place: RemedyCandidate) -> Iterator[s.
     match finding:
         case ClaimUnbound():
             yield from _bind(finding, claim, place)
-        case VolumeNotFound():
+        case VolumeNotFound() | ClaimLost():
             storage_class = snapshot.storage.classes.get(claim.storage_class)
             volume = volume_for(claim, claim.spec.volume_name, storage_class, bound=True)
-            yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, is_restored=True)
-            yield s.RecreateClaim(claim=_anew(claim, place))
+            found = replace(bound_claim(claim, volume.name), status=replace(claim.status, phase="Bound"))
+            yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=found, is_restored=True)
+            yield _without_data(claim, place)
+        case SelectedNodeMismatch(selected_node=node):
+            annotations = {key: text for key, text in claim.metadata.annotations.items() if key != SELECTED_NODE}
+            freed = replace(claim, metadata=replace(claim.metadata, annotations=annotations))
+            title = f"remove annotation {SELECTED_NODE}: {node} from claim {claim.key}"
+            yield s.ObjectStep(title=title, cost=s.Cost.REPAIR, objects=(freed,))
         case ClaimNotOwned():
             yield s.RecreateClaim(claim=_anew(claim, place, owned=True))
         case ClaimBeingDeleted() if users := tuple(_users(claim, snapshot)):
@@ -300,9 +306,12 @@ def give_up_volume(
     """Yield a claim without its old volume, if no other pod uses it."""
     claim = place.snapshot.storage.claims.get(finding.claim)
     if claim is not None and not any(True for _ in _users(claim, place.snapshot)):
-        lost = f"the data on volume {finding.persistent_volume} is lost"
-        title = f"delete and recreate claim {claim.key}; {lost}"
-        yield s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(_anew(claim, place),))
+        yield _without_data(claim, place)
+
+
+def _without_data(claim: PersistentVolumeClaim, place: RemedyCandidate) -> s.FixStep:
+    title = f"delete and recreate claim {claim.key}; the data on volume {claim.spec.volume_name} is lost"
+    return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(_anew(claim, place),))
 
 
 def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: bool = False) -> Iterator[int]:
@@ -337,7 +346,7 @@ def _new_claim(finding: ClaimNotFound, place: RemedyCandidate) -> s.FixStep:
     owner = place.pod.metadata.controller
     if owner is not None and owner.kind == "StatefulSet" and not finding.ephemeral:
         raw = snapshot.workloads.get(("StatefulSet", namespace, owner.name))
-        for template in _templates(raw) if raw else ():
+        for template in stored_controller(raw).spec.volume_claim_templates if raw else ():
             if f"{template.metadata.name}-{place.pod.metadata.name}" == name:
                 annotations = {
                     key: text for key, text in template.metadata.annotations.items() if key == BETA_STORAGE_CLASS
@@ -415,14 +424,6 @@ def _usual_class(classes: Iterable[StorageClass], storage: Storage) -> StorageCl
 
 def _waits(storage_class: StorageClass) -> bool:
     return storage_class.waits_for_first_consumer and storage_class.can_provision
-
-
-def _templates(stateful_set: bytes) -> tuple[PersistentVolumeClaim, ...]:
-    """Return the claim templates of a StatefulSet; empty if they are invalid."""
-    try:
-        return decode(stateful_set, OfStatefulSet).spec.volume_claim_templates
-    except InputError:
-        return ()
 
 
 # --- claims that have to be bound first

@@ -1,7 +1,7 @@
 """Arguments of the in-tree plugins: the values of `pluginConfig[].args`, under Kubernetes' own names.
 
 The field defaults here are those of the wire format. A profile holds the arguments after kube-scheduler's defaulting
-and validation (`framework/config/arguments.py`). A plugin therefore finds `NodeResourcesFitArgs.scoring_strategy` set,
+and validation (`framework/config/loading.py`). A plugin therefore finds `NodeResourcesFitArgs.scoring_strategy` set,
 resource weights from 1 to 100, sorted shapes, and so on.
 """
 
@@ -11,8 +11,7 @@ from typing import TypeAlias, TypeVar, get_args
 from msgspec import Struct, ValidationError, convert
 
 from kschedx.errors import ConfigError
-from kschedx.kube.duration import Duration
-from kschedx.kube.scalars import Int32, Int64
+from kschedx.kube.scalars import Duration, Int32, Int64
 from kschedx.kube.types import NodeAffinity, TopologySpreadConstraint
 
 LEAST_ALLOCATED = "LeastAllocated"

@@ -71,8 +71,8 @@ class Unevaluated(Struct, frozen=True, kw_only=True):
     """Whether the caller asserts that the decision is the same without it."""
     objects: tuple[str, ...] = ()
     """The objects of a kind to which the pod refers."""
-    lacking: str = ""
-    """What a dump lacks of the kind; empty if it has no object of it."""
+    lacking: str | None = ""
+    """What a dump lacks of the kind, None if that is unknown; empty if it has no object of it."""
     completed_by: str = ""
     """A command that writes what the dump lacks to a file."""
 

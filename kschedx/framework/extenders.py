@@ -18,7 +18,7 @@ from kschedx.kube.types import Pod
 from kschedx.snapshot.nodes import NodeTable
 
 if TYPE_CHECKING:
-    from kschedx.framework.config.document import Extender
+    from kschedx.framework.config.decoding import Extender
 
 
 class ExtenderVerb(StrEnum):

@@ -35,10 +35,9 @@ from kschedx.kube.kueue import (
 )
 from kschedx.kube.names import PODS
 from kschedx.kube.types import Pod
-from kschedx.kueue.amounts import Requests, added
 from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.flavors import flavor_mismatch
-from kschedx.kueue.quota import QueueNode
+from kschedx.kueue.quota import QueueNode, Requests, added
 from kschedx.kueue.run import Run
 from kschedx.kueue.settings import settings_of
 from kschedx.kueue.verdict import decision_of, judge

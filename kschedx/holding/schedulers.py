@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from kschedx.errors import InputError
 from kschedx.holding.model import OtherScheduler, QueueShare, ReservedRoom, Said, SchedulerQueue, SharedDevices
 from kschedx.kube import autoscalers, other_schedulers
+from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.kueue import Condition
 from kschedx.kube.quantity import ResourceList, milli_value
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.types import Pod
-from kschedx.kueue.amounts import quota_amount
+from kschedx.kueue.quota import quota_amount
 from kschedx.snapshot.events import FAILED_SCHEDULING
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -33,7 +33,7 @@ GPU = "nvidia.com/gpu"
 UNLIMITED = -1
 
 
-def conditions(reported: Iterable[Condition]) -> tuple[Said, ...]:
+def conditions(reported: Iterable[TimedCondition]) -> tuple[Said, ...]:
     return tuple(
         Said(type=condition.type, status=condition.status, reason=condition.reason, message=condition.message)
         for condition in reported

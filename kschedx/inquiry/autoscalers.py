@@ -18,11 +18,10 @@ from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
-    from kschedx.autoscaler.growth import AutoscalerGrowth
+    from kschedx.autoscaler.run import AutoscalerGrowth
     from kschedx.inquiry.group_scaling import GroupScaling
     from kschedx.inquiry.pool_scaling import PoolScaling
-    from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
-    from kschedx.karpenter.growth import KarpenterGrowth
+    from kschedx.karpenter.cluster import Karpenter, KarpenterGrowth, KarpenterOptions
 
     NodeAutoscaler: TypeAlias = Autoscaler | Karpenter
     NodeScaling: TypeAlias = GroupScaling | PoolScaling
@@ -102,8 +101,8 @@ def growths_of(snapshot: Snapshot, options: AutoscalingOptions | None, scheduler
 def growth_of(autoscaler: NodeAutoscaler) -> Growth:
     """Return all nodes that the autoscaler adds."""
     from kschedx.autoscaler.cluster import Autoscaler
-    from kschedx.autoscaler.growth import grow_by_autoscaler
-    from kschedx.karpenter.growth import grow_by_karpenter
+    from kschedx.autoscaler.run import grow_by_autoscaler
+    from kschedx.karpenter.cluster import grow_by_karpenter
 
     return grow_by_autoscaler(autoscaler) if isinstance(autoscaler, Autoscaler) else grow_by_karpenter(autoscaler)
 

@@ -7,6 +7,7 @@ and Predicates in pkg/controller/daemon/daemon_controller.go.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.resource_quota import not_created
 from kschedx.controllers.manager import Rollout, RolloutDocument
 from kschedx.explain.admission import QuotaLedger
+from kschedx.explain.cycle_notes import may_lack_node_support, start_obstacle
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import Blocker, NodeGroup
 from kschedx.explain.setup import Setup
@@ -29,6 +31,7 @@ from kschedx.inquiry.pod import explain
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.workloads import pinned
 from kschedx.releases.plugins import Trait, plugins_with
+from kschedx.results import Shown
 from kschedx.snapshot.columns import each_row
 
 LEAVES_OUT = plugins_with(Trait.DAEMON_SET_CONTROLLER)
@@ -39,12 +42,14 @@ class DaemonSetDocument(Document, frozen=True, omit_defaults=True):
     runs: tuple[str, ...]
     waits: tuple[tuple[str, ...], ...]
     left_out: tuple[tuple[str, ...], ...]
+    cannot_start: Mapping[str, str] = {}
+    """Node to the reason."""
     refused: int = 0
     refusal: str = ""
     rollout: RolloutDocument | None = None
 
 
-class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
+class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     """The outcome of a DaemonSet's pods that do not run yet."""
 
     name: str
@@ -54,13 +59,29 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
     subject: Subject
     setup: Setup
     has_pod: frozenset[str] = frozenset()
-    """The nodes that already have a pod of the DaemonSet, which quotas count."""
+    """The nodes on which a pod of the DaemonSet runs, which quotas count."""
     rollout: Rollout | None = None
+    node: str = ""
+    """The node whose pod is shown; empty if all are."""
+
+    def __repr__(self) -> str:
+        where = f" on {self.node}" if self.node else ""
+        return f"<DaemonSetAnswer of {self.name}{where}: {self.outcome.value}>"
+
+    def records(self) -> list[dict[str, object]]:
+        """Return a row for each node."""
+        rejected = [("pending", group) for group in self.waits] + [("not eligible", group) for group in self.left_out]
+        rows = [(node, "fits", "") for node in self.runs]
+        rows += [(node, "cannot start", "") for node in self.cannot_start]
+        for state, group in rejected:
+            plugins = ", ".join(blocker.plugin for blocker in group.exemplar.blockers)
+            rows += [(node, state, plugins) for node in self.names(group)]
+        return [{"node": node, "state": state, "plugins": plugins} for node, state, plugins in rows]
 
     @cached_property
     def _made(self) -> tuple[int, str]:
         """The number of pods that quotas admit, and why they refuse the next one."""
-        nodes = (*self.runs, *(name for group in self.waits for name in self.names(group)))
+        nodes = (*self.runs, *self.cannot_start, *(name for group in self.waits for name in self.names(group)))
         quotas = QuotaLedger(self.subject.snapshot, self.setup.release)
         number = len(self.has_pod.intersection(nodes))
         for _ in range(len(nodes) - number):
@@ -85,12 +106,24 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
         return Diagnosis(self.explanation.cycle)
 
     @cached_property
-    def runs(self) -> tuple[str, ...]:
-        """The nodes on which its pod fits."""
+    def _feasible(self) -> tuple[str, ...]:
         cycle = self.explanation.cycle
         if self.diagnosis.stops or cycle.nodes is None or cycle.feasible is None:
             return ()
         return tuple(map(cycle.nodes.name, each_row(cycle.feasible)))
+
+    @cached_property
+    def cannot_start(self) -> Mapping[str, str]:
+        """Nodes on which its pod fits and cannot start, with the reasons."""
+        pod, snapshot = self.subject.pod, self.subject.snapshot
+        names = self._feasible if may_lack_node_support(pod.spec) else ()
+        obstacles = ((name, start_obstacle(snapshot, pod, name)) for name in names if name not in self.has_pod)
+        return {name: obstacle.why for name, obstacle in obstacles if obstacle is not None}
+
+    @cached_property
+    def runs(self) -> tuple[str, ...]:
+        """The nodes on which its pod fits and can start."""
+        return tuple(name for name in self._feasible if name not in self.cannot_start)
 
     @cached_property
     def waits(self) -> tuple[NodeGroup, ...]:
@@ -117,13 +150,23 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
         """Return the answer about the pod that the controller creates for one node."""
         if node not in self._on:
             subject = replace(self.subject, pod=pinned(self.subject.pod, node), first=None)
-            self._on[node] = explain(subject, self.setup)
+            answer = explain(subject, self.setup)
+            runs = node in self.has_pod  # whatever would keep another pod from starting
+            self._on[node] = replace(answer, lifecycle=None, remedies=None) if runs else answer
         return self._on[node]
 
     @cached_property
     def _on(self) -> dict[str, Explanation]:
         """The answers that were given, by node."""
         return {}
+
+    @property
+    def unable(self) -> Mapping[str, tuple[str, ...]]:
+        """The reasons for which its pod cannot start, with their nodes."""
+        nodes_by_reason: dict[str, tuple[str, ...]] = {}
+        for name, why in self.cannot_start.items():
+            nodes_by_reason[why] = (*nodes_by_reason.get(why, ()), name)
+        return nodes_by_reason
 
     @property
     def is_one_answer(self) -> bool:
@@ -134,15 +177,17 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def eligible(self) -> int:
         """The number of nodes for which its controller creates a pod."""
-        return len(self.runs) + sum(group.count for group in self.waits)
+        return len(self._feasible) + sum(group.count for group in self.waits)
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome of all pods: scheduled if every pod that is created fits."""
+        """The outcome of all pods: scheduled if every pod that is created fits. With a node, that of its pod."""
+        if self.node:
+            return self.on(self.node).overall
         outcome = self.explanation.outcome
         if outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE):
             stalls = self.rollout is not None and self.rollout.stalls
-            is_whole = self.runs and not self.waits and not self.refused and not stalls
+            is_whole = self.runs and not (self.waits or self.cannot_start or self.refused or stalls)
             return Outcome.SCHEDULED if is_whole else Outcome.UNSCHEDULABLE
         return outcome
 
@@ -162,11 +207,15 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
         """The fixes of the DaemonSet as a whole, or the first one of each group of nodes."""
         if self.is_one_answer or not self.eligible:
             return self.explanation.fixes
-        firsts = map(self.fix_of, (*self.waits, *self.left_out))
+        firsts = [self.fix_of(group) for group in (*self.waits, *self.left_out)]
+        firsts += (next(iter(self.on(nodes[0]).fixes), None) for nodes in self.unable.values())
         return tuple({fix.title: fix for fix in firsts if fix is not None}.values())
 
     def to_dict(self) -> dict[str, object]:
-        """Return the Explanation of a pod that is not tied to a node, with the DaemonSet's nodes and fixes."""
+        """Return the Explanation of a pod that is not tied to a node, with the DaemonSet's nodes and fixes. With a
+        node, return that of its pod."""
+        if self.node:
+            return self.on(self.node).to_dict()
         waits, left_out = (tuple(map(self.names, groups)) for groups in (self.waits, self.left_out))
         document = self.explanation.to_dict() | {"fixes": [fix.to_dict() for fix in self.fixes]}
         if self.outcome is not self.explanation.outcome:
@@ -184,7 +233,7 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
     ) & pods.namespaces.where(lambda space: space == namespace)
     rows = np.flatnonzero(is_own).tolist()
     alone = replace(subject, snapshot=subject.snapshot.without_pods(rows), first=None) if rows else subject
-    has_pod = frozenset(pods.node_names[row] for row in rows)
+    has_pod = frozenset(pods.node_names[row] for row in rows if pods.node[row] >= 0)
     return DaemonSetAnswer(
         name=f"{namespace}/{name}", explanation=explain(alone, setup), subject=alone, setup=setup, has_pod=has_pod
     )

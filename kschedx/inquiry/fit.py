@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints
-from kschedx.controllers.replicas import admit_pods
+from kschedx.controllers.stateful_set import admit_pods
 from kschedx.errors import InputError, Place
 from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.missing_kinds import require_for_decision
@@ -27,7 +27,7 @@ from kschedx.progress import Phase, say
 from kschedx.render.states import ExitCode, Lifecycle, StateDocument, StateRow, row_named, row_of, state_document
 from kschedx.results import Shown
 from kschedx.simulate import changes
-from kschedx.simulate.node_changes import SHAPES, another_like, shapes
+from kschedx.simulate.changes import SHAPES, another_like, shapes
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow, each_cluster_row
 from kschedx.snapshot.daemon_sets import daemon_pods, less, overhead

@@ -11,18 +11,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kschedx.controllers.daemon_set import agents_down
+from kschedx.controllers.daemon_set import agents_down, home_node, pods_for
 from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready, pod_lifecycle
 from kschedx.controllers.workload_lifecycle import failing_rollout, replica_sets_of
-from kschedx.controllers.workloads import SCALED, Workload, workload_of
+from kschedx.controllers.workloads import SCALED, Workload, manifest_of, ordinal_of, pods_of_ordinals, workload_of
+from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
+from kschedx.explain.root_causes import newer_template
 from kschedx.explain.subject import Subject, stored
-from kschedx.fixes import Change, FixCertainty
-from kschedx.fixes.changes import pointer
+from kschedx.fixes import FixCertainty
+from kschedx.fixes.changes import Change, pointer
 from kschedx.fixes.dead_end import gate_of_controller
+from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, REJECTIONS, STARTS, delete_pod
+from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.framework.cycle import Outcome
@@ -500,6 +504,10 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         where = listed(state.nodes, 3, conjunction="and")
         if state.claim:
             yield from self._attached_elsewhere()
+        for name in state.nodes[:3] if state.pressure else ():
+            row = self.snapshot.cluster.index[name]
+            for step in node_repairs(row, self.snapshot.cluster.nodes[row], self.snapshot):
+                yield Fix.untried(step.title, of_group=FixGroup.CAPACITY)
         if state.driver:
             down = dict.fromkeys(agent for node in state.nodes for agent in agents_down(self.snapshot, node))
             agents = f": {', '.join([*down][:3])} {'is' if len(down) == 1 else 'are'} not ready there" if down else ""
@@ -542,7 +550,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                     yield Fix.untried(
                         "run 1 replica, use a claim with ReadWriteMany, or a StatefulSet with a claim each"
                     )
-                elif (recreate := self._recreate_strategy(holder)) is not None:
+                    continue
+                if (recreate := self._recreate_strategy(holder)) is not None:
                     yield recreate
                 title = f"delete {holder.key} on {node}, which uses the volume"
                 yield Fix.untried(title, commands=(delete_pod(holder.key),))
@@ -662,16 +671,6 @@ def gate_keepers(explanation: Explanation) -> Iterator[Fix]:
 
 def with_newer_template(explanation: Explanation, pod: Pod) -> Fix | None:
     """Return the fix that gives a pod the newer template of its controller; None if that does not help."""
-    from kschedx.controllers.daemon_set import home_node, pods_for
-    from kschedx.controllers.workloads import Workload, manifest_of, ordinal_of, pods_of_ordinals
-    from kschedx.errors import InputError, UndecidableError
-    from kschedx.explain.root_causes import newer_template
-    from kschedx.fixes import FixCertainty
-    from kschedx.fixes.changes import Change
-    from kschedx.inquiry.fix import Fix
-    from kschedx.kube.documents import Target
-    from kschedx.kube.escaping import shell_command
-
     snapshot, metadata = explanation.cycle.snapshot, pod.metadata
     template = newer_template(snapshot, pod)
     if template is None or explanation.setup is None:

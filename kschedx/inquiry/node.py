@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.controllers.disruption_budgets import BudgetStatus, budgets_of, is_ready
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.explain.diagnosis import Diagnosis, Holder
 from kschedx.explain.missing_kinds import cycle_of
@@ -142,6 +143,22 @@ class NodeAnswer:
         return tuple(Fix.untried(step.title, commands=step.commands(), of_group=FixGroup.CAPACITY) for step in steps)
 
     @cached_property
+    def blocking(self) -> Mapping[str, BudgetStatus]:
+        """The PodDisruptionBudgets that allow no eviction of its pods, with their status, if the node is to be
+        emptied: it is cordoned or being deleted."""
+        snapshot, blocking = self._scheduler.snapshot, {}
+        if not (self.node.spec.unschedulable or self.node.metadata.deletion_timestamp):
+            return {}
+        rows = [row for row in snapshot.pods.on_node(self.row) if not snapshot.pods.terminating[row]]
+        for budget in budgets_of(snapshot, snapshot):
+            covered = [row for row in rows if budget.covers(snapshot.pods, row)]
+            status = budget.standing(snapshot, snapshot.pods, ()) if covered else None
+            is_free = budget.frees_unhealthy and not any(is_ready(snapshot.pods, row) for row in covered)
+            if status is not None and status.allowed <= 0 and not is_free:
+                blocking[budget.name] = status
+        return blocking
+
+    @cached_property
     def states(self) -> tuple[Lifecycle, ...]:
         """The states of the pods on the node that are not simply running."""
         snapshot = self._scheduler.snapshot
@@ -229,6 +246,8 @@ class NodeReportDocument(Document, frozen=True):
     """What keeps pods off the node, such as `not ready: cni plugin not initialized`; empty for a healthy node."""
     unschedulable: bool
     taints: tuple[str, ...]
+    blocked_by: tuple[str, ...]
+    """PodDisruptionBudgets that allow no eviction of its pods, if it is cordoned or being deleted."""
     pods: PodCount
     resources: Mapping[str, ResourceDocument]
     states: tuple[StateDocument, ...]
@@ -244,6 +263,7 @@ def report_document(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -
         trouble=unwell_node_text(answer.node).removesuffix("; "),
         unschedulable=answer.node.spec.unschedulable,
         taints=tuple(map(str, answer.node.spec.taints)),
+        blocked_by=tuple(answer.blocking),
         pods=PodCount(answer.pods, answer.most_pods),
         resources={offer.resource: offer for offer in answer.offers},
         states=tuple(map(state_document, answer.states)),

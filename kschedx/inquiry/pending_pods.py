@@ -31,7 +31,7 @@ from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import made_of
 from kschedx.render.words.fixes import with_nodes
 from kschedx.simulate.added_nodes import left_over
-from kschedx.simulate.node_changes import another_like
+from kschedx.simulate.changes import another_like
 from kschedx.simulate.simulator import run_on
 from kschedx.snapshot.columns import ClusterRow, IntArray, rows_by_group
 from kschedx.snapshot.daemon_sets import less

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
-from kschedx.apiserver.security_context import KubeletFields
+from kschedx.apiserver.pod_security import KubeletFields
 from kschedx.controllers.pod_lifecycle import (
     cannot_start,
     component_down,
@@ -23,7 +23,7 @@ from kschedx.controllers.pod_lifecycle import (
     pod_lifecycle,
     scheduler_down,
 )
-from kschedx.controllers.replicas import admit_pods
+from kschedx.controllers.stateful_set import admit_pods
 from kschedx.controllers.workload_lifecycle import next_rejected, refused, rejected_pods, state_of, unready_reason
 from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas, workload_of
 from kschedx.errors import (
@@ -51,10 +51,12 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, written_from
 from kschedx.inquiry.target import new_pod
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encoded, map_at
+from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import ObjectMeta, Pod, ReplicasControllerSpec
+from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.render.states import (
     CannotStart,
     ComponentDown,
@@ -440,8 +442,14 @@ def contradiction(
         return NotBound(subject=pod.key, message=theirs.message, extender=f"{failed.url} {failed.why}")
     is_finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
     ended = np.flatnonzero(is_finished & pods.node_names.where(lambda name: name in nodes))
+    spaces = tuple(sorted({*pods.namespaces.values}))
+    is_whole = snapshot.source.is_complete("Pod") or any(space.startswith(SYSTEM_NAMESPACES) for space in spaces)
     return Contradicted(
-        subject=pod.key, message=theirs.message, nodes=nodes, finished=tuple(pods.key(row) for row in ended.tolist())
+        subject=pod.key,
+        message=theirs.message,
+        nodes=nodes,
+        finished=tuple(pods.key(row) for row in ended.tolist()),
+        namespaces=() if is_whole else spaces,
     )
 
 
@@ -535,29 +543,6 @@ _STUCK = re.compile(rb'"ReplicaFailure"|"status":\s*\{\}')
 _STUCK_OR_QUEUED = re.compile(rb'"ReplicaFailure"|"status":\s*\{\}|"suspend":\s*true')
 
 
-class _Owned(Struct):
-    metadata: ObjectMeta = ObjectMeta()
-
-
-class _Generation(Struct, frozen=True, rename="camel"):
-    generation: int = 0
-    observed_generation: int | None = None
-
-
-class _Generations(Struct):
-    metadata: _Generation = _Generation()
-    status: _Generation = _Generation()
-
-    @property
-    def is_behind(self) -> bool:
-        observed = self.status.observed_generation
-        return observed is not None and observed < self.metadata.generation
-
-
-class _Sized(_Owned):
-    spec: ReplicasControllerSpec = ReplicasControllerSpec()
-
-
 def workloads_without_pods(
     snapshot: Snapshot,
     setup: Setup,
@@ -580,7 +565,7 @@ def workloads_without_pods(
         if within not in (None, key[1]) or not (key in events or is_marked(raw)):
             continue
         is_short, manifest = key in short, msgspec.json.decode(raw, type=dict[str, object])
-        owner = decode(raw, _Owned).metadata.controller
+        owner = stored_metadata(raw).controller
         above = key if owner is None or owner.kind == "CronJob" else (owner.kind, key[1], owner.name)
         if above in snapshot.workloads:
             key, manifest = above, msgspec.json.decode(snapshot.workloads[above])
@@ -620,13 +605,13 @@ def _short_workloads(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     for key, raw in snapshot.workloads.items():
         if key[0] not in ("ReplicaSet", "StatefulSet", "ReplicationController"):
             continue
-        sized = msgspec.json.decode(raw, type=_Sized)
+        sized = stored_controller(raw)
         if (owner := sized.metadata.controller) is not None:
             without_replica_set.discard((owner.kind, key[1], owner.name))
         if counts[key] < (1 if sized.spec.replicas is None else sized.spec.replicas):
             yield key
     for key, raw in deployments.items():
-        if key in without_replica_set or msgspec.json.decode(raw, type=_Generations).is_behind:
+        if key in without_replica_set or stored_controller(raw).is_behind:
             yield key
 
 

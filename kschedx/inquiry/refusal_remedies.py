@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.admission import PodSecurity
 from kschedx.apiserver.defaulting import default_pod
-from kschedx.apiserver.pod_security import PREFIX, LevelVersion, PodSecurityLevel
-from kschedx.apiserver.security_context import KubeletFields, KubeletSpec, judged
+from kschedx.apiserver.pod_security import PREFIX, KubeletFields, KubeletSpec, LevelVersion, PodSecurityLevel, judged
 from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest

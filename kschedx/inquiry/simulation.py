@@ -33,18 +33,18 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, unknown_pods, written_from
 from kschedx.inquiry.pod import WithoutDecision, explain, objection, remedies_of, unscheduled, workloads_without_pods
-from kschedx.kube.decoding import decode
+from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import PODS
-from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render.states import CannotStart, RolloutStalled
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, Displaced
 from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.drain import DrainDocument, DrainOutcome, DrainResult
-from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep, StepDocument, replay
+from kschedx.simulate.repack import GoalResult
 from kschedx.simulate.simulator import KueueResult, Simulator
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -187,10 +187,6 @@ class WorkloadResultDocument(Document, frozen=True, kw_only=True, omit_defaults=
     """Replicas, not included in `pods`, that the API server refuses."""
     refusal: str = ""
     """Why the first of them is refused, in their controller's message."""
-
-
-class _Owned(Struct):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class WorkloadResult(OfWorkload, Struct, frozen=True, kw_only=True):
@@ -514,7 +510,7 @@ class Simulation(Shown):
         """Return the custom resource that created a workload, such as the Rollout of a ReplicaSet; otherwise the
         workload."""
         raw = self.run.snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
-        owner = None if raw is None or workload in self.refused else decode(raw, _Owned).metadata.controller
+        owner = None if raw is None or workload in self.refused else stored_metadata(raw).controller
         if owner is None or owner.kind in MAKING_PODS:
             return workload
         return Workload(owner.kind, workload.namespace, owner.name)

@@ -37,9 +37,8 @@ from kschedx.kube.types import Node
 from kschedx.progress import Phase, counted
 from kschedx.results import Shown
 from kschedx.simulate.added_nodes import AddedNodes, nodes_for
-from kschedx.simulate.changes import SimulatedChange
+from kschedx.simulate.changes import SimulatedChange, unreachable
 from kschedx.simulate.drain import MOST_SCENES, STAYS, DrainDocument, DrainOutcome, DrainResult
-from kschedx.simulate.node_changes import unreachable
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow

@@ -30,13 +30,14 @@ from kschedx.inquiry.manifests import (
 )
 from kschedx.kube import custom_resources, kueue
 from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, ScaledObject
+from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSchedulingGate
+from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.snapshot.edits import with_applied
-from kschedx.snapshot.pod_groups import group_name
+from kschedx.snapshot.pods import group_name
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources.tree import SUFFIXES
 
@@ -45,10 +46,6 @@ if TYPE_CHECKING:
 
 NODE_NAMES = ("node", "nodes", "no")
 """kubectl's names for a node."""
-
-
-class _Owned(Struct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 _ALIKE = ("Deployment", "ReplicaSet", "ReplicationController", "Job")
@@ -332,7 +329,7 @@ def _owners_of(snapshot: Snapshot, namespace: str, owners: Iterable[OwnerReferen
     for owner in owners:
         raw = snapshot.workloads.get((owner.kind, namespace, owner.name))
         if raw is not None:
-            above = msgspec.json.decode(raw, type=_Owned).metadata.owner_references
+            above = stored_metadata(raw).owner_references
             yield from above
             yield from _owners_of(snapshot, namespace, above)
 
@@ -483,6 +480,13 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
     if len(pods) != 1:
         raise no_pod(manifest, tuple(pod.path for pod in pods))
     return NewPod(subject=admitted(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
+
+
+def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snapshot, Written]:
+    """Return the cluster with a workload's manifest applied, and its pod."""
+    manifest = _in_namespace(dict(workload))
+    applied = with_applied(snapshot, [manifest])
+    return applied, written_from(applied, manifest)
 
 
 def _in_namespace(manifest: Manifest) -> Manifest:

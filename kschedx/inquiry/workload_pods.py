@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import home_node
+from kschedx.controllers.deployment import NoRollout, StatefulSetUpdate
 from kschedx.controllers.manager import Rollout, wanted_at_a_time
-from kschedx.controllers.replicas import admit_pods, without_claims
-from kschedx.controllers.update_strategy import NoRollout, StatefulSetUpdate
+from kschedx.controllers.stateful_set import admit_pods, without_claims
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.admission import QuotaLedger

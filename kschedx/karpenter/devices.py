@@ -20,17 +20,19 @@ from msgspec.structs import replace
 from kschedx.karpenter.instance_types import InstanceType
 from kschedx.karpenter.nodes import StateNode
 from kschedx.karpenter.requirements import Requirements
-from kschedx.kube.device_expressions import CompileError, EvaluationError, language
 from kschedx.kube.devices import (
     MAX_DEVICES_OF_CLAIM,
     AllocationMode,
+    CompileError,
     DeviceClass,
     DeviceRequest,
     DeviceRequestAllocationResult,
     DeviceSelector,
+    EvaluationError,
     ResourceClaim,
     ResourceSlice,
     ResourceSliceSpec,
+    language,
 )
 from kschedx.kube.resources import nano_units
 from kschedx.kube.types import Node, ObjectMeta, Pod

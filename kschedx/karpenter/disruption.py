@@ -28,9 +28,8 @@ from kschedx.kube.autoscalers import (
 )
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
-from kschedx.kube.duration import Duration
 from kschedx.kube.names import INSTANCE_TYPE, ZONE
-from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.scalars import Duration, nanoseconds
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import Pod, PodDisruptionBudget, Taint
 from kschedx.releases.karpenter import KarpenterBehaviour, karpenter_behaviour

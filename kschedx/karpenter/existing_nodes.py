@@ -10,12 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from kschedx.karpenter.amounts import PODS, Amount, Amounts, pod_requests
 from kschedx.karpenter.devices import NoDevices
 from kschedx.karpenter.instance_types import InstanceType
 from kschedx.karpenter.nodes import PortUsage, StateNode, is_of_daemon_set, ports_of, tolerates_all
 from kschedx.karpenter.pods import DaemonSets, PodData, mounted
-from kschedx.karpenter.requirements import LabelRequirement, Requirements
+from kschedx.karpenter.requirements import PODS, Amount, Amounts, LabelRequirement, Requirements, pod_requests
 from kschedx.karpenter.topology import Topologies, Unsatisfiable
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE
 from kschedx.kube.quantity import ResourceList, milli_value

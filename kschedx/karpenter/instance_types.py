@@ -14,23 +14,21 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.karpenter.amounts import (
-    ZERO,
-    Amount,
-    Amounts,
-    allocatable,
-    amounts_of,
-    fits_within,
-    format_amounts,
-    merge_amounts,
-)
 from kschedx.karpenter.requirements import (
     RESERVATION_ID,
     RESERVATION_INTERRUPTIBLE,
     RESERVATION_TYPE,
     RESERVED,
+    ZERO,
+    Amount,
+    Amounts,
     LabelRequirement,
     Requirements,
+    allocatable,
+    amounts_of,
+    fits_within,
+    format_amounts,
+    merge_amounts,
 )
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL, NodeOverlay, NodePool
 from kschedx.kube.devices import ResourceSlice

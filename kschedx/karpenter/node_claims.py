@@ -10,7 +10,6 @@ from itertools import count
 
 from msgspec import Struct
 
-from kschedx.karpenter.amounts import Amount, amounts_of, merge_amounts
 from kschedx.karpenter.devices import ClaimAllocation, NoDevices
 from kschedx.karpenter.instance_types import InstanceType, cheapest, filter_types
 from kschedx.karpenter.nodes import PortUsage, ports_of, untolerated_taints
@@ -28,9 +27,12 @@ from kschedx.karpenter.rejections import (
 from kschedx.karpenter.requirements import (
     RESERVATION_ID,
     RESERVED,
+    Amount,
     LabelRequirement,
     Requirements,
+    amounts_of,
     class_label,
+    merge_amounts,
     well_known,
 )
 from kschedx.karpenter.topology import Topologies, Unsatisfiable

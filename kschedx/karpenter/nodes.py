@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from msgspec import Struct
 
-from kschedx.karpenter.amounts import NODES, Amount, amounts_of
+from kschedx.karpenter.requirements import NODES, Amount, amounts_of
 from kschedx.kube.autoscalers import INITIALIZED, NODE_POOL, REGISTERED, NodeClaim
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE

@@ -11,14 +11,15 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.karpenter.amounts import Amounts, pod_requests
 from kschedx.karpenter.devices import PodDevices
 from kschedx.karpenter.nodes import is_of_daemon_set, is_static, tolerates_all
 from kschedx.karpenter.requirements import (
     CAPACITY_TYPES,
     NORMALIZED,
+    Amounts,
     Requirements,
     is_reserved_label,
+    pod_requests,
     reserved_domains,
     well_known,
 )

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kschedx.karpenter.amounts import PODS, Amount
 from kschedx.karpenter.devices import NoDevices
 from kschedx.karpenter.instance_types import NoInstanceType, too_few_text
 from kschedx.karpenter.nodes import UsedPort
-from kschedx.karpenter.requirements import RequirementConflict
+from kschedx.karpenter.requirements import PODS, Amount, RequirementConflict
 from kschedx.karpenter.topology import Unsatisfiable
 from kschedx.kube.types import Taint
 

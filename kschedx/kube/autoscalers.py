@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kschedx.kube import descheduling
-from kschedx.kube.conditions import condition_of
+from kschedx.kube.conditions import ObjectStatus, TimedCondition, condition_of
 from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
-from kschedx.kube.types import ControllerStatus, KubernetesObject, Labels, NodeCondition, Taint
+from kschedx.kube.types import KubernetesObject, Labels, Taint
 
 # The pod annotations that autoscalers and other schedulers read; a snapshot keeps no others.
 
@@ -354,7 +354,7 @@ class NodePoolSpec(Struct, frozen=True, kw_only=True):
 
 class NodePoolStatus(Struct, frozen=True, kw_only=True):
     resources: ResourceList = {}
-    conditions: tuple[NodeCondition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
 
 
 class NodePool(KubernetesObject, frozen=True, kw_only=True):
@@ -362,14 +362,14 @@ class NodePool(KubernetesObject, frozen=True, kw_only=True):
     status: NodePoolStatus = NodePoolStatus()
 
     @property
-    def not_ready(self) -> NodeCondition | None:
+    def not_ready(self) -> TimedCondition | None:
         """The condition that prevents Karpenter from using the pool; None if it is ready. A pool without conditions is
         not ready, but a manifest that no API server has stored is assumed to become ready."""
         ready = condition_of(self.status.conditions, "Ready")
         is_stored = bool(self.metadata.uid or self.metadata.creation_timestamp or self.status.conditions)
         if (ready is not None and ready.status == "True") or not is_stored:
             return None
-        return ready or NodeCondition(type="Ready")
+        return ready or TimedCondition(type="Ready")
 
 
 class NodeClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -377,7 +377,7 @@ class NodeClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     provider_id: str = field(default="", name="providerID")
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
-    conditions: tuple[NodeCondition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
 
 
 class NodeClaim(KubernetesObject, frozen=True, kw_only=True):
@@ -396,7 +396,7 @@ class NodeOverlaySpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodeOverlayStatus(Struct, frozen=True, kw_only=True):
-    conditions: tuple[NodeCondition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
 
 
 class NodeOverlay(KubernetesObject, frozen=True, kw_only=True):
@@ -424,7 +424,7 @@ class CapacityReservation(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodeClassStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    conditions: tuple[NodeCondition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
     subnets: tuple[Subnet, ...] = ()
     capacity_reservations: tuple[CapacityReservation, ...] = ()
 
@@ -481,7 +481,7 @@ class CapacityBufferSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class CapacityBufferStatus(Struct, frozen=True, kw_only=True):
     replicas: Int32 | None = None
-    conditions: tuple[NodeCondition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
 
 
 class CapacityBuffer(KubernetesObject, frozen=True, kw_only=True):
@@ -510,7 +510,7 @@ class PodAutoscalerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class HorizontalPodAutoscaler(KubernetesObject, frozen=True, kw_only=True):
     spec: PodAutoscalerSpec = PodAutoscalerSpec()
-    status: ControllerStatus = ControllerStatus()
+    status: ObjectStatus = ObjectStatus()
 
 
 class ScaledObjectSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -521,4 +521,4 @@ class ScaledObjectSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class ScaledObject(KubernetesObject, frozen=True, kw_only=True):
     spec: ScaledObjectSpec = ScaledObjectSpec()
-    status: ControllerStatus = ControllerStatus()
+    status: ObjectStatus = ObjectStatus()

@@ -13,6 +13,14 @@ class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
     message: str = ""
 
 
+class ObjectStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    conditions: tuple[Condition, ...] = ()
+
+
+class TimedCondition(Condition, frozen=True, kw_only=True, rename="camel"):
+    last_transition_time: str | None = None
+
+
 UNSCHEDULABLE = "Unschedulable"
 """The reason of a pod's condition PodScheduled after kube-scheduler found no node."""
 DISRUPTION_TARGET = "DisruptionTarget"

@@ -114,7 +114,7 @@ _CLUSTER: ContextVar[tuple[str, ...]] = ContextVar("cluster", default=())
 
 @contextmanager
 def asking_about(options: Iterable[str]) -> Iterator[None]:
-    """Name the cluster with these options in every command of kschedx within this context."""
+    """Repeat these options in every command of kschedx within this context: they name the cluster and the setup."""
     token = _CLUSTER.set(tuple(options))
     try:
         yield
@@ -129,7 +129,7 @@ def why_command(pod: str) -> str:
 
 
 def about_cluster(command: str) -> str:
-    """Add the options that name the cluster in question to a command of kschedx."""
+    """Add the options that name the cluster in question, its scheduler, and the changes to a command of kschedx."""
     options = _CLUSTER.get()
     return f"{command} {join(options)}" if options and not command.startswith("#") else command
 

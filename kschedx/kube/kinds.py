@@ -14,14 +14,17 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from kschedx.errors import InputError, Place, nearest
-from kschedx.kube import autoscalers as cluster_api
-from kschedx.kube import autoscalers as karpenter
-from kschedx.kube import autoscalers as scaling
-from kschedx.kube import descheduling, devices, kueue, other_schedulers, resources, storage, types
-from kschedx.kube import other_schedulers as scheduler_plugins
-from kschedx.kube import types as controllers
-from kschedx.kube import types as policy
-from kschedx.kube import types as scheduling
+from kschedx.kube import (
+    autoscalers,
+    controllers,
+    descheduling,
+    devices,
+    kueue,
+    other_schedulers,
+    resources,
+    storage,
+    types,
+)
 
 
 class ResourceKind(Struct, frozen=True, kw_only=True):
@@ -89,7 +92,7 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
         return not self.only or f"{namespace}/{name}" in self.only or name in self.also
 
 
-_OF_OTHERS = frozenset({scheduler_plugins.TOPOLOGY_GROUP})
+_OF_OTHERS = frozenset({other_schedulers.TOPOLOGY_GROUP})
 """Groups with names like those of Kubernetes, which it does not serve."""
 _STORAGE = "storage.k8s.io"
 _SCHEDULING = "scheduling.k8s.io"
@@ -138,23 +141,26 @@ _ROWS = (
     ),
     ResourceKind(
         name="ReplicationController", short_names=("rc",), record=types.ReplicationController, template=_TEMPLATE,
-        kept=controllers.ReplicasController, read_by=_SPREADING, leaves="which pods a ReplicationController spreads",
+        kept=controllers.Controller, read_by=_SPREADING, leaves="which pods a ReplicationController spreads",
     ),
     ResourceKind(
         name="ReplicaSet", group="apps", former_groups=_FORMER, short_names=("rs",), is_numerous=True,
-        record=types.ReplicaSet, template=_TEMPLATE, kept=controllers.ReplicasController, read_by=_SPREADING,
+        record=types.ReplicaSet, template=_TEMPLATE, kept=controllers.Controller, read_by=_SPREADING,
         leaves="which pods a ReplicaSet spreads",
     ),
     ResourceKind(
         name="StatefulSet", group="apps", short_names=("sts",), record=types.StatefulSet, template=_TEMPLATE,
-        kept=storage.OfStatefulSet, read_by=_SPREADING, leaves="which pods a StatefulSet spreads",
+        kept=controllers.Controller, read_by=_SPREADING, leaves="which pods a StatefulSet spreads",
     ),
     ResourceKind(
         name="Deployment", group="apps", former_groups=_FORMER, short_names=("deploy",), template=_TEMPLATE,
-        kept=controllers.ReplicasController,
+        kept=controllers.Controller,
     ),
-    ResourceKind(name="DaemonSet", group="apps", former_groups=_FORMER, short_names=("ds",), template=_TEMPLATE),
-    ResourceKind(name="Job", group="batch", template=_TEMPLATE, kept=controllers.JobController, is_numerous=True),
+    ResourceKind(
+        name="DaemonSet", group="apps", former_groups=_FORMER, short_names=("ds",), template=_TEMPLATE,
+        kept=controllers.Controller,
+    ),
+    ResourceKind(name="Job", group="batch", template=_TEMPLATE, kept=controllers.Controller, is_numerous=True),
     ResourceKind(
         name="CronJob", group="batch", versions=_SINCE_BETA, short_names=("cj",),
         template=("spec", "jobTemplate", "spec", "template"), kept=controllers.CronJobController,
@@ -189,20 +195,21 @@ _ROWS = (
     ),
     ResourceKind(
         name="HorizontalPodAutoscaler", short_names=("hpa",), group="autoscaling", versions=("v2", "v1"),
-        record=scaling.HorizontalPodAutoscaler,
+        record=autoscalers.HorizontalPodAutoscaler,
     ),
     ResourceKind(
-        name="ScaledObject", short_names=("so",), group=scaling.KEDA_GROUP, versions=("v1alpha1",), is_optional=True,
-        record=scaling.ScaledObject, addon="KEDA",
+        name="ScaledObject", short_names=("so",), group=autoscalers.KEDA_GROUP, versions=("v1alpha1",),
+        is_optional=True, record=autoscalers.ScaledObject, addon="KEDA",
     ),
     ResourceKind(
         name="PodDisruptionBudget", short_names=("pdb",), group="policy", versions=_SINCE_BETA,
-        record=policy.PodDisruptionBudget, read_by=("DefaultPreemption",),
+        record=types.PodDisruptionBudget, read_by=("DefaultPreemption",),
         leaves="which pods PodDisruptionBudgets protect",
     ),
     ResourceKind(
         name="PriorityClass", short_names=("pc",), group=_SCHEDULING, versions=_SINCE_BETA, is_namespaced=False,
-        record=scheduling.PriorityClass, leaves="the priority of a manifest that names a class, or none",
+        record=types.PriorityClass, read_by=("DefaultPreemption",),
+        leaves="the priority of a manifest that names a class, or none",
     ),
     ResourceKind(
         name="LimitRange", short_names=("limits",), record=types.LimitRange,
@@ -242,10 +249,10 @@ _ROWS = (
     ),
     ResourceKind(
         name="PodGroup", group=_SCHEDULING, versions=("v1", "v1beta1", "v1alpha3", "v1alpha2"), is_optional=True,
-        record=scheduling.PodGroup, read_by=("GangScheduling",), leaves="the pod's group",
+        record=types.PodGroup, read_by=("GangScheduling",), leaves="the pod's group",
     ),
     ResourceKind(
-        name="Workload", group=_SCHEDULING, versions=("v1alpha1",), is_optional=True, record=scheduling.GroupedWorkload,
+        name="Workload", group=_SCHEDULING, versions=("v1alpha1",), is_optional=True, record=types.GroupedWorkload,
         read_by=("GangScheduling",), leaves="the pod's group",
     ),
     ResourceKind(
@@ -258,17 +265,17 @@ _ROWS = (
         ),
     ),
     ResourceKind(
-        name="PodGroup", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",), is_optional=True,
-        record=scheduler_plugins.Gang, read_by=("Coscheduling",), leaves="the pod's group",
+        name="PodGroup", group=other_schedulers.SCHEDULING_GROUP, versions=("v1alpha1",), is_optional=True,
+        record=other_schedulers.Gang, read_by=("Coscheduling",), leaves="the pod's group",
     ),
     ResourceKind(
-        name="ElasticQuota", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",), is_optional=True,
-        record=scheduler_plugins.ElasticQuota, read_by=("CapacityScheduling",),
+        name="ElasticQuota", group=other_schedulers.SCHEDULING_GROUP, versions=("v1alpha1",), is_optional=True,
+        record=other_schedulers.ElasticQuota, read_by=("CapacityScheduling",),
         leaves="which resources each namespace is guaranteed",
     ),
     ResourceKind(
-        name="NodeResourceTopology", group=scheduler_plugins.TOPOLOGY_GROUP, versions=("v1alpha2",),
-        is_namespaced=False, is_optional=True, record=scheduler_plugins.NodeResourceTopology,
+        name="NodeResourceTopology", group=other_schedulers.TOPOLOGY_GROUP, versions=("v1alpha2",),
+        is_namespaced=False, is_optional=True, record=other_schedulers.NodeResourceTopology,
         read_by=("NodeResourceTopologyMatch",), leaves="what is free on each NUMA node",
     ),
     ResourceKind(
@@ -335,39 +342,40 @@ _ROWS = (
         is_optional=True, record=other_schedulers.PodMigrationJob, addon="Koordinator",
         leaves="whether Koordinator moves a pod",
     ),
-    _scalable("MachineDeployment", cluster_api.CLUSTER_API_GROUP, _OF_CLUSTER_API, cluster_api.MachineDeployment),
-    _scalable("MachineSet", cluster_api.CLUSTER_API_GROUP, _OF_CLUSTER_API, cluster_api.MachineSet),
-    _scalable("MachinePool", cluster_api.CLUSTER_API_GROUP, _OF_CLUSTER_API, cluster_api.MachinePool),
-    _scalable("MachineSet", cluster_api.OPENSHIFT_GROUP, ("v1beta1",), cluster_api.OpenShiftMachineSet),
+    _scalable("MachineDeployment", autoscalers.CLUSTER_API_GROUP, _OF_CLUSTER_API, autoscalers.MachineDeployment),
+    _scalable("MachineSet", autoscalers.CLUSTER_API_GROUP, _OF_CLUSTER_API, autoscalers.MachineSet),
+    _scalable("MachinePool", autoscalers.CLUSTER_API_GROUP, _OF_CLUSTER_API, autoscalers.MachinePool),
+    _scalable("MachineSet", autoscalers.OPENSHIFT_GROUP, ("v1beta1",), autoscalers.OpenShiftMachineSet),
     ResourceKind(
-        name="NodePool", group=karpenter.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
-        record=karpenter.NodePool, addon="Karpenter", leaves="which nodes Karpenter may add",
+        name="NodePool", group=autoscalers.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
+        record=autoscalers.NodePool, addon="Karpenter", leaves="which nodes Karpenter may add",
     ),
     ResourceKind(
-        name="NodeClaim", group=karpenter.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
-        is_numerous=True, record=karpenter.NodeClaim, addon="Karpenter", leaves="which nodes Karpenter is launching",
+        name="NodeClaim", group=autoscalers.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False,
+        is_optional=True, is_numerous=True, record=autoscalers.NodeClaim, addon="Karpenter",
+        leaves="which nodes Karpenter is launching",
     ),
     ResourceKind(
-        name="NodeOverlay", group=karpenter.KARPENTER_GROUP, versions=("v1alpha1",), is_namespaced=False,
-        is_optional=True, record=karpenter.NodeOverlay, addon="Karpenter",
+        name="NodeOverlay", group=autoscalers.KARPENTER_GROUP, versions=("v1alpha1",), is_namespaced=False,
+        is_optional=True, record=autoscalers.NodeOverlay, addon="Karpenter",
         leaves="how NodeOverlays change instance types",
     ),
     ResourceKind(
-        name="CapacityBuffer", group=karpenter.BUFFER_GROUP, versions=("v1beta1", "v1alpha1"), is_optional=True,
-        record=karpenter.CapacityBuffer, addon="Karpenter", leaves="which capacity Karpenter keeps free",
+        name="CapacityBuffer", group=autoscalers.BUFFER_GROUP, versions=("v1beta1", "v1alpha1"), is_optional=True,
+        record=autoscalers.CapacityBuffer, addon="Karpenter", leaves="which capacity Karpenter keeps free",
     ),
     ResourceKind(name="PodTemplate", is_optional=True, record=types.PodTemplate, addon="Karpenter"),
     ResourceKind(
-        name="EC2NodeClass", group=karpenter.AWS, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
-        record=karpenter.EC2NodeClass, addon="Karpenter", leaves="which zones its subnets are in",
+        name="EC2NodeClass", group=autoscalers.AWS, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
+        record=autoscalers.EC2NodeClass, addon="Karpenter", leaves="which zones its subnets are in",
     ),
     ResourceKind(
-        name="AKSNodeClass", group=karpenter.AZURE, versions=("v1beta1", "v1alpha2"), is_namespaced=False,
-        is_optional=True, record=karpenter.AKSNodeClass, addon="Karpenter", leaves="whether it can be used",
+        name="AKSNodeClass", group=autoscalers.AZURE, versions=("v1beta1", "v1alpha2"), is_namespaced=False,
+        is_optional=True, record=autoscalers.AKSNodeClass, addon="Karpenter", leaves="whether it can be used",
     ),
     ResourceKind(
-        name="GCENodeClass", group=karpenter.GCP, versions=("v1alpha1",), is_namespaced=False, is_optional=True,
-        record=karpenter.GCENodeClass, addon="Karpenter", leaves="whether it can be used",
+        name="GCENodeClass", group=autoscalers.GCP, versions=("v1alpha1",), is_namespaced=False, is_optional=True,
+        record=autoscalers.GCENodeClass, addon="Karpenter", leaves="whether it can be used",
     ),
     ResourceKind(
         name="NodeMetrics", plural="nodes", group=descheduling.METRICS_GROUP, versions=("v1beta1",),

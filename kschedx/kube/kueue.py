@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kschedx.kube import conditions
-from kschedx.kube.conditions import condition_of
+from kschedx.kube.conditions import TimedCondition, condition_of
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32
 from kschedx.kube.selectors import LabelSelector
@@ -34,10 +33,6 @@ TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
 CONFIG_GROUP = "config.kueue.x-k8s.io"
 MANAGER_CONFIG = "kueue-system/kueue-manager-config"
 """The ConfigMap with Kueue's Configuration."""
-
-
-class Condition(conditions.Condition, frozen=True, kw_only=True, rename="camel"):
-    last_transition_time: str | None = None
 
 
 class SliceConstraint(Struct, frozen=True, kw_only=True):
@@ -224,7 +219,7 @@ class ReclaimablePod(Struct, frozen=True, kw_only=True):
 
 class WorkloadStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     admission: Admission | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
     admission_checks: tuple[AdmissionCheckState, ...] = ()
     resource_requests: tuple[PodSetRequest, ...] = ()
     cluster_name: str | None = None
@@ -241,7 +236,7 @@ class Workload(KubernetesObject, frozen=True, kw_only=True):
     def priority(self) -> int:
         return self.spec.priority or 0
 
-    def condition(self, kind: str) -> Condition | None:
+    def condition(self, kind: str) -> TimedCondition | None:
         return condition_of(self.status.conditions, kind)
 
     def has(self, kind: str) -> bool:
@@ -299,7 +294,7 @@ class ReportedFlavor(Struct, frozen=True, kw_only=True):
 
 class QueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     flavors_reservation: tuple[ReportedFlavor, ...] = ()
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
     pending_workloads: Int32 | None = None
     fair_sharing: FairSharingStatus | None = None
 
@@ -422,7 +417,7 @@ class AdmissionCheckSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AdmissionCheckStatus(Struct, frozen=True, kw_only=True):
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
 
 
 class AdmissionCheck(KubernetesObject, frozen=True, kw_only=True):

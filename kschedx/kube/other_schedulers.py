@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from kschedx.kube.kueue import Condition
+from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32
 from kschedx.kube.selectors import LabelSelector
@@ -121,7 +121,7 @@ class GroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class GroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
     running: Int32 = 0
     scheduled: Int32 = 0
 
@@ -169,7 +169,7 @@ class SchedulingCondition(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class KaiGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
     scheduling_conditions: tuple[SchedulingCondition, ...] = ()
 
 
@@ -198,7 +198,7 @@ class KaiQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class KaiQueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
     allocated: ResourceList = {}
     requested: ResourceList = {}
 
@@ -253,7 +253,7 @@ class ReservationSpec(Struct, frozen=True, kw_only=True):
 
 class ReservationStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[TimedCondition, ...] = ()
     node_name: str = ""
     allocatable: ResourceList = {}
     allocated: ResourceList = {}

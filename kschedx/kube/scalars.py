@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 from msgspec import Meta
@@ -83,6 +83,14 @@ def newest(times: Iterable[str | None]) -> str:
     return next(filter(is_valid, sorted({time for time in times if time}, reverse=True)), "")
 
 
+def earlier(text: str, seconds: int) -> str:
+    """Return the time so many seconds before one in RFC 3339; the text as it is, if it is no time."""
+    try:
+        return datetime.fromtimestamp(nanoseconds(text) // _SECOND - seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (InputError, OverflowError, ValueError):
+        return text
+
+
 def nanoseconds(text: str) -> int:
     """Return nanoseconds since 1970, within int64 and before `LATEST`. Raises `InputError` for anything but RFC
     3339."""
@@ -96,3 +104,68 @@ def nanoseconds(text: str) -> int:
     except (ValueError, OverflowError):
         raise InputError(f'"{text}" is not a time of the calendar') from None
     return max(-LATEST, min(seconds * _SECOND + int((fraction or "0")[:9].ljust(9, "0")), LATEST - 1))
+
+
+# Durations in Go's format: `1h15m30.5s` (metav1.Duration, time.ParseDuration).
+
+NANOSECONDS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+
+_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+
+
+class Duration(int):
+    """Nanoseconds."""
+
+    @classmethod
+    def seconds(cls, seconds: int) -> Duration:
+        return cls(seconds * NANOSECONDS["s"])
+
+    @classmethod
+    def parse(cls, text: str) -> Duration:
+        """Raises ValueError for text that Go does not parse, and for values beyond int64 nanoseconds."""
+        unsigned = text[1:] if text[:1] in ("+", "-") else text
+        if unsigned == "0":
+            return cls(0)
+        parts = _PART.findall(unsigned)
+        if not parts or "".join(number + unit for number, unit in parts) != unsigned:
+            raise ValueError('expected a duration such as "10s" or "1m30s"')
+        total = sum(map(_nanoseconds, *zip(*parts, strict=True)))
+        signed = -total if text.startswith("-") else total
+        if not -(2**63) <= signed < 2**63:
+            raise ValueError("expected a duration of less than 292 years")
+        return cls(signed)
+
+    def __str__(self) -> str:
+        """Format as Go does: `1m30s`, `500ms`, `0s`."""
+        left = abs(int(self))
+        sign = "-" if self < 0 else ""
+        if left < NANOSECONDS["s"]:
+            unit = next((unit for unit in ("ms", "µs", "ns") if left >= NANOSECONDS[unit]), "s")
+            return f"{sign}{_decimal(left, NANOSECONDS[unit])}{unit}"
+        hours, left = divmod(left, NANOSECONDS["h"])
+        minutes, left = divmod(left, NANOSECONDS["m"])
+        text = f"{_decimal(left, NANOSECONDS['s'])}s"
+        if hours or minutes:
+            text = f"{minutes}m{text}"
+        return f"{sign}{hours}h{text}" if hours else sign + text
+
+
+def _nanoseconds(number: str, unit: str) -> int:
+    whole, _, digits = number.partition(".")
+    scale: int = 10 ** len(digits)
+    return int(whole + digits) * NANOSECONDS[unit] // scale
+
+
+def _decimal(value: int, unit: int) -> str:
+    whole, rest = divmod(value, unit)
+    digits = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0") if rest else ""
+    return f"{whole}.{digits}" if digits else str(whole)

@@ -184,38 +184,6 @@ class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
         return self.metadata.annotations.get(SELECTED_NODE)
 
 
-class Ordinals(Struct, frozen=True):
-    start: int = 0
-
-
-class OrdinalsUpdate(Struct, frozen=True, kw_only=True):
-    partition: Int32 = 0
-
-
-class OfStatefulSetStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
-    type: str = ""
-    rolling_update: OrdinalsUpdate = OrdinalsUpdate()
-
-
-class OfStatefulSetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    replicas: Int32 | None = None
-    ordinals: Ordinals | None = None
-    pod_management_policy: str | None = None
-    volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
-    update_strategy: OfStatefulSetStrategy = OfStatefulSetStrategy()
-
-
-class OfStatefulSetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    update_revision: str = ""
-
-
-class OfStatefulSet(Struct, frozen=True, kw_only=True):
-    """The replicas and claim templates of a StatefulSet."""
-
-    spec: OfStatefulSetSpec = OfStatefulSetSpec()
-    status: OfStatefulSetStatus = OfStatefulSetStatus()
-
-
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """IsVolumeBoundToClaim: the volume's claimRef names the claim, with the same uid if it has one."""
     reference = volume.spec.claim_ref

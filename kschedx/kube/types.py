@@ -5,7 +5,7 @@
 
 from msgspec import Struct, field
 
-from kschedx.kube.conditions import Condition, condition_of
+from kschedx.kube.conditions import Condition, TimedCondition, condition_of
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
@@ -345,6 +345,11 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """The kubelet reads it, not kube-scheduler."""
 
     @property
+    def has_unknown_priority(self) -> bool:
+        """Whether its PriorityClass, which sets the priority, is not in the snapshot."""
+        return self.priority is None and bool(self.priority_class_name)
+
+    @property
     def required_node_affinity(self) -> NodeSelector | None:
         rules = self.affinity.node_affinity if self.affinity is not None else None
         return rules.required_during_scheduling_ignored_during_execution if rules is not None else None
@@ -473,9 +478,8 @@ class NodeSystemInfo(Struct, frozen=True, kw_only=True, rename="camel"):
     kubelet_version: str = ""
 
 
-class NodeCondition(Condition, frozen=True, kw_only=True, rename="camel"):
+class NodeCondition(TimedCondition, frozen=True, kw_only=True, rename="camel"):
     last_heartbeat_time: str | None = None
-    last_transition_time: str | None = None
 
 
 class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -606,68 +610,6 @@ class RuntimeClass(KubernetesObject, frozen=True, kw_only=True):
 
     overhead: RuntimeClassOverhead | None = None
     scheduling: RuntimeClassScheduling | None = None
-
-
-# The fields of controllers besides the template: replicas and update strategy.
-
-
-class RollingUpdate(Struct, frozen=True, kw_only=True, rename="camel"):
-    max_surge: Int32 | str | None = None
-    max_unavailable: Int32 | str | None = None
-
-
-class Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
-    type: str = ""
-    rolling_update: RollingUpdate | None = None
-
-
-class ControllerStatus(Struct, frozen=True, kw_only=True):
-    conditions: tuple[Condition, ...] = ()
-    """`ReplicaFailure` of a ReplicaSet, `Complete` and `Failed` of a Job, `ScalingLimited` of an autoscaler."""
-
-
-class ReplicasControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    replicas: Int32 | None = None
-    strategy: Strategy | None = None
-    paused: bool | None = None
-
-
-class ReplicasController(Struct, frozen=True, kw_only=True):
-    """Deployment, ReplicaSet, or ReplicationController."""
-
-    spec: ReplicasControllerSpec = ReplicasControllerSpec()
-    status: ControllerStatus = ControllerStatus()
-
-
-class JobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    parallelism: Int32 | None = None
-    completions: Int32 | None = None
-    suspend: bool | None = None
-    managed_by: str | None = None
-
-
-class JobController(Struct, frozen=True, kw_only=True):
-    spec: JobControllerSpec = JobControllerSpec()
-    status: ControllerStatus = ControllerStatus()
-
-
-class CronJobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    job_template: JobController = JobController()
-    suspend: bool | None = None
-    concurrency_policy: str = ""
-
-
-class JobReference(Struct, frozen=True, kw_only=True):
-    name: str = ""
-
-
-class CronJobControllerStatus(Struct, frozen=True, kw_only=True):
-    active: tuple[JobReference, ...] = ()
-
-
-class CronJobController(Struct, frozen=True, kw_only=True):
-    spec: CronJobControllerSpec = CronJobControllerSpec()
-    status: CronJobControllerStatus = CronJobControllerStatus()
 
 
 # Typed records of policy/v1.

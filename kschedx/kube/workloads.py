@@ -37,6 +37,13 @@ LABELS_OF_JOB = (
 )
 """Labels that the API server adds to a Job's template."""
 GENERATED_LABELS = frozenset({TEMPLATE_HASH, *LABELS_OF_JOB})
+SYNC_MARKS = {
+    "argocd.argoproj.io/tracking-id": "Argo CD",
+    "argocd.argoproj.io/instance": "Argo CD",
+    "kustomize.toolkit.fluxcd.io/name": "Flux",
+    "helm.toolkit.fluxcd.io/name": "Flux",
+}
+"""Labels and annotations on objects that a tool applies, to the tool."""
 EXACT_MAPS = (
     "affinity", "nodeAffinity", "podAffinity", "podAntiAffinity", "nodeSelector", "matchLabels", "limits", "requests",
 )  # fmt: skip

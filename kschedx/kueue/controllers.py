@@ -22,7 +22,7 @@ from kschedx.kube.kueue import (
     ResourceFlavor,
     Workload,
 )
-from kschedx.kueue.cache import PROVISIONING
+from kschedx.kueue.queues import PROVISIONING
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
 

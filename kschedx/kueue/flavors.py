@@ -17,9 +17,8 @@ from kschedx.kube.names import PODS
 from kschedx.kube.selectors import NodeSelector, NodeSelectorTerm, compile_node_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import PodSpec, Taint
-from kschedx.kueue.amounts import FlavorResource, Requests, Usage, added, in_order, minus, plus, shown
-from kschedx.kueue.cache import Cache, failure
-from kschedx.kueue.quota import QueueNode
+from kschedx.kueue.queues import Cache, failure
+from kschedx.kueue.quota import FlavorResource, QueueNode, Requests, Usage, added, in_order, minus, plus, shown
 from kschedx.kueue.requests import pod_requests
 from kschedx.kueue.topology import DomainAssignment as TopologyAssignment
 from kschedx.kueue.topology import DomainUsage, Request, TopologyPlacement, TopologyUsage, taint_text

@@ -13,10 +13,9 @@ from enum import StrEnum, unique
 from msgspec import Struct
 
 from kschedx.kube.kueue import QueuePreemption
-from kschedx.kueue.amounts import FlavorResource, Usage, minus
-from kschedx.kueue.cache import Cache, PlacementRequests, failure
 from kschedx.kueue.flavors import Assignment, GranularMode, placement_requests
-from kschedx.kueue.quota import NEGATIVE, CohortNode, QueueNode, QuotaNode, Share
+from kschedx.kueue.queues import Cache, PlacementRequests, failure
+from kschedx.kueue.quota import NEGATIVE, CohortNode, FlavorResource, QueueNode, QuotaNode, Share, Usage, minus
 from kschedx.kueue.workloads import Job
 
 _BUFFER = 5 * 60 * 1000

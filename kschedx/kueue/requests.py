@@ -26,7 +26,7 @@ from kschedx.kube.types import (
     ResourceRequirements,
     RuntimeClass,
 )
-from kschedx.kueue.amounts import Requests, amount_of, exact, times
+from kschedx.kueue.quota import Requests, amount_of, exact, times
 from kschedx.kueue.settings import KueueSettings, Transformation
 
 # --- adjusting

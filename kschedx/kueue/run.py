@@ -27,8 +27,6 @@ from kschedx.kube.kueue import (
     Workload,
 )
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kueue.amounts import FlavorResource, Requests, Usage, added, minus, quota_amount, shown
-from kschedx.kueue.cache import Cache
 from kschedx.kueue.controllers import PREEMPTED, Controllers, QueueReadiness, is_stopped, readiness
 from kschedx.kueue.document import (
     Amount,
@@ -45,8 +43,8 @@ from kschedx.kueue.document import (
 )
 from kschedx.kueue.flavors import FlavorAssignment as Assigned
 from kschedx.kueue.flavors import FlavorAssignmentMode
-from kschedx.kueue.queues import Ledger, LocalQueueKey, Requeue, WorkloadQueue, is_usage_based
-from kschedx.kueue.quota import QueueNode, QuotaTree
+from kschedx.kueue.queues import Cache, Ledger, LocalQueueKey, Requeue, WorkloadQueue, is_usage_based
+from kschedx.kueue.quota import FlavorResource, QueueNode, QuotaTree, Requests, Usage, added, minus, quota_amount, shown
 from kschedx.kueue.requests import invalid_resources, outside_limit_ranges, pod_requests
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, CycleScheduler, Entry, Nominations
 from kschedx.kueue.settings import KueueSettings

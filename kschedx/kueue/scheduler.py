@@ -14,8 +14,6 @@ from msgspec.structs import replace
 from kschedx.errors import UndecidableError
 from kschedx.kube.kueue import ClusterQueue, Workload
 from kschedx.kube.types import PodSpec
-from kschedx.kueue.amounts import Usage, minus
-from kschedx.kueue.cache import Cache
 from kschedx.kueue.flavors import Assigner, Assignment, FlavorAssignmentMode, partial_counts, placement_requests
 from kschedx.kueue.preemption import (
     PreemptionReason,
@@ -24,8 +22,8 @@ from kschedx.kueue.preemption import (
     WorkloadPreemptor,
     can_always_reclaim,
 )
-from kschedx.kueue.queues import Requeue
-from kschedx.kueue.quota import CohortNode, QueueNode, Share
+from kschedx.kueue.queues import Cache, Requeue
+from kschedx.kueue.quota import CohortNode, QueueNode, Share, Usage, minus
 from kschedx.kueue.workloads import REJECTED, RETRY, Job, ScanProgress
 
 NAMESPACE_MISMATCH = "workload namespace doesn't match ClusterQueue selector"

@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct, field
 
 from kschedx.errors import InputError, Place
-from kschedx.kube.duration import Duration
 from kschedx.kube.kueue import MANAGER_CONFIG
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import exact_amounts
+from kschedx.kube.scalars import Duration
 from kschedx.kube.types import ConfigMap, ObjectMeta
 from kschedx.snapshot.snapshot import Snapshot
 

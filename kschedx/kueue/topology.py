@@ -19,7 +19,7 @@ from kschedx.kube.names import HOSTNAME, PODS
 from kschedx.kube.selectors import CompiledNodeSelector, compile_node_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Node, Taint, Toleration
-from kschedx.kueue.amounts import Requests, added, amount_of, count_in, exact, times
+from kschedx.kueue.quota import Requests, added, amount_of, count_in, exact, times
 
 Values = tuple[str, ...]
 

@@ -13,13 +13,14 @@ from msgspec.structs import replace
 
 from kschedx.errors import nearest
 from kschedx.kube import kueue
+from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.documents import Json, Target
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Container, ObjectMeta, Toleration
-from kschedx.kueue.amounts import FlavorResource, divided, exact, plus, quota_amount
 from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.document import Head, Victim
 from kschedx.kueue.flavors import Shortage, untolerated_taint
+from kschedx.kueue.quota import FlavorResource, divided, exact, plus, quota_amount
 from kschedx.kueue.run import Memory, Run
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import KueueSettings, settings_of
@@ -634,7 +635,7 @@ class _Trials:
 
     def _with_condition(self, keys: Collection[str], kind: str) -> Snapshot:
         """Return the cluster with a condition set on Workloads."""
-        added = kueue.Condition(type=kind, status="True", reason="Succeeded")
+        added = TimedCondition(type=kind, status="True", reason="Succeeded")
         return self._snapshot.with_records(
             kueue.Workload,
             [

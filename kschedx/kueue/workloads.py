@@ -13,17 +13,17 @@ from datetime import UTC, datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.kueue import (
     TIMED_EVICTIONS,
     Admission,
     AdmissionCheckState,
     ClusterQueue,
-    Condition,
     PodSetAssignment,
     Workload,
 )
 from kschedx.kube.types import LimitRange, RuntimeClass
-from kschedx.kueue.amounts import FlavorResource, Requests, Usage, amount_of, divided, exact, plus, times
+from kschedx.kueue.quota import FlavorResource, Requests, Usage, amount_of, divided, exact, plus, times
 from kschedx.kueue.requests import adjusted, pod_requests, quota_requests, shape
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.topology import DomainUsage, TopologyUsage
@@ -236,7 +236,7 @@ class Job:
     def record(self, workload: Workload) -> Workload:
         """Return the Workload object in the current state."""
         conditions = tuple(
-            Condition(
+            TimedCondition(
                 type=kind,
                 status=stamped.status,
                 reason=stamped.reason,
@@ -484,7 +484,7 @@ class Job:
 WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 
-def _stamped(condition: Condition) -> Stamped:
+def _stamped(condition: TimedCondition) -> Stamped:
     return Stamped(
         status=condition.status,
         reason=condition.reason,

@@ -24,8 +24,7 @@ from kschedx.legacy.stored import incoming_limits, scored_request
 from kschedx.plugins.image_locality import MAX_CONTAINER_THRESHOLD, MIN_THRESHOLD, normalized_image_name
 from kschedx.plugins.inter_pod_affinity.plugin import raw_scores
 from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms, PodTerms
-from kschedx.plugins.resource_allocation import amounts, truncated
-from kschedx.plugins.score_functions import default_normalize
+from kschedx.plugins.resource_allocation import amounts, default_normalize, truncated
 from kschedx.plugins.selector_spread import ZONE_WEIGHTING
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.node_selection import preferred_weights

@@ -27,7 +27,7 @@ from kschedx.kube.storage import (
 )
 from kschedx.kube.types import InTreeVolumeSources, Node, Pod, Volume
 from kschedx.legacy.interface import PluginPredicate, Predicate, PredicateContext, joined
-from kschedx.plugins.volume_binding.binding import REASON_UNBOUND_IMMEDIATE, Binding, Conflict, PodClaims
+from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE, Binding, Conflict, PodClaims
 from kschedx.plugins.volume_restrictions import VolumeRestrictions
 from kschedx.plugins.volume_zone import NO_CLAIM_NAME
 from kschedx.snapshot.columns import BoolArray, TableRow

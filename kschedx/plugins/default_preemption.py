@@ -27,8 +27,7 @@ from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_where
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.pod_groups import group_of_pod, group_priority, members_of, whole_group_of
-from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.pods import PodTable, group_of_pod, group_priority, members_of, whole_group_of
 
 # The part that all preempting plugins share (Evaluator in pkg/scheduler/framework/preemption).
 

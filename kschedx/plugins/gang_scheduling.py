@@ -12,9 +12,9 @@ from kschedx.framework.interface import WHOLE, CycleState, PermitPlugin, PreEnqu
 from kschedx.framework.status import SUCCESS, Code, Status, error
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import GroupedWorkload, Pod, PodGroup
-from kschedx.releases.messages import in_every_release
+from kschedx.releases.release import in_every_release
 from kschedx.snapshot.columns import ClusterRow
-from kschedx.snapshot.pod_groups import find_group, group_name, members_of
+from kschedx.snapshot.pods import find_group, group_name, members_of
 
 NOT_ENOUGH = "waiting for minCount pods from a gang to appear in scheduling queue"
 TIMED_OUT = "rejected due to timeout after waiting {time} at plugin GangScheduling"

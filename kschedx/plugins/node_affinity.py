@@ -39,7 +39,7 @@ from kschedx.kube.selectors import (
 )
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.types import NodeAffinity as NodeAffinityRules
-from kschedx.plugins.score_functions import default_normalize
+from kschedx.plugins.resource_allocation import default_normalize
 from kschedx.snapshot.columns import IntArray, TableRow
 from kschedx.snapshot.node_selection import preferred_weights, where_required, where_selector
 from kschedx.snapshot.nodes import NodeTable

@@ -21,7 +21,7 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.types import Pod
-from kschedx.releases.messages import in_every_release
+from kschedx.releases.release import in_every_release
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.nodes import NodeTable
 

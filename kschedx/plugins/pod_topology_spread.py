@@ -37,7 +37,7 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE as NO_SCHEDULE_EFFECTS
 from kschedx.kube.tolerations import untolerated
 from kschedx.kube.types import Pod, ReplicaSet, ReplicationController, StatefulSet, TopologySpreadConstraint
 from kschedx.releases import Release
-from kschedx.releases.messages import in_every_release
+from kschedx.releases.release import in_every_release
 from kschedx.snapshot.columns import (
     BoolArray,
     ClusterRow,

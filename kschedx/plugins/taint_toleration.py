@@ -13,8 +13,8 @@ from kschedx.framework.interface import CycleState, FilterPlugin, PreScorePlugin
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, Tolerations, toleration_text
 from kschedx.kube.types import Node, Pod, Taint, Toleration
-from kschedx.plugins.score_functions import default_normalize
-from kschedx.releases.messages import in_every_release
+from kschedx.plugins.resource_allocation import default_normalize
+from kschedx.releases.release import in_every_release
 from kschedx.snapshot.columns import Column, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
 

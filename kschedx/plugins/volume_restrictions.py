@@ -23,7 +23,7 @@ from kschedx.framework.interface import (
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.kube.storage import READ_WRITE_ONCE_POD, not_found
 from kschedx.kube.types import Pod, PodSpec, Volume
-from kschedx.releases.messages import in_every_release
+from kschedx.releases.release import in_every_release
 from kschedx.snapshot.columns import BoolArray, IntArray, TableRow, all_false
 from kschedx.snapshot.nodes import NodeTable, PodRows
 

@@ -11,17 +11,17 @@ import re
 from collections.abc import Mapping
 
 from kschedx.errors import ConfigError, nearest
-from kschedx.releases import configuration, plugins
+from kschedx.releases import plugins
 from kschedx.releases.behavior import Behaviour as Behaviour
-from kschedx.releases.configuration import V1 as V1
-from kschedx.releases.configuration import V1BETA2 as V1BETA2
-from kschedx.releases.configuration import Arguments
 from kschedx.releases.dates import minor, within
 from kschedx.releases.gates import resolve_gates
-from kschedx.releases.messages import Messages as Messages
 from kschedx.releases.plugins import DefaultPlugin as DefaultPlugin
 from kschedx.releases.release import PLACEMENT_POINTS as PLACEMENT_POINTS
 from kschedx.releases.release import POINTS as POINTS
+from kschedx.releases.release import V1 as V1
+from kschedx.releases.release import V1BETA2 as V1BETA2
+from kschedx.releases.release import Arguments, missing_fields, versions_in
+from kschedx.releases.release import Messages as Messages
 from kschedx.releases.release import Release as Release
 
 VERSIONS = ("1.36", "1.35", "1.34", "1.33", "1.32", "1.31", "1.30", "1.29", "1.28", "1.27", "1.26")
@@ -54,7 +54,7 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
         return _early(name, feature_gates or {})
     release = minor(name)
     gates = resolve_gates(name, feature_gates or {})
-    versions = configuration.versions_in(release)
+    versions = versions_in(release)
 
     rows = plugins.PLUGINS
 
@@ -75,7 +75,7 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
             sorted(row.name for row in rows if row.refused_in_v1 is not None and within(release, row.refused_in_v1))
         ),
         config_versions=versions,
-        missing_fields={version: tuple(configuration.missing_fields(version, release)) for version in versions},
+        missing_fields={version: tuple(missing_fields(version, release)) for version in versions},
         arguments=Arguments(release),
         messages=Messages(release),
         behaviour=Behaviour(release),

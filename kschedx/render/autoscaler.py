@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.autoscaler.cluster import GroupVerdict
-from kschedx.autoscaler.growth import AutoscalerGrowth
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
+from kschedx.autoscaler.run import AutoscalerGrowth
 from kschedx.autoscaler.sizes import is_same_autoscaler_event, not_triggered
 from kschedx.findings import InsufficientResource, NodeUnschedulable, TooManyPods
 from kschedx.inquiry.explanation import Explanation
@@ -73,15 +73,17 @@ def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider
     said = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
     lacking = undeclared(autoscaler, scaling, explanation.cycle.pod)
     reads = "" if lacking is None else f"{lacking.group} has no node from which to read {lacking.need}"
+    sentence = autoscaler_sentence(autoscaler, scaling)
     return Decider(
         name="autoscaler",
-        sentence=autoscaler_sentence(autoscaler, scaling),
+        sentence=sentence,
         rows=(
             *((DeciderRow(text=reads),) if reads else ()),
             *(_row(row, is_brief=number > 0) for number, row in enumerate(rows)),
         ),
         event=event,
         recorded=_recorded(said, event),
+        reports=(said.message,) if said is not None and sentence.startswith("is undecided") else (),
         basis=tuple(autoscaler_basis(autoscaler)),
     )
 

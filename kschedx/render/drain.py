@@ -7,7 +7,7 @@ from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.controllers.disruption_budgets import ALWAYS
+from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.stalled_drain import (
@@ -370,19 +370,22 @@ def _stays(pods: Sequence[DrainedPod]) -> str:
 
 def _stopped(budget: str, drained: DrainResult) -> str:
     """Return why a budget blocks it, with the numbers of the API server's error."""
-    budget_status, first = drained.held[budget], drained.budgets[budget]
-    now = "allows no disruption"
-    if budget_status.failure:
-        return f"PDB {budget} allows no disruption (SyncFailed): {budget_status.failure}"
-    if budget_status.needed >= budget_status.healthy:
-        is_pending = budget_status.pending == budget_status.unready
-        missing = listed(budget_status.unready, 2)
-        state = f"{'is' if len(budget_status.unready) == 1 else 'are'} {'pending' if is_pending else 'not ready'}"
-        not_ready = f": {missing} {state}" if missing else ""
-        now = f"needs {count(budget_status.needed, 'healthy pod')} and has {budget_status.healthy:,}{not_ready}"
-    if first:
+    first, now = drained.budgets[budget], budget_text(drained.held[budget])
+    if first and not drained.held[budget].failure:
         return f"PDB {budget} allows {count(first, 'disruption')} at a time; evicted pods are still pending: it {now}"
     return f"PDB {budget} {now}"
+
+
+def budget_text(status: BudgetStatus) -> str:
+    """Return `needs 2 healthy pods and has 1: shop/web-0 is not ready`, of a budget that allows no disruption."""
+    if status.failure:
+        return f"allows no disruption (SyncFailed): {status.failure}"
+    if status.needed < status.healthy:
+        return "allows no disruption"
+    state = f"{'is' if len(status.unready) == 1 else 'are'} "
+    state += "pending" if status.pending == status.unready else "not ready"
+    not_ready = f": {listed(status.unready, 2)} {state}" if status.unready else ""
+    return f"needs {count(status.needed, 'healthy pod')} and has {status.healthy:,}{not_ready}"
 
 
 def _several(budgets: str) -> str:

@@ -49,7 +49,6 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
             FixView(
                 title=title,
                 seen=_seen(fix, [name for name in fix.feasible_nodes if name in known], for_whom),
-                nodes=fix.feasible_nodes,
                 commands=fix.commands,
                 group=_GROUPS[fix.group] if are_several else "",
                 changes=_changes(fix),

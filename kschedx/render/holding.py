@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from kschedx.framework.cycle import Cycle
 from kschedx.holding import model
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kueue.amounts import displayed
+from kschedx.kueue.quota import displayed
 from kschedx.render.wording import Fact, count, listed
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def gang_cause(group: model.GangStatus) -> str:
         victims = count(len(group.preempted), "pod")
         return f"until {victims} preempted for its group {group.name} {_are(group)} gone"
     placed = group.placed + (group.together or 0)
-    room = f"room for {placed:,} of {max(group.min_count, 1):,} pods at once"
+    room = f"room for only {placed:,} of {max(group.min_count, 1):,} pods at once"
     if group.topology_key:
         room = f"room in no domain of {group.topology_key}" if group.domains else "no placement"
-    return f"it fits alone, but its group {group.name} has {room}"
+    return f"group {group.name} has {room}"
 
 
 def _are(group: model.GangStatus) -> str:

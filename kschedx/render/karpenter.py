@@ -9,12 +9,12 @@ from rich.text import Text
 
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.node_scaling import NodeRemedy
-from kschedx.karpenter.amounts import amounts_of, subtracted
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType
 from kschedx.karpenter.cluster import LaunchCertainty
 from kschedx.karpenter.instance_types import NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import is_same_karpenter_event
+from kschedx.karpenter.requirements import amounts_of, subtracted
 from kschedx.releases.karpenter import karpenter_title
 from kschedx.render.terminal import text
 from kschedx.render.view import Decider, DeciderRow
@@ -43,6 +43,7 @@ def pool_decider(of_pools: PoolScaling, explanation: Explanation) -> Decider:
         rows=tuple(_pools(of_pools)),
         event=provisioning.event,
         recorded="" if said is None else _recorded(said.message, provisioning.event),
+        reports=tuple(of_pools.reports.values()),
         basis=(karpenter_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
     )
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from kschedx.kueue.amounts import displayed
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import FlavorRow, Overview, QueueOverview, Waiting
+from kschedx.kueue.quota import displayed
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, columns, line, paragraph, title_lines
 from kschedx.render.view import Tone, View, ViewItem

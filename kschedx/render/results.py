@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kschedx.render.page.model import Page
 
 LINES: Mapping[str, str] = {
+    "DaemonSetAnswer": "subjects.daemon_set_lines",
     "Descheduling": "descheduling.descheduling_lines",
     "Diagnosis": "doctor.diagnosis_lines",
     "Fit": "simulation.fit_lines",
@@ -30,6 +31,7 @@ LINES: Mapping[str, str] = {
 arguments."""
 PAGES: Mapping[str, str] = {
     "Comparison": "page.reports.comparison_page",
+    "DaemonSetAnswer": "subjects.daemon_set_page",
     "Descheduling": "descheduling.descheduling_page",
     "Diagnosis": "page.reports.doctor_page",
     "Explanation": "page.explanation.explanation_page",

@@ -39,7 +39,7 @@ from kschedx.render.terminal import (
 from kschedx.render.terminal import shown as as_shown
 from kschedx.render.view import Fix, Tone, View, ViewItem, identical, shared, title_of
 from kschedx.render.wording import Fact, amount, count, listed
-from kschedx.simulate.compaction import EmptiedTogether
+from kschedx.simulate.repack import EmptiedTogether
 
 NAMES = 3
 

@@ -9,8 +9,7 @@ from typing import assert_never
 from msgspec import Struct
 from rich.text import Text
 
-from kschedx.controllers.manager import Rollout
-from kschedx.controllers.update_strategy import (
+from kschedx.controllers.deployment import (
     DaemonSetUpdate,
     DeploymentStrategy,
     NoRollout,
@@ -18,6 +17,7 @@ from kschedx.controllers.update_strategy import (
     StatefulSetUpdate,
     UpdateStrategy,
 )
+from kschedx.controllers.manager import Rollout
 from kschedx.controllers.workloads import Workload
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import AFTER_CHANGES
@@ -68,8 +68,8 @@ from kschedx.render.words.causes import because
 from kschedx.render.words.pod import could_reject
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
-from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep
+from kschedx.simulate.repack import GoalResult
 from kschedx.simulate.simulator import KueueResult
 
 _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
@@ -223,10 +223,17 @@ def drains_lines(
 
 @shortens(_nodes_before)
 def simulation_lines(
-    simulation: Simulation, *, width: int, steps: bool = False, wide: bool = False, ties: str | None = None
+    simulation: Simulation,
+    *,
+    width: int,
+    steps: bool = False,
+    wide: bool = False,
+    ties: str | None = None,
+    shared: SharedFixes | None = None,
 ) -> list[Text]:
-    """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more."""
-    mending = SharedFixes(simulation)
+    """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `shared` are the fixes that
+    were tried before."""
+    mending = shared or SharedFixes(simulation)
     first = title_lines(simulation_headline(simulation), simulation_tone(simulation), width)
     if simulation.changes:
         phrases = list(map(str, simulation.changes))

@@ -13,7 +13,9 @@ from kschedx.explain.node_groups import NodeGroup
 from kschedx.findings import Finding, Maintenance
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
+from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, ResourceUse
+from kschedx.render.drain import budget_text
 from kschedx.render.fixes import fix_lines, group_fix, node_fix
 from kschedx.render.layout import head_lines, headline_lines, item_lines
 from kschedx.render.lifecycle import causes, state_tone
@@ -34,6 +36,7 @@ from kschedx.render.terminal import (
     paragraph,
     shortens,
 )
+from kschedx.render.view import Fix as FixView
 from kschedx.render.view import Tone, View, ViewItem
 from kschedx.render.wording import Fact, amount, amounts, count, visible
 from kschedx.render.words import describe, headline
@@ -49,7 +52,7 @@ def _nodes_of(answer: DaemonSetAnswer) -> Sequence[str]:
     return answer.explanation.cycle.all_nodes.names
 
 
-PENDING, FITS, NOT_ELIGIBLE = "pod pending", "pod fits", "not eligible"
+PENDING, UNABLE, FITS, NOT_ELIGIBLE = "pod pending", "pod cannot start", "pod fits", "not eligible"
 _NO_NODES = {
     Outcome.GATED: "its pods are gated",
     Outcome.UNSCHEDULABLE: "its pods stay pending",
@@ -61,7 +64,9 @@ _NO_NODES = {
 
 def daemon_set_view(answer: DaemonSetAnswer) -> View:
     """Return a view with a row for each group of nodes: those where pods stay pending, where they fit, and where the
-    controller creates none."""
+    controller creates none; or a view of the pod on the answer's node."""
+    if answer.node:
+        return _node_of_daemon_set_view(answer, answer.node)
     view = explanation_view(answer.explanation)
     name, details = f"DaemonSet {answer.name}", () if answer.rollout is None else (rollout_text(answer.rollout),)
     if answer.is_one_answer:
@@ -104,6 +109,8 @@ def _of_nodes(answer: DaemonSetAnswer) -> str:
     share = "" if len(answer.runs) == eligible else f"{len(answer.runs):,} of "
     parts = [f"fits {share}{count(eligible, 'eligible node')}"]
     parts += [f"{count(waiting, 'pod')} {'stays' if waiting == 1 else 'stay'} pending"] if waiting else []
+    unable = len(answer.cannot_start)
+    parts += [f"{count(unable, 'pod')} cannot start"] if unable else []
     parts += [f"the API server refuses {count(answer.refused, 'pod')}"] if answer.refused else []
     parts += [f"{count(aside, 'node')} {'is' if aside == 1 else 'are'} not eligible"] if aside else []
     parts += ["its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
@@ -117,6 +124,10 @@ def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[ViewItem]:
         yield ViewItem(title=title, tone=Tone.BAD, kind="refused", own=refusal)
     for group in answer.waits:
         yield _group_item(answer, group, PENDING, Tone.BAD)
+    for why, nodes in answer.unable.items():
+        title = f"{count(len(nodes), 'node')}: {UNABLE}, {why}"
+        fixes = tuple(_fix_on(fix, nodes[0]) for fix in answer.on(nodes[0]).fixes[:1])
+        yield ViewItem(title=title, tone=Tone.BAD, kind=UNABLE, fixes=fixes, members=nodes)
     if answer.runs:
         title = f"{count(len(answer.runs), 'node')}: {FITS}"
         yield ViewItem(title=title, tone=Tone.GOOD, kind=FITS, members=answer.runs)
@@ -137,9 +148,14 @@ def _group_item(answer: DaemonSetAnswer, group: NodeGroup, kind: str, tone: Tone
         kind=kind,
         facts=facts if answer.eligible else (),
         own=own,
-        fixes=() if fix is None else (replace(group_fix(fix, for_one=False), seen=f"on {node}", changes=()),),
+        fixes=() if fix is None else (_fix_on(fix, node),),
         members=answer.names(group),
     )
+
+
+def _fix_on(fix: Fix, node: str) -> FixView:
+    seen = "" if node in fix.title else f"tried on {node}"
+    return replace(group_fix(fix, for_one=False), seen=seen, changes=())
 
 
 def _headlines(findings: Iterable[Finding]) -> str:
@@ -149,6 +165,9 @@ def _headlines(findings: Iterable[Finding]) -> str:
 @shortens(_nodes_of)
 def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> list[Text]:
     view = daemon_set_view(answer)
+    if answer.node:
+        lines = head_lines(view, width, _FIX_LINES)
+        return [*lines, BLANK, *why_lines(answer.explanation, width=width, nodes=(answer.node,), wide=wide)]
     lines = head_lines(view, width, None if wide else _FIX_LINES)
     shown = view.items if wide else _first_groups(view.items)
     for item in shown:
@@ -170,46 +189,37 @@ def _first_groups(items: Sequence[ViewItem]) -> list[ViewItem]:
 
 def daemon_set_page(answer: DaemonSetAnswer) -> Page:
     lines = daemon_set_lines(answer, width=SCREEN_WIDTH)
-    return page_of(daemon_set_view(answer), lines, snapshot=answer.explanation.cycle.snapshot)
+    sections = explanation_sections(answer.on(answer.node), every_node=True) if answer.node else ()
+    return page_of(daemon_set_view(answer), lines, sections, answer.explanation.cycle.snapshot)
 
 
-def daemon_set_node_view(answer: DaemonSetAnswer, node: str) -> View:
+def _node_of_daemon_set_view(answer: DaemonSetAnswer, node: str) -> View:
     """Return a view of the pod of a DaemonSet on one node: not created, pending, or assigned."""
     explanation = answer.on(node)
     groups = (*answer.left_out, *answer.waits)
     group = next((node_group for node_group in groups if node in answer.names(node_group)), None)
     text = _headlines(group.exemplar.findings) if group else ""
     outcome = f"its pod stays pending on {node}: {text}"
+    is_good = explanation.overall is Outcome.SCHEDULED
     if explanation.outcome is Outcome.SCHEDULED:
-        outcome = f"its pod fits {node}"
+        why = answer.cannot_start.get(node, "")
+        outcome = f"its pod fits {node}" + (f", but cannot start there: {why}" if why else "")
     elif group in answer.left_out:
         outcome = f"its controller creates no pod for {node}: {text}"
     view = explanation_view(explanation)
-    tone = Tone.GOOD if explanation.outcome is Outcome.SCHEDULED else Tone.BAD
     return replace(
         view,
         subject=f"ds/{answer.name}",
         headline=f"DaemonSet {answer.name}: {outcome}",
-        tone=tone,
+        tone=Tone.GOOD if is_good else Tone.BAD,
         details=(),
         event="" if group in answer.left_out else view.event,
     )
 
 
-def daemon_set_node_lines(answer: DaemonSetAnswer, node: str, *, width: int, wide: bool = False) -> list[Text]:
-    view = daemon_set_node_view(answer, node)
-    lines = head_lines(view, width, _FIX_LINES)
-    return [*lines, BLANK, *why_lines(answer.explanation, width=width, nodes=(node,), wide=wide)]
-
-
-def daemon_set_node_page(answer: DaemonSetAnswer, node: str) -> Page:
-    lines, explanation = daemon_set_node_lines(answer, node, width=SCREEN_WIDTH), answer.on(node)
-    sections = explanation_sections(explanation, every_node=True)
-    return page_of(daemon_set_node_view(answer, node), lines, sections, explanation.cycle.snapshot)
-
-
 SHOWN_HOLDERS = 4
 SHOWN_RESULTS = 6
+SHOWN_BUDGETS = 2
 
 
 def _node_names(answer: NodeAnswer) -> Sequence[str]:
@@ -307,9 +317,11 @@ def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
     """Yield what rejects pods regardless of their requests."""
     metadata, spec = answer.node.metadata, answer.node.spec
     if metadata.deletion_timestamp:
-        yield f"being deleted since {metadata.deletion_timestamp}; what keeps it: kschedx drain {answer.name}"
+        yield f"being deleted since {metadata.deletion_timestamp}"
     if spec.unschedulable:
         yield f"cordoned{maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))}"
+    for name, status in islice(answer.blocking.items(), SHOWN_BUDGETS):
+        yield f"PDB {name} allows no eviction: it {budget_text(status)}"
     if spec.taints:
         taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)
         yield f"taints {', '.join(taints)}"

@@ -48,8 +48,6 @@ class Fix(Struct, frozen=True, kw_only=True):
     title: str
     seen: str = ""
     """The result of trying it: `fits node-1 and 2 more`, `adds 1 node to workers`."""
-    nodes: tuple[str, ...] = ()
-    """The nodes that the pod then fits."""
     commands: tuple[str, ...] = ()
     """kubectl commands that apply the whole fix."""
     changes: tuple[Mapping[str, object], ...] = ()
@@ -85,6 +83,8 @@ class Decider(Struct, frozen=True, kw_only=True):
     event: str = ""
     recorded: str = ""
     """The event that it recorded in the cluster, or that it is the same."""
+    reports: tuple[str, ...] = ()
+    """Its own words where kschedx cannot tell what it does."""
     fixes: tuple[Fix, ...] = ()
     basis: tuple[str, ...] = ()
 

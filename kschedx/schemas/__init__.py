@@ -81,7 +81,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     "ScaleDown": ("kschedx scale-down -o json", _of_record("schemas.commands.ScaleDownOutput")),
     "Descheduling": (
         "kschedx deschedule --policy FILE -o json",
-        _of_record("descheduler.document.DeschedulingDocument"),
+        _of_record("descheduler.descheduling.DeschedulingDocument"),
     ),
     "DeschedulerAdvice": (
         "kschedx descheduler-policy advise -o json",
@@ -89,19 +89,19 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     ),
     "Admissions": ("kschedx kueue -o json", _of_record("kueue.document.Admissions")),
     "Diagnosis": ("kschedx doctor -o json", _of_record("doctor.diagnosis.Diagnosis")),
-    "FleetAnswer": ("kschedx fleet COMMAND -o json", _of_record("schemas.listings.FleetDocument")),
-    "Profile": ("kschedx profiles show NAME -o json", _of_record("schemas.listings.ProfileListing")),
-    "ProfileCheck": ("kschedx profiles check FILE -o json", _of_record("schemas.listings.ProfileCheckDocument")),
+    "FleetAnswer": ("kschedx fleet COMMAND -o json", _of_record("schemas.commands.FleetDocument")),
+    "Profile": ("kschedx profiles show NAME -o json", _of_record("schemas.commands.ProfileListing")),
+    "ProfileCheck": ("kschedx profiles check FILE -o json", _of_record("schemas.commands.ProfileCheckDocument")),
     "ProfileTuning": ("kschedx profiles tune -o json", _of_record("simulate.tuning.TuningDocument")),
-    "PluginList": ("kschedx plugins -o json", _of_record("schemas.listings.PluginListDocument")),
+    "PluginList": ("kschedx plugins -o json", _of_record("schemas.commands.PluginListDocument")),
     "Story": ("pytest --kschedx-update", _of_record("explain.difference.StoryDocument")),
     "KubeSchedulerConfiguration": (
         "kschedx why POD --config FILE",
-        _written("schemas.configuration.configuration_schema"),
+        _written("schemas.parts.configuration_schema"),
     ),
     "InstanceTypes": ("kschedx instance-types FILE -o json", _of_record("karpenter.catalogue.InstanceTypes")),
     "NodeGroups": ("kschedx why POD --node-groups FILE", _written("schemas.parts.NODE_GROUPS")),
-    "Policy": ("kschedx why POD --config FILE --kube-version 1.13", _written("schemas.configuration.policy_schema")),
+    "Policy": ("kschedx why POD --config FILE --kube-version 1.13", _written("schemas.parts.policy_schema")),
 }
 NAMES: Mapping[str, str] = {name: of for name, (of, _) in _SCHEMAS.items()}
 """The kind of each document, and the command that prints or reads it."""

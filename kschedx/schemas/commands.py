@@ -7,25 +7,26 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from kschedx.autoscaler.growth import AutoscalerGrowthDocument
+from kschedx.autoscaler.run import AutoscalerGrowthDocument
 from kschedx.autoscaler.scale_down import ScaleDownDocument
+from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
 from kschedx.holding.model import Holding
 from kschedx.inquiry.daemon_set import DaemonSetDocument
-from kschedx.inquiry.document import ExplanationDocument, FixDocument, KubeletDocument
+from kschedx.inquiry.document import ExplanationDocument, ExtensionPoints, FixDocument, KubeletDocument
 from kschedx.inquiry.explanation import ReplicasDocument
 from kschedx.inquiry.group_scaling import ScalingDocument
 from kschedx.inquiry.pending_pods import SharedFixDocument
 from kschedx.inquiry.pool_scaling import ProvisioningDocument
 from kschedx.inquiry.profile_difference import ProfileDifferenceDocument, Shard
 from kschedx.inquiry.simulation import SimulationDocument
+from kschedx.karpenter.cluster import KarpenterGrowthDocument
 from kschedx.karpenter.consolidation import ConsolidationDocument
 from kschedx.karpenter.disruption import DisruptionDocument
-from kschedx.karpenter.growth import KarpenterGrowthDocument
 from kschedx.kube.documents import Document, Json
 from kschedx.render.drain import BudgetFixDocument
 from kschedx.render.states import StateDocument
-from kschedx.simulate.compaction import EmptiedDocument
+from kschedx.simulate.repack import EmptiedDocument
 
 # `kschedx why`.
 
@@ -97,3 +98,52 @@ class ScaleDownOutput(ScaleDownDocument, frozen=True, omit_defaults=True):
     karpenter: Mapping[str, DisruptionDocument] = {}
     consolidation: ConsolidationDocument | None = None
     together: EmptiedDocument | None = None
+
+
+# The documents of commands about clusters, profiles, and plugins.
+
+
+class ClusterAnswerDocument(Document, frozen=True):
+    cluster: str
+    question: tuple[str, ...]
+    exit_code: int
+    seconds: float
+    summary: str
+    errors: str
+    taken: str
+    """When the cluster was read; empty if that is not known."""
+    document: Json | None
+    """The command's document for this cluster."""
+
+
+class FleetDocument(Document, frozen=True):
+    clusters: tuple[ClusterAnswerDocument, ...]
+
+
+class ProfileListing(Document, frozen=True, kw_only=True, omit_defaults=True):
+    """Of a Policy the predicates and priorities, since nothing else of it is expanded."""
+
+    name: str
+    kubernetes_version: str
+    configuration: Json = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    extension_points: ExtensionPoints = field(default_factory=dict)
+
+
+class ProfileCheckDocument(Document, frozen=True):
+    name: str
+    kubernetes_version: str
+    advice: tuple[Advice, ...]
+
+
+class PluginDocument(Document, frozen=True, omit_defaults=True):
+    name: str
+    origin: str
+    points: tuple[str, ...]
+    by_default: bool = field(name="default")
+    defect: str = ""
+
+
+class PluginListDocument(Document, frozen=True):
+    kubernetes_version: str
+    items: tuple[PluginDocument, ...]

@@ -16,7 +16,7 @@ from kschedx.framework.moving import Run
 from kschedx.kube.documents import Document
 from kschedx.kube.names import ZONE_LABELS, first_label
 from kschedx.kube.types import Node
-from kschedx.simulate.node_changes import SHAPES, another_like, shapes
+from kschedx.simulate.changes import SHAPES, another_like, shapes
 from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, less, overhead

@@ -26,14 +26,19 @@ from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign, kind_and_group
 from kschedx.simulate import object_changes as other_objects
-from kschedx.simulate.changes import MOST_NODES, ChangeVerb, Manifest, SimulatedChange, divided, parse_count
-from kschedx.simulate.node_changes import (
+from kschedx.simulate.changes import (
+    MOST_NODES,
+    ChangeVerb,
+    Manifest,
+    SimulatedChange,
     bare_name,
     cordoned,
+    divided,
     names_node,
     node_of,
     node_of_file,
     nodes_like,
+    parse_count,
     with_label,
     with_taint,
 )

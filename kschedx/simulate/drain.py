@@ -19,7 +19,7 @@ from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import OUT_OF_SERVICE, OWN_FINALIZERS, UNREACHABLE, Node
-from kschedx.simulate.node_changes import cordoned
+from kschedx.simulate.changes import cordoned
 from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot
 

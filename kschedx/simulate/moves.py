@@ -14,6 +14,7 @@ from itertools import combinations_with_replacement, islice
 import numpy as np
 from msgspec import Struct
 
+from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
 from kschedx.controllers.disruption_budgets import MovingBudget, budgets_of
 from kschedx.controllers.workloads import evict
 from kschedx.errors import UndecidableError
@@ -24,12 +25,10 @@ from kschedx.findings import Finding, InsufficientResource, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
-from kschedx.simulate.node_changes import cordoned
+from kschedx.simulate.changes import cordoned
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
-SYSTEM_CRITICAL = 2_000_000_000
-"""The priority of system-cluster-critical; the cluster itself depends on pods with this priority or a higher one."""
 MOST_MOVES = 6
 """Pods that are moved together."""
 MOST_SETS = 4

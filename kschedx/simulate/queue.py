@@ -30,8 +30,7 @@ from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.progress import Phase, say
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, cluster_rows, each_cluster_row
-from kschedx.snapshot.pod_groups import find_group, group_name, group_priority, members_of
-from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.pods import PodTable, find_group, group_name, group_priority, members_of
 from kschedx.snapshot.snapshot import Missing, Snapshot
 from kschedx.snapshot.storage import StorageChange
 

@@ -7,17 +7,23 @@ The cluster reaches this state as its pods are replaced. The sum of what happens
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import evict
+from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.difference import Filling, Repacking
 from kschedx.explain.setup import Setup
+from kschedx.framework.cycle import Outcome
+from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import PODS
+from kschedx.simulate.changes import ChangeVerb, Read, SimulatedChange, parse_change
+from kschedx.simulate.drain import STAYS, DrainOutcome
+from kschedx.simulate.moves import MoveSearch, nearest_places
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable
@@ -132,3 +138,182 @@ def filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
         fullest=dict(zip(RESOURCES, percent.max(axis=0, initial=0).tolist(), strict=True)),
         pending=pending,
     )
+
+
+# Nodes that can be emptied together: they are drained one after the other, as long as every pod fits another node.
+
+MOST_TRIED = 100
+"""Nodes, those with the fewest pods first."""
+
+
+class PodMove(Document, frozen=True):
+    pod: str
+    source: str = field(name="from")
+    to: str
+
+
+class EmptiedDocument(Document, frozen=True):
+    nodes: tuple[str, ...]
+    moves: tuple[PodMove, ...]
+    blocked: Mapping[str, str]
+    not_tried: int
+    price: str | None
+
+
+class EmptiedTogether(Struct, frozen=True, kw_only=True):
+    """Nodes that are drained one after the other, and stay cordoned."""
+
+    nodes: tuple[str, ...]
+    moves: Mapping[str, tuple[str, str]]
+    """Pods, `namespace/name`, to their old and new nodes."""
+    blocked: Mapping[str, str]
+    """Other nodes that were tried, to why they are not emptied."""
+    not_tried: int
+    prices: Mapping[str, float | None]
+    """Per hour; None if unknown."""
+
+    @property
+    def price(self) -> float | None:
+        """The price of all nodes per hour; None if the price of one is unknown."""
+        known = [price for price in self.prices.values() if price is not None]
+        return sum(known) if known and len(known) == len(self.prices) else None
+
+    @property
+    def document(self) -> EmptiedDocument:
+        moves = tuple(PodMove(pod, source, to) for pod, (source, to) in self.moves.items())
+        return part_of(EmptiedDocument, self, moves=moves, price=None if self.price is None else f"{self.price:.4f}")
+
+
+def empty_together(
+    snapshot: Snapshot, setup: Setup, names: Sequence[str], price_of: Callable[[str], float | None]
+) -> EmptiedTogether:
+    """Drain these nodes within budgets, those with the fewest pods first. The drain of a node is undone if a pod would
+    stay on it or stay pending. Nothing is preempted for a pod that moves."""
+    simulator = Simulator(snapshot, setup, SimulationOptions(force=True, delete_emptydir_data=True))
+    cluster = simulator.run.cluster
+    index = cluster.snapshot.cluster.index
+    order = sorted(names, key=lambda name: (len(cluster.pods.on_node(index[name])), name))[:MOST_TRIED]
+    emptied: list[str] = []
+    moves: dict[str, tuple[str, str]] = {}
+    blocked: dict[str, str] = {}
+    for name in order:
+        mark, record = simulator.mark(), simulator.queue.mark()
+        simulator.drain([name], comes_back=False)
+        [drained] = simulator.drained
+        simulator.drained.clear()
+        stays = drained.of(*STAYS)
+        lost = drained.of(DrainOutcome.DELETED)
+        preempts = any(step.victims for step in simulator.queue.steps[record.steps :])
+        why = ""
+        if stays:
+            why = f"PDB {stays[0].budget} blocks the eviction of {stays[0].pod}"
+        elif lost:
+            why = f"no controller recreates {lost[0].pod}"
+        elif drained.pending:
+            why = f"{drained.pending[0].pod} fits no other node"
+        elif preempts:
+            why = "its pods would preempt others"
+        if why:
+            blocked[name] = why
+            simulator.revert(mark)
+            simulator.queue.rewind(record)
+            continue
+        emptied.append(name)
+        for pod in drained.of(DrainOutcome.EVICTED):
+            source = moves.get(pod.pod, (name, ""))[0]
+            moves[pod.pod] = source, pod.node
+    prices = {name: price_of(name) for name in emptied}
+    not_tried = len(names) - len(order)
+    return EmptiedTogether(nodes=tuple(emptied), moves=moves, blocked=blocked, not_tried=not_tried, prices=prices)
+
+
+# The goal of a simulation: pods fit, with the fewest evictions for which every evicted pod fits another node.
+
+MOST_PLACES = 50
+"""Nodes that are tried for a pod, the nearest to fitting first."""
+MOST_TRIALS = 2_000
+"""Sets of evictions that are tried for a pod."""
+FITS = "fits"
+
+
+class Goal(Struct, frozen=True, kw_only=True):
+    text: str
+    change: SimulatedChange
+    """The manifests of the pods that should fit, as a change that applies them."""
+
+
+def parse_goal(text: str, read: Read) -> Goal:
+    """Return the goal `fits pod.yaml`. Raises `InputError`."""
+    verb, _, path = text.strip().partition(" ")
+    if verb != FITS or not path.strip():
+        raise InputError(f'--goal: found "{text}", allowed is "fits FILE"')
+    return Goal(text=text.strip(), change=parse_change(ChangeVerb.APPLY.value, path.strip(), read))
+
+
+class GoalMove(Document, frozen=True):
+    """A pod that is evicted, and recreated on another node."""
+
+    pod: str
+    """`namespace/name`."""
+    source: str = field(name="from")
+    to: str
+    room_for: str = field(name="for")
+
+
+class GoalResult(Document, frozen=True):
+    """How far a goal is reached."""
+
+    text: str
+    is_reached: bool = field(name="reached")
+    moves: tuple[GoalMove, ...]
+    placed: tuple[str, ...]
+    pending: tuple[str, ...]
+    """Pods of the goal for which no moves make room."""
+
+
+def reach(simulator: Simulator, text: str, rows: Sequence[int]) -> GoalResult:
+    """Schedule these pending pods one after the other, and move other pods if necessary. A pod for which no moves make
+    room stays pending; nothing is preempted for it."""
+    moves: list[GoalMove] = []
+    placed, pending = list[str](), list[str]()
+    for row in simulator.queue.order(rows):
+        key = simulator.pods.key(row)
+        if simulator.run.decide(row).outcome is not Outcome.SCHEDULED:
+            goal_moves = _carried_out(simulator, row)
+            if goal_moves is None:
+                pending.append(key)
+                continue
+            moves += goal_moves
+        simulator.queue.run([row])
+        (placed if simulator.pods.node[row] >= 0 else pending).append(key)
+    return GoalResult(
+        text=text, is_reached=not pending, moves=tuple(moves), placed=tuple(placed), pending=tuple(pending)
+    )
+
+
+def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
+    """Make room for a pod and return the moves; None if no moves do."""
+    run = simulator.run
+    try:
+        places = nearest_places(run.cycle(row), MOST_PLACES)
+    except UndecidableError:
+        return None
+    priority = int(run.cluster.pods.priorities[row])
+    search = MoveSearch(run, simulator.base, priority, trials=MOST_TRIALS, pick=simulator.pick)
+    moves = next(search.find(places, goal=row), None)
+    if moves is None:
+        return None
+    cluster, names = run.cluster, run.cluster.node_names
+    pods, room_for = cluster.pods, cluster.pods.key(row)
+    keys = {row: pods.key(row) for row in moves.rows}
+    simulator.move([(clearing.node, [pod.row for pod in clearing.pods]) for clearing in moves.clearings])
+    return [
+        GoalMove(
+            pod=keys[pod.row],
+            source=names[clearing.node],
+            to=pods.node_names[pods.rows[keys[pod.row]]] or names[pod.to],
+            room_for=room_for,
+        )
+        for clearing in moves.clearings
+        for pod in clearing.pods
+    ]

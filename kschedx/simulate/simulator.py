@@ -21,8 +21,8 @@ from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
+from kschedx.simulate.changes import cordoned
 from kschedx.simulate.drain import DrainResult, Evictor
-from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.queue import Queue
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray
 from kschedx.snapshot.edits import with_only_pods, with_pods

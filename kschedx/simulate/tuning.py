@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kschedx.errors import ConfigError
 from kschedx.explain.setup import Setup
 from kschedx.framework.args import PodTopologySpreadArgs
-from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME, Profile
+from kschedx.framework.config.decoding import DEFAULT_SCHEDULER_NAME, Profile
 from kschedx.framework.config.origins import expanded
 from kschedx.framework.interface import ScorePlugin
 from kschedx.framework.registry import plugin_class

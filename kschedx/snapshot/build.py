@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kschedx.apiserver import defaulting as device_defaults
+from kschedx.apiserver.admission import default_limit_range
 from kschedx.apiserver.defaulting import default_node
-from kschedx.apiserver.limit_range import default_limit_range
 from kschedx.apiserver.pod_classes import check_runtime_class
 from kschedx.errors import InputError, Place
 from kschedx.kube import devices, storage, types
@@ -35,6 +35,7 @@ from kschedx.snapshot.wire import (
     PodColumns,
     PodItem,
     SlimObjectMeta,
+    SlimPodSpec,
 )
 
 _B = TypeVar("_B")
@@ -351,7 +352,8 @@ class SnapshotBuilder:
         name = (metadata.name if metadata else None) or ""
         namespace = (metadata.namespace if metadata else None) or ("default" if kind.is_namespaced else "")
         self._once(kind.key, namespace, name, index, origin)
-        if kind.template:
+        if kind.template and kind.kept is not None:
+            decode(raw, kind.kept)  # its readers need no check
             self._workloads[kind.key, namespace, name] = bytes(raw)
         if kind.record is not None and kind.is_read(namespace, name):
             self._add_typed(kind.key, decode(raw, kind.record), namespace)
@@ -361,6 +363,19 @@ class SnapshotBuilder:
         if namespace and not metadata.namespace:
             typed = msgspec.structs.replace(typed, metadata=msgspec.structs.replace(metadata, namespace=namespace))
         self._others[kind].append(_defaulted(typed))
+
+    def _add_pods_of_events(self) -> None:
+        """Add the pending pods that a dump of events alone is about, with all that is known of them."""
+
+        def fail(item: int, error: InputError) -> NoReturn:
+            raise error.at(Place(object=f"Event about {items[item].metadata.name}"))
+
+        items = []
+        for pod, (scheduler, event) in self._events.of_unread_pods().items():
+            namespace, _, name = pod.partition("/")
+            metadata = SlimObjectMeta(name=name, namespace=namespace, uid=event.uid, creation_timestamp=event.last_seen)
+            items.append(PodItem(metadata=metadata, spec=SlimPodSpec(scheduler_name=scheduler)))
+        self._pods.add(items, fail)
 
     def _once(self, kind: str, namespace: str, name: str, index: int, origin: ObjectOrigin) -> None:
         """Register an object; a second one with the same name is an error."""
@@ -381,8 +396,8 @@ class SnapshotBuilder:
         return origin.place(index)
 
     def finish(self, source: str = "", *, keeps_order: bool = False) -> Contents:
-        """Return everything that was added, in an API server's order (by namespace and name), unless the order is kept.
-        Raises `InputError` for an unknown PriorityClass."""
+        """Return everything that was added, in an API server's order (by namespace and name), unless the order is
+        kept. Raises `InputError` for a preemptionPolicy that the pod's PriorityClass refuses."""
         objects: dict[type[Struct], list[Struct]] = {
             kind.record: self._others[key] for key, kind in KINDS.items() if kind.record is not None
         }
@@ -393,9 +408,11 @@ class SnapshotBuilder:
         nodes = [self._nodes[row] for row in order]
         classes = priority_classes(objects)
         index = {node.metadata.name: row for row, node in enumerate(nodes)}
+        if len(self._pods):
+            self.kinds["Pod"] = len(self._pods)
+        elif self.kinds.keys() == {events.KIND} and not self.headers:
+            self._add_pods_of_events()
         pods = self._pods.table(index, classes, keeps_order=keeps_order)
-        if len(pods):
-            self.kinds["Pod"] = len(pods)
         contents = Contents(
             namespaces={},
             source=Source(text=source, kinds=dict(sorted(self.kinds.items())), is_slim=bool(self.headers)).with_header(

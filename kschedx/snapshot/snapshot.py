@@ -13,8 +13,8 @@ import numpy as np
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
+from kschedx.apiserver.admission import READ_ANNOTATIONS
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
-from kschedx.apiserver.optional_admission import READ_ANNOTATIONS
 from kschedx.kube.decoding import decode, mappings
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, of_record
@@ -45,8 +45,7 @@ from kschedx.snapshot.columns import ClusterRow, distinct
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
-from kschedx.snapshot.pod_groups import groups_by_key
-from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.pods import PodTable, groups_by_key
 from kschedx.snapshot.storage import Storage
 
 

@@ -14,10 +14,9 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.progress import Phase, say
 from kschedx.sources import compression as compressed
 from kschedx.sources import manifests as foreign
-from kschedx.sources.batch import Batch
 from kschedx.sources.compression import CountedStream, JoinedStream, Readable, SizeBudget
 from kschedx.sources.dumps import LeftOut, See, ignore
-from kschedx.sources.lists import ItemError
+from kschedx.sources.lists import Batch, ItemError
 from kschedx.sources.manifests import HEAD, Refuse, UnpackedFile, holds_nothing
 from kschedx.sources.manifests import read as read_text
 from kschedx.sources.tree import SUFFIXES, Folder, Tar, Tree, Zip, is_output, is_tar, is_zip, unreadable

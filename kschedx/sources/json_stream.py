@@ -13,24 +13,29 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.snapshot_header import SnapshotHeader, of_list
-from kschedx.sources.batch import (
+from kschedx.sources.compression import Readable
+from kschedx.sources.lists import (
     RAWS,
     Batch,
     ChunkOrigin,
+    Flat,
+    ItemError,
     LineCounter,
     ListedOrigin,
+    Peek,
     Spot,
     byte_of,
     explain_malformed,
+    flatten,
     invalid_utf8_at,
+    is_plain_object,
     is_truncated,
     length_of_first,
     lines_of_items,
+    peek_of_list,
     trailing_at,
     what_is_wrong,
 )
-from kschedx.sources.compression import Readable
-from kschedx.sources.lists import Flat, ItemError, Peek, flatten, is_plain_object, peek_of_list
 
 # A window on a long JSON text: what was read of a file, but not processed yet.
 

@@ -12,11 +12,10 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
-from kschedx.sources.batch import Batch
 from kschedx.sources.compression import JoinedStream, Readable
-from kschedx.sources.dumps import See, cluster_info, simulator
+from kschedx.sources.dumps import See, layouts, simulator
 from kschedx.sources.json_stream import JsonStream
-from kschedx.sources.lists import is_nameless
+from kschedx.sources.lists import Batch, is_nameless
 
 # Recognizes files of other tools, so that the error can name them.
 
@@ -126,7 +125,7 @@ def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator
     if text.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = _from_utf16(text)
     start = text.start
-    with_logs = cluster_info.is_stdout(start)  # logs can contain anything
+    with_logs = layouts.is_cluster_info(start)  # logs can contain anything
     if not with_logs and (looks := binary(text.head)):
         raise _foreign(looks, text.source)
     if text.kind and (start.startswith(b"[") or start.rstrip() == b"null"):
@@ -145,7 +144,7 @@ def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator
             yield from export.batches()
             see(export.dump())
     elif with_logs:
-        without = cluster_info.WithoutLogs(text.all(), text.source)
+        without = layouts.WithoutLogs(text.all(), text.source)
         if start.startswith(b"{"):
             yield from JsonStream(without, source=text.source).batches()
         else:

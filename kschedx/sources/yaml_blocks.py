@@ -13,8 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kschedx.errors import InputError, Place
-from kschedx.sources.batch import Batch, ListedOrigin, Spot
-from kschedx.sources.lists import Flat, ItemError, flatten, is_plain_object
+from kschedx.sources.lists import Batch, Flat, ItemError, ListedOrigin, Spot, flatten, is_plain_object
 from kschedx.sources.yaml import MAX_DOCUMENT, DocumentText, Value, load, resolve, split
 
 # The subset of YAML that programs write: mappings and sequences by indentation, with a scalar on the line of its key or

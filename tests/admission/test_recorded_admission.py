@@ -20,8 +20,7 @@ import pytest
 
 from kschedx.errors import InputError
 from kschedx.explain.admission import admitted_pod
-from kschedx.kube.device_expressions import Features
-from kschedx.kube.devices import DeviceClass
+from kschedx.kube.devices import DeviceClass, Features
 from kschedx.kube.types import Pod
 from kschedx.plugins.dynamic_resources.claims import class_refusals
 from kschedx.releases import resolve

@@ -7,9 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from kschedx.apiserver.admission import AdmissionChange, AdmissionContext, admit, check_plugins
-from kschedx.apiserver.limit_range import default_limit_range
-from kschedx.apiserver.optional_admission import DEFAULT_TOLERATIONS, NODE_SELECTOR, OPTIONAL_PLUGINS
+from kschedx.apiserver.admission import (
+    DEFAULT_TOLERATIONS,
+    NODE_SELECTOR,
+    OPTIONAL_PLUGINS,
+    AdmissionChange,
+    AdmissionContext,
+    admit,
+    check_plugins,
+    default_limit_range,
+)
 from kschedx.errors import InputError
 from kschedx.kube.field_errors import ValidationOptions
 from kschedx.kube.types import LimitRange, Pod, PriorityClass, RuntimeClass, Toleration

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.apiserver.limit_range import apply_limit_range, default_limit_range, limit_range_refusal
+from kschedx.apiserver.admission import apply_limit_range, default_limit_range, limit_range_refusal
 from kschedx.errors import InputError
 from kschedx.kube.types import LimitRange, PodSpec
 

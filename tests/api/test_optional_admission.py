@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kschedx.apiserver.optional_admission import (
+from kschedx.apiserver.admission import (
     DEFAULT_TOLERATIONS,
     NODE_SELECTOR,
     PROJECT_NODE_SELECTOR,

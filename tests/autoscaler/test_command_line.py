@@ -10,7 +10,7 @@ from kschedx.autoscaler.flags import Flags, check_known, of_deployments, typed
 from kschedx.autoscaler.templates import read_groups
 from kschedx.errors import ConfigError, InputError
 from kschedx.kube.autoscalers import parsed
-from kschedx.kube.duration import Duration
+from kschedx.kube.scalars import Duration
 from kschedx.releases.autoscaler import autoscaler_behaviour
 
 NEW, OLD = autoscaler_behaviour("1.36"), autoscaler_behaviour("1.32")

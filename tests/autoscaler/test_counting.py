@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kschedx.autoscaler.binpacking import best_for_fast_path
-from kschedx.autoscaler.loop import Loop
+from kschedx.autoscaler.loop import Loop, best_for_fast_path
 from kschedx.autoscaler.run import loop_document, setup_of
 from kschedx.snapshot.snapshot import Snapshot
 from tests.autoscaler.loops import Json, cases

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.autoscaler.expanders import Option, by_priority
+from kschedx.autoscaler.sizes import Option, by_priority
 from kschedx.kube.types import ConfigMap
 
 GROUPS = ("spot-a", "spot-b", "demand-a")

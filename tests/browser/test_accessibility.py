@@ -4,38 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.browser.chromium import Page, chromium
-from tests.browser.test_page import answered, generated, pod
+from tests.browser.chromium import Page
+from tests.browser.test_page import ASKED, answered
 
 SCRIPT = os.environ.get("AXE_CORE", "")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not SCRIPT, reason="AXE_CORE is not set: npm install axe-core"),
 ]
-
-ASKED = {
-    "unschedulable": ("why", "fixtures/zone-full/pod.yaml", "-s", "fixtures/zone-full/cluster"),
-    "fits": ("why", "fixtures/tie/pod.yaml", "-s", "fixtures/tie/cluster.yaml"),
-    "preemption": ("why", "fixtures/preemption-pdb/pod.yaml", "-s", "fixtures/preemption-pdb/cluster"),
-    "pending": ("why", "--all-pending", "-s", "fixtures/two-more-nodes/cluster.yaml"),
-    "simulate": ("simulate", "--drain", "lab-worker-01", "-s", "fixtures/tie/cluster.yaml"),
-    "drain": ("drain", "--each", "-s", "fixtures/zone-full/cluster"),
-    "diff-profiles": ("diff-profiles", "default-1.35", "default-1.36", "--all", "-s", "fixtures/web-rollout/cluster"),
-    "fit": ("fit", "fixtures/web-rollout/pod.yaml", "-s", "fixtures/web-rollout/cluster"),
-    "scale-down": ("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml"),
-    "nodes": ("nodes", "-s", "fixtures/gpu-pool-taints/cluster.yaml"),
-    "survive": ("survive", "--each", "zone", "-s", "fixtures/zone-full/cluster"),
-    "flow": ("diff-profiles", "default", "binpack", "--all", "-s", "SMALL"),
-    "many nodes": ("nodes", "-s", "SMALL"),
-    "many pending": ("why", "--all-pending", "-s", "SMALL"),
-    "doctor": ("doctor", "fixtures/zone-full/cluster"),
-}
-
 
 LARGE = {
     "fits nowhere": ("why", "POD", "-s", "CLUSTER"),
@@ -47,23 +27,6 @@ LARGE = {
 
 MAX_SIZE, MAX_SECONDS = 3_000_000, 1.0
 WINDOWS = ((1280, "light"), (1280, "dark"), (400, "light"))
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with chromium(tmp_path_factory.mktemp("profile")) as page:
-        yield page
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The words of a question that stand for a file: a pod that fits nowhere, and clusters."""
-    folder = tmp_path_factory.mktemp("clusters")
-    lists = {"POD": pod("web", "64"), "SMALL": generated(500), "CLUSTER": generated(5_000, pods=2)}
-    for name, items in lists.items():
-        content = {"apiVersion": "v1", "kind": "List", "items": items} if isinstance(items, list) else items
-        (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
-    return {name: str(folder / f"{name}.json") for name in lists}
 
 
 def violations(browser: Page) -> list[tuple[str, list[str]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shlex
@@ -16,7 +17,8 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
 from kschedx.render.page.reports import simulation_page
-from tests.browser.chromium import Page, chromium
+from kschedx.render.view import Tone
+from tests.browser.chromium import Page
 from tests.command import ROOT
 from tests.command import kschedx as kschedx_command
 from tests.conftest import Golden
@@ -25,12 +27,6 @@ from tests.test_docs import build_module
 pytestmark = pytest.mark.browser
 
 NODES = 5_000
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with chromium(tmp_path_factory.mktemp("profile")) as page:
-        yield page
 
 
 @pytest.fixture
@@ -306,6 +302,41 @@ def test_utilization_is_counted_before_and_after(page: Page, tmp_path: Path, clu
     assert page.text(".legend")[0].split("\n") == ["nodes before", "nodes after"]
 
 
+ASKED: dict[str, tuple[str, ...]] = {
+    "unschedulable": ("why", "fixtures/zone-full/pod.yaml", "-s", "fixtures/zone-full/cluster"),
+    "fits": ("why", "fixtures/tie/pod.yaml", "-s", "fixtures/tie/cluster.yaml"),
+    "preemption": ("why", "fixtures/preemption-pdb/pod.yaml", "-s", "fixtures/preemption-pdb/cluster"),
+    "pending": ("why", "--all-pending", "-s", "fixtures/two-more-nodes/cluster.yaml"),
+    "simulate": ("simulate", "--drain", "lab-worker-01", "-s", "fixtures/tie/cluster.yaml"),
+    "drain": ("drain", "--each", "-s", "fixtures/zone-full/cluster"),
+    "diff-profiles": ("diff-profiles", "default-1.35", "default-1.36", "--all", "-s", "fixtures/web-rollout/cluster"),
+    "fit": ("fit", "fixtures/web-rollout/pod.yaml", "-s", "fixtures/web-rollout/cluster"),
+    "scale-down": ("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml"),
+    "nodes": ("nodes", "-s", "fixtures/gpu-pool-taints/cluster.yaml"),
+    "survive": ("survive", "--each", "zone", "-s", "fixtures/zone-full/cluster"),
+    "flow": ("diff-profiles", "default", "binpack", "--all", "-s", "SMALL"),
+    "many nodes": ("nodes", "-s", "SMALL"),
+    "many pending": ("why", "--all-pending", "-s", "SMALL"),
+    "doctor": ("doctor", "fixtures/zone-full/cluster"),
+    "autoscaler": (
+        "why",
+        "fixtures/karpenter-limit-reached/pod.yaml",
+        "-s",
+        "fixtures/karpenter-limit-reached/cluster.yaml",
+    ),
+    "daemon set": ("why", "tests/manifests/workload/daemon-set-some-full.yaml", "-s", "tests/manifests/cluster.yaml"),
+    "node": ("why", "node/lab-worker-01", "-s", "fixtures/tie/cluster.yaml"),
+    "kueue": ("kueue", "-s", "fixtures/kueue-queues/cluster.yaml"),
+    "deschedule": (
+        *("deschedule", "--policy", "fixtures/descheduler-fight/policy.yaml", "-s", "fixtures/zone-full/cluster"),
+    ),
+    "advice": ("descheduler-policy", "advise", "-s", "fixtures/zone-full/cluster"),
+    "tuning": ("profiles", "tune", "--candidates", "4", "--jobs", "1", "-s", "fixtures/web-rollout/cluster"),
+    "fleet": ("fleet", "-s", "fixtures/zone-full/cluster", "-s", "fixtures/tie/cluster.yaml", "why", "--all-pending"),
+}
+"""A question of each kind of page."""
+
+
 DOCUMENTED: dict[str, tuple[str, int]] = build_module().HTML_PAGES
 
 
@@ -352,22 +383,57 @@ def test_a_heat_map_by_zone_or_pool_has_one_color_for_each_plugin(page: Page, tm
     assert page.run(color % "NodeAffinity") == "rgb(176, 118, 0)"
 
 
+PAPER = (717, 1046)
+"""The part of A4 that Chromium prints on, in CSS pixels."""
 ROWS = "[...document.querySelectorAll('.grid')].map((one) => [Number(one.getAttribute('aria-rowcount')) - 1, "
 ROWS += "one.querySelectorAll('.row.body').length])"
+CUT = """[...document.querySelectorAll('body *')].filter((one) => one.checkVisibility()
+  && getComputedStyle(one).overflowX !== 'visible' && one.tagName !== 'svg'
+  && (one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1))
+  .map((one) => one.outerHTML.slice(0, 90))"""
+"""Elements whose content is larger than what they show."""
+OVERLAP = """[...document.querySelectorAll('section *')].filter((one) => one.checkVisibility()
+  && one.getBoundingClientRect().bottom > one.parentElement.getBoundingClientRect().bottom + 3)
+  .map((one) => one.outerHTML.slice(0, 90))"""
+"""Elements that reach below the box that they are in, onto what follows."""
 
 
-def test_print_has_every_row_with_its_story(page: Page, tmp_path: Path, cluster: Path) -> None:
-    page.resize(1040, 900)
-    page.open(answered(tmp_path, "nodes", "-s", str(cluster)))
+def unsaid(document: object) -> Iterator[str]:
+    """Every text of a section that is for a reader."""
+    match document:
+        case str():
+            yield document
+        case list():
+            for value in document:
+                yield from unsaid(value)
+        case dict():
+            for key, value in document.items():
+                if key not in ("kind", "kinds", "noun", "columns", "codes", "states", "tone", "commands"):
+                    yield from unsaid(value)
+        case _:
+            pass
+
+
+@pytest.mark.parametrize("items", ASKED.values(), ids=ASKED)
+def test_print_shows_everything(page: Page, tmp_path: Path, files: dict[str, str], items: tuple[str, ...]) -> None:
+    page.resize(*PAPER)
+    page.open(answered(tmp_path, *(files.get(word, word) for word in items)))
     page.send("Emulation.setEmulatedMedia", media="print")
     page.run("window.dispatchEvent(new Event('beforeprint'))")
-    counts = page.run(ROWS)
+    counts, cut, overlap, high = map(page.run, (ROWS, CUT, OVERLAP, "document.documentElement.scrollHeight"))
+    body, data = str(page.run("document.body.innerText")), json.loads(str(page.run("JSON.stringify(page)")))
+    is_narrow = page.run("document.documentElement.scrollWidth <= innerWidth")
+    page.run("window.dispatchEvent(new Event('afterprint'))")
     page.send("Emulation.setEmulatedMedia", media="")
+    sheets = len(re.findall(rb"/Type /Page\b", base64.b64decode(str(page.send("Page.printToPDF")["data"]))))
     assert isinstance(counts, list)
-    assert counts
     assert all(there == shown > 0 for there, shown in counts)
-    assert page.run("document.documentElement.scrollWidth <= innerWidth")
-    page.send("Page.printToPDF", landscape=True)
+    assert (cut, overlap, is_narrow) == ([], [], True)
+    assert isinstance(high, int)
+    assert sheets >= high / PAPER[1] - 1
+    flat = re.sub(r"\s", "", body)
+    texts = {*unsaid([data["head"], data["sections"]])}.difference(Tone)
+    assert not [text for text in texts if re.sub(r"\s", "", text) not in flat]
 
 
 def test_the_address_opens_the_same_view_again(page: Page, tmp_path: Path) -> None:

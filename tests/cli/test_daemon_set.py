@@ -58,11 +58,11 @@ def test_its_nodes_by_what_becomes_of_a_pod_there(question: str, tmp_path: Path)
         lines[0] == "✗ DaemonSet infra/agent fits 2 of 3 eligible nodes; 1 pod stays pending; 3 nodes are not eligible"
     )
     assert "✗ 1 node: pod pending, insufficient cpu, short by 1" in ran.out
-    assert "  fix       lower requests.cpu of container main from 2 to 1 · on small" in ran.out
+    assert "  fix       lower requests.cpu of container main from 2 to 1 · tried on small" in ran.out
     assert "✓ 2 nodes: pod fits\n  cordoned, runs\n" in ran.out
     assert "· 2 nodes: not eligible, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
     # to tolerate it would create another pod that stays pending on tainted-and-small
-    assert "  fix       remove taint gpu=a:NoSchedule from tainted · on tainted\n" in ran.out
+    assert "  fix       remove taint gpu=a:NoSchedule from tainted\n" in ran.out
 
 
 def test_the_document_names_them_and_their_fixes(tmp_path: Path) -> None:
@@ -177,3 +177,33 @@ def test_every_format_has_the_same_outcome(options: tuple[str, ...], code: int, 
     headline = heads["wide"].splitlines()[0].removeprefix("✗ ").removeprefix("✓ ")
     assert all(headline in heads[form] for form in ("markdown", "html", "svg"))
     assert all((headline in heads[form]) == bool(code) for form in ("junit", "sarif"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "priority", "runs", "code"),
+    [
+        ("DiskPressure", 0, False, 1),
+        ("PIDPressure", 0, False, 1),
+        ("MemoryPressure", 0, False, 0),
+        ("DiskPressure", 2_000_000_000, False, 0),
+        ("DiskPressure", 0, True, 0),
+    ],
+    ids=["disk", "processes", "memory", "critical", "runs already"],
+)
+def test_a_kubelet_rejects_its_pod_while_the_node_has_pressure(
+    tmp_path: Path, condition: str, priority: int, code: int, *, runs: bool
+) -> None:
+    """As pkg/kubelet/eviction: a DaemonSet tolerates the taint, and only critical pods are admitted."""
+    pressed = machine("pressed", taints=(f"node.kubernetes.io/{condition[:-8].lower()}-pressure=:NoSchedule",))
+    at(pressed, "status")["conditions"] = [{"type": condition, "status": "True"}]
+    agent = changed(AGENT, "spec.template.spec.priority", priority)
+    if priority:
+        agent = changed(agent, "spec.template.spec.priorityClassName", "system-cluster-critical")
+    own = changed(changed(OWN, "metadata.ownerReferences", [OWNER]), "spec.nodeName", "pressed")
+    cluster = write(tmp_path, pressed, machine("free"), agent, *([own] if runs else []))
+    every = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
+    there = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, "--node", "pressed")
+    assert (every.code, there.code) == (code, code)
+    if code:
+        assert f"pod cannot start, its kubelet rejects pods, because it has {condition}\n  pressed" in every.out
+        assert "fix       free " in there.out

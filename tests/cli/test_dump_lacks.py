@@ -57,6 +57,30 @@ def test_a_snapshot_of_the_dump_says_the_same(manifest: Path, tmp_path: Path) ->
     assert LACK in " ".join(ran.split())
 
 
+def test_events_alone_leave_their_pods_undecided(tmp_path: Path) -> None:
+    message = "0/5 nodes are available: 5 Insufficient cpu."
+    event: Manifest = {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "shop"},
+        "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "web-0"}, "reason": "FailedScheduling",
+        "message": message, "source": {"component": "default-scheduler"}, "lastTimestamp": "2026-01-02T00:00:00Z",
+    }  # fmt: skip
+    cluster = write(tmp_path, event, name="events.yaml")
+    ran = kschedx("why", "web-0", "-n", "shop", "-s", cluster)
+    assert (ran.code, message in ran.out, "holds no pods and no nodes" in ran.out) == (3, True, True)
+    assert message in " ".join(kschedx("why", "--all-pending", "-s", cluster).out.split())
+    assert kschedx("nodes", "-s", cluster).code == 2
+
+
+def test_a_dump_of_one_namespace_says_so_where_the_event_contradicts(tmp_path: Path) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes: full"}
+    created = {"creationTimestamp": "2026-01-02T00:00:00Z"}
+    one = {**node("a"), "metadata": {"name": "a", **created}}
+    waits = {**pod("x"), "status": {"phase": "Pending", "conditions": [condition]}}
+    waits["metadata"] = {"name": "x", "namespace": "shop", **created}
+    ran = kschedx("why", "x", "-n", "shop", "-s", write(tmp_path, one, waits, name="dump.yaml"))
+    assert (ran.code, "the dump has pods of namespace shop only" in ran.out) == (3, True)
+
+
 def test_what_another_file_brings_is_not_missed(tmp_path: Path) -> None:
     gathered = tmp_path / "dump"
     forms.folder(gathered, forms.cluster_info())
@@ -118,3 +142,59 @@ def test_a_class_whose_kind_the_dump_lacks_leaves_every_answer_undecided(tmp_pat
         assert "? default/new is undecided: the priority of high is not known" in ran.out
         assert "the dump holds no priorityclasses" in ran.out
     assert document(manifest, "-s", cluster)["state"]["name"] == "NotRead"
+
+
+_NODE = node("n1", allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"})
+GOLD = "PriorityClass gold is not in this dump: it has no priorityclasses"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        ("why runs", 3, f"default/runs is undecided: {GOLD}"),
+        ("why gold", 3, f"default/gold is undecided: {GOLD}"),
+        ("why large", 3, f"default/large is undecided: {GOLD}"),
+        ("why never", 1, "default/never is unschedulable: 0 of 1 node fits"),
+        ("why small", 0, "default/small would be assigned to n1"),
+        ("why --all-pending", 3, f"? 2 pods: {GOLD}"),
+        ("simulate", 3, f"? 2 pods undecided: default/gold, default/large {GOLD}"),
+        ("fit gold", 3, f"default/gold is undecided: {GOLD}"),
+        ("fit small", 0, "small: 3 more fit"),
+        ("drain n1 --force", 0, "can be drained"),
+        ("why node n1", 0, f"? default/gold {GOLD}"),
+        ("nodes", 0, "1 node, 1 can take a pod"),
+    ],
+)
+def test_a_stored_pod_whose_class_the_dump_lacks_has_an_unknown_priority(
+    tmp_path: Path, command: str, code: int, says: str
+) -> None:
+    """It could be a victim or not, and could have to wait or not: only what depends on that is undecided."""
+    write(tmp_path, _NODE, *_pods_of_gold(), name="cluster.yaml")
+    ran = kschedx(*command.split(), "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    assert ran.code == code, ran.out
+    assert says in " ".join(ran.out.split()), ran.out
+    assert "PriorityClass gold does not exist" not in ran.out
+    assert "create PriorityClass" not in ran.out
+
+
+def test_the_class_in_another_file_decides(tmp_path: Path) -> None:
+    cluster = write(tmp_path, _NODE, *_pods_of_gold(), name="cluster.yaml")
+    gold = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "gold"}, "value": -1}
+    added = write(tmp_path, gold, name="missing.yaml")
+    ran = kschedx("why", "large", "-s", cluster, "-s", added)
+    assert (ran.code, "preemption makes room on n1" in ran.out) == (1, True)
+
+
+def _pods_of_gold() -> list[Manifest]:
+    """A running and a pending pod of the class, and pods of known priority."""
+    pods = []
+    for name, cpu, spec in (
+        ("runs", "1", {"priorityClassName": "gold", "nodeName": "n1"}),
+        ("gold", "100m", {"priorityClassName": "gold"}),
+        ("large", "1500m", {}),
+        ("never", "1500m", {"preemptionPolicy": "Never", "priority": 0}),
+        ("small", "300m", {}),
+    ):
+        manifest = pod(name, containers=[{"name": "c", "resources": {"requests": {"cpu": cpu}}}], **spec)
+        pods.append({**manifest, "status": {"phase": "Running" if "nodeName" in spec else "Pending"}})
+    return pods

@@ -27,7 +27,7 @@ from kschedx import parallel
 from kschedx.cli.mcp.server import Answers, KnownClusters, server
 from kschedx.cli.worker import Worker
 from kschedx.inquiry.target import is_file
-from kschedx.sources.live.logins import _descendants as descendants
+from kschedx.sources.live.credentials import _descendants as descendants
 from tests.builders import node, pod
 from tests.cli.manifests import write
 from tests.command import ROOT, kschedx

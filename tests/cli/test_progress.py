@@ -16,7 +16,7 @@ import yaml
 
 import kschedx
 from kschedx.cli.app import run as command
-from kschedx.cli.fleet.survey import Work
+from kschedx.cli.fleet import Work
 from kschedx.cli.output import Answer, answer_to
 from kschedx.parallel import FEW, results
 from kschedx.progress import Phase, ProgressStep, counted, listening, say, silence
@@ -29,7 +29,7 @@ from kschedx.parallel import FEW, results
 from kschedx.progress import Phase, say
 streams.guard()
 progress.DELAY = progress.INTERVAL = 0.05
-with progress.shown():
+with progress.shown(time.monotonic()):
     for done in range(1, 5):
         say(Phase.READING, done, 4, "pods", of="a file\\x1b[31m")
         time.sleep(0.6)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.builders import node
+import pytest
+
+from tests.builders import Manifest, node
 from tests.cli.manifests import changed, small_pod, write
 from tests.command import kschedx
 
+TAKEN = "2026-01-02T00:00:00Z"
 ROOM = {"cpu": "4", "memory": "8Gi", "pods": "10"}
 CLUSTER = (
     node("n1", allocatable=ROOM, taints=["team=a:NoSchedule"]),
@@ -78,3 +81,27 @@ def test_pods_that_do_not_run_are_listed_with_their_state(tmp_path: Path) -> Non
     assert "? default/other the scheduler volcano decides, not kube-scheduler" in ran.out
     [state] = json.loads(kschedx("why", "node/n1", *where, "-o", "json").out)["states"]
     assert (state["name"], state["reason"]) == ("WaitingForKubelet", "ErrImagePull")
+
+
+@pytest.mark.parametrize("leaving", [{"spec.unschedulable": True}, {"metadata.deletionTimestamp": TAKEN}, {}])
+def test_budgets_that_keep_a_node_from_being_emptied(tmp_path: Path, leaving: dict[str, object]) -> None:
+    """Only if it is cordoned or being deleted, and not for pods that are deleted already."""
+    machine = node("n1", allocatable=ROOM)
+    for path, value in leaving.items():
+        machine = changed(machine, path, value)
+    runs = changed(changed(small_pod("web-0"), "spec.nodeName", "n1"), "metadata.labels", {"app": "web"})
+    goes = changed(changed(small_pod("db-0"), "spec.nodeName", "n1"), "metadata.labels", {"app": "db"})
+    budgets: list[Manifest] = [
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}},
+        }
+        for name in ("web", "db")
+    ]
+    cluster = write(tmp_path, machine, runs, changed(goes, "metadata.deletionTimestamp", TAKEN), *budgets)
+    blocked = json.loads(kschedx("why", "node/n1", "-s", cluster, "-o", "json").out)["blockedBy"]
+    assert blocked == (["default/web"] if leaving else [])
+    text = "PDB default/web allows no eviction: it needs 1 healthy pod and has 1"
+    assert (text in " ".join(kschedx("why", "node/n1", "-s", cluster).out.split())) == bool(leaving)

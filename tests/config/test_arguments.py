@@ -24,7 +24,7 @@ from kschedx.framework.args import (
     VolumeBindingArgs,
 )
 from kschedx.framework.config import Profile, load_profiles
-from kschedx.kube.duration import Duration
+from kschedx.kube.scalars import Duration
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.types import NodeAffinity, TopologySpreadConstraint
 from kschedx.releases import resolve

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.kube.duration import Duration
+from kschedx.kube.scalars import Duration
 
 SECOND = 10**9
 

@@ -118,11 +118,11 @@ def policy(
 
 
 def descheduled(
-    objects: Sequence[Mapping[str, object]], written: Mapping[str, object], **how: str
+    objects: Sequence[Mapping[str, object]], written: Mapping[str, object], evictions: str = "api"
 ) -> dict[str, object]:
     """The document of one loop."""
     snapshot = kschedx.Snapshot.from_objects(objects)
-    return kschedx.deschedule(snapshot, written, now=NOW, **how).to_dict()
+    return kschedx.deschedule(snapshot, written, now=NOW, evictions=evictions).to_dict()
 
 
 def evicted(document: Mapping[str, object]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kschedx.extenders.answers import ExtenderError, filter_answer, preemption_answer, priorities
-from kschedx.framework.config.document import Extender
+from kschedx.framework.config.decoding import Extender
 from kschedx.framework.extenders import ExtenderAnswer, ExtenderRequest, ExtenderVerb
 from kschedx.kube.escaping import Url
 

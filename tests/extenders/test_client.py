@@ -15,10 +15,10 @@ import pytest
 from kschedx.errors import InputError, UndecidableError
 from kschedx.extenders import client
 from kschedx.extenders.client import call
-from kschedx.framework.config.document import Extender, ExtenderTLSConfig
+from kschedx.framework.config.decoding import Extender, ExtenderTLSConfig
 from kschedx.framework.extenders import ExtenderAnswer, ExtenderFailure, ExtenderRequest, ExtenderVerb, Reply
-from kschedx.kube.duration import Duration
 from kschedx.kube.escaping import Url
+from kschedx.kube.scalars import Duration
 
 CERTIFICATE = Path(__file__).parent.parent / "certificates" / "server.pem"
 """Of 127.0.0.1, signed by itself, with its key."""

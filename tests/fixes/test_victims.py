@@ -214,6 +214,24 @@ def test_room_that_a_pod_of_a_higher_priority_takes_is_no_fix(
         assert uncordon[0].title == "uncordon big (then default/other, with a higher priority, takes the room)"
 
 
+@pytest.mark.parametrize(
+    ("since", "costs"),
+    [
+        ("2026-01-01T00:00:00Z", ("unless default/other, pending for longer, takes the room",)),
+        ("2026-01-03T00:00:00Z", ()),
+    ],
+    ids=["before it", "after it"],
+)
+def test_a_fix_names_the_pods_that_the_queue_gives_the_room_first(since: str, costs: tuple[str, ...]) -> None:
+    small = node("small", allocatable={**SMALL, "cpu": "1"})
+    cordoned = {**node("big", allocatable={**SMALL, "cpu": "2"}), "spec": {"unschedulable": True}}
+    me, other = wanting("me", "2"), wanting("other", "2")
+    at(me, "metadata")["creationTimestamp"], at(other, "metadata")["creationTimestamp"] = "2026-01-02T00:00:00Z", since
+    fixes = explained(small, cordoned, other, me).fixes
+    [uncordon] = [fix for fix in fixes if fix.title.startswith("uncordon big")]
+    assert (uncordon.certainty, uncordon.costs) == ("verified", costs)
+
+
 @pytest.mark.parametrize(("kind", "version", "scales"), [("ReplicaSet", "apps/v1", True), ("Job", "batch/v1", False)])
 def test_replicas_of_one_template_cannot_share_a_claim_for_one_pod(kind: str, version: str, scales: bool) -> None:
     twins = (pod("holder", on="n", volumes=DATA), pod("me", volumes=DATA))

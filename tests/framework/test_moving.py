@@ -22,7 +22,7 @@ from kschedx.framework.registry import plugin_class
 from kschedx.framework.scheduler import FrameworkScheduler
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
-from kschedx.simulate.node_changes import cordoned
+from kschedx.simulate.changes import cordoned
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests import builders

@@ -16,9 +16,8 @@ from kschedx.kube import quantity, types
 from kschedx.kube import scalars as timestamps
 from kschedx.kube import selectors as label_query
 from kschedx.kube.decoding import decode
-from kschedx.kube.device_expressions import CompileError, EvaluationError, Features
-from kschedx.kube.devices import Device
-from kschedx.kube.duration import Duration
+from kschedx.kube.devices import CompileError, Device, EvaluationError, Features
+from kschedx.kube.scalars import Duration
 from kschedx.sources import yaml as yaml_scalars
 from tests.builders import Manifest, at, node, pod
 from tests.device_builders import claim, device, device_class, request, resource_slice

@@ -24,7 +24,7 @@ import msgspec
 import yaml
 
 import kschedx
-from kschedx.autoscaler.expanders import Option, by_priority
+from kschedx.autoscaler.sizes import Option, by_priority
 from kschedx.autoscaler.status import read_status
 from kschedx.errors import InputError, KschedxError, Place
 from kschedx.export.anonymous import anonymize

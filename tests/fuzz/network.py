@@ -20,7 +20,7 @@ from kschedx.kube.kinds import KINDS
 from kschedx.loading import load_live
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.sources.live import credentials, kubeconfig
-from kschedx.sources.live import logins as exec_plugins
+from kschedx.sources.live import credentials as exec_plugins
 from kschedx.sources.live.client import ApiServer
 from kschedx.sources.live.cluster import discover, server_version
 from kschedx.sources.live.kubeconfig import ExecPlugin, KubeconfigCluster, NamedEntry

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenType
-from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
-from kschedx.karpenter.growth import grow_by_karpenter
+from kschedx.karpenter.cluster import Karpenter, KarpenterOptions, grow_by_karpenter
 from kschedx.karpenter.scheduler import KarpenterSettings
 from kschedx.kube.devices import ResourceSliceSpec
 from kschedx.kube.names import ZONE

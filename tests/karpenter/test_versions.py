@@ -9,9 +9,8 @@ import pytest
 
 from kschedx.errors import ConfigError
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenType
-from kschedx.karpenter.cluster import Karpenter, KarpenterOptions, virtual_pods
+from kschedx.karpenter.cluster import Karpenter, KarpenterOptions, grow_by_karpenter, virtual_pods
 from kschedx.karpenter.disruption import disruptions, eviction_cost
-from kschedx.karpenter.growth import grow_by_karpenter
 from kschedx.karpenter.scheduler import ONLY_DEVICES, KarpenterSettings, RoundResult, karpenter_version
 from kschedx.kube.types import ObjectMeta, Pod, PodSpec
 from kschedx.snapshot.snapshot import Snapshot

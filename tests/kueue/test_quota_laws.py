@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedx.kube.kueue import ClusterQueue, Cohort
-from kschedx.kueue.amounts import FlavorResource
-from kschedx.kueue.quota import QuotaNode, QuotaTree
+from kschedx.kueue.quota import FlavorResource, QuotaNode, QuotaTree
 from tests.kueue.objects import Json, cohort, queue, quota, snapshot
 
 CPU = FlavorResource("f", "cpu")

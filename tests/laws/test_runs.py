@@ -21,7 +21,7 @@ from kschedx.kube.types import Node, Taint
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
 from kschedx.simulate import queue
-from kschedx.simulate.node_changes import cordoned
+from kschedx.simulate.changes import cordoned
 from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray, each_cluster_row
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.moving import MovingCluster

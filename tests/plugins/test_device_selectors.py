@@ -10,8 +10,7 @@ import pytest
 
 from kschedx.cel.devices import DeviceProgram, names_in
 from kschedx.errors import UndecidableError
-from kschedx.kube.device_expressions import CompileError, EvaluationError, Features
-from kschedx.kube.devices import Device, DeviceAttribute
+from kschedx.kube.devices import CompileError, Device, DeviceAttribute, EvaluationError, Features
 from tests.device_builders import DRIVER, device
 
 FEATURES = Features(consumable_capacity=True, list_attributes=False)

@@ -19,7 +19,7 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.status import Code, Status
 from kschedx.kube.scalars import truncated_quotient
 from kschedx.plugins.node_resources_fit import NodeResourcesFit
-from kschedx.plugins.score_functions import shape_score
+from kschedx.plugins.resource_allocation import shape_score
 from kschedx.releases import resolve
 from kschedx.snapshot.columns import ClusterRow, TableRow, cluster_rows
 from kschedx.snapshot.nodes import PodRows

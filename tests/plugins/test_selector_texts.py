@@ -9,8 +9,7 @@ import pytest
 
 from kschedx.cel.devices import DeviceProgram
 from kschedx.kube.decoding import decode
-from kschedx.kube.device_expressions import CompileError, EvaluationError, Features
-from kschedx.kube.devices import Device
+from kschedx.kube.devices import CompileError, Device, EvaluationError, Features
 
 FEATURES = Features(consumable_capacity=False, list_attributes=False)
 DEVICE = decode(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kschedx.cli import named_profiles
+from kschedx.cli import files
 from kschedx.framework.config import Profile, load_profiles
 from kschedx.framework.config.advice import advice
 from kschedx.framework.config.origins import expanded
@@ -66,7 +66,7 @@ def test_a_profile_is_accepted_by_every_release_without_remark(path: Path, versi
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
 def test_a_profile_says_what_it_is_for(path: Path) -> None:
-    purpose = {profile.name: profile.purpose for profile in named_profiles.named_profiles()}[path.stem]
+    purpose = {profile.name: profile.purpose for profile in files.named_profiles()}[path.stem]
     assert 20 < len(purpose) < 200
     assert purpose in " ".join(kschedx("profiles").out.split())
 
@@ -78,7 +78,7 @@ def test_a_profile_differs_from_the_default(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*WRITTEN, *sorted(FOLDER.glob("default-*.yaml"))], ids=lambda path: path.stem)
 def test_what_show_prints_means_the_same(path: Path) -> None:
-    release = resolve(named_profiles.version_of(path.stem))
+    release = resolve(files.version_of(path.stem))
     shown = yaml.safe_load(kschedx("profiles", "show", path.stem, "-o", "yaml").out)
     assert meanings(shown, release) == meanings(read(path), release)
 
@@ -87,4 +87,4 @@ def test_an_installed_kschedx_has_them_too() -> None:
     import tomllib
 
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
-    assert wheel["wheel"]["force-include"] == {"profiles": f"kschedx/{named_profiles.INSTALLED}"}
+    assert wheel["wheel"]["force-include"] == {"profiles": f"kschedx/{files.INSTALLED}"}

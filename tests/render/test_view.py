@@ -62,6 +62,7 @@ ASKED = [
     "doctor fixtures/zone-full/cluster",
     "why node/lab-worker-01 -s fixtures/tie/cluster.yaml",
     "why tests/manifests/workload/daemon-set-some-full.yaml -s tests/manifests/cluster.yaml",
+    "why tests/manifests/workload/daemon-set-some-full.yaml --node worker-b -s tests/manifests/cluster.yaml",
 ]
 CAUSES = ("because", "effect", "also", "kept by", "blocked", "refused", "pending", "forced", "again", "down", "short")
 """Facts of a row that say why; the others are its numbers."""
@@ -143,7 +144,9 @@ def verdicts_in(screen: str) -> Iterator[str]:
         are_fixes &= bool(line)
         if result is None:
             continue
-        if result["title"]:  # what stands in columns is a table, and a verdict follows what it is about
+        if result["title"] and not result["title"].endswith(
+            (" rejects it", " reject it")
+        ):  # what stands in columns is a table, and a verdict follows what it is about
             yield from result["title"].partition("  ")[0].rpartition(": ")[2].split(", ")
         elif result["told"] or are_fixes:
             yield from (result["told"] or result["next"]).split(" · ")
@@ -200,6 +203,9 @@ def test_a_notebook_has_the_card_of_the_command(story: Story, monkeypatch: pytes
 
 
 TIE, FULL = "fixtures/tie/cluster.yaml", "fixtures/zone-full/cluster"
+DAEMON_SET, FEW = "tests/manifests/workload/daemon-set-some-full.yaml", "tests/manifests/cluster.yaml"
+QUEUES = "fixtures/kueue-queues/cluster.yaml"
+POLICY = "fixtures/descheduler-fight/policy.yaml"
 WEB = "fixtures/two-more-nodes/cluster.yaml"
 
 
@@ -222,6 +228,14 @@ IN_NOTEBOOKS: dict[str, Callable[[], Shown]] = {
     ),
     f"survive --each zone -s {FULL}": lambda: kschedx.survive(kschedx.load(FULL), each="zone"),
     f"doctor {FULL}": lambda: kschedx.doctor(FULL),
+    f"why {DAEMON_SET} -s {FEW}": lambda: kschedx.explain_daemon_set(kschedx.load(FEW), parsed(DAEMON_SET)),
+    f"why {DAEMON_SET} --node worker-b -s {FEW}": lambda: kschedx.explain_daemon_set(
+        kschedx.load(FEW), parsed(DAEMON_SET), node="worker-b"
+    ),
+    f"deschedule --policy {POLICY} -s {FULL}": lambda: kschedx.deschedule(
+        kschedx.load(FULL, whole=True), parsed(POLICY), rounds=1
+    ),
+    f"kueue -s {QUEUES}": lambda: kschedx.kueue(kschedx.load(QUEUES)),
     f"diff-profiles default binpack --all -s {WEB}": lambda: kschedx.diff_profiles(
         kschedx.load(WEB), after=parsed("profiles/binpack.yaml")
     ),
@@ -271,6 +285,27 @@ def test_identical_nodes_are_one_row_in_every_form() -> None:
     assert re.search(r"^  node-0 +30  ", screen, re.MULTILINE)
     assert re.search(r"^  node-30 +3  ", screen, re.MULTILINE)
     assert len(nodes_lines(rows, 80, wide=True)) > 33
+
+
+def test_nodes_that_differ_in_their_last_taint_are_two_rows() -> None:
+    taints = ("gpu=true:NoSchedule", "team=a:NoSchedule"), ("gpu=true:NoSchedule", "team=b:NoSchedule")
+    nodes = [
+        {"metadata": {"name": f"node-{number}"}, "status": {"allocatable": {"cpu": "4", "pods": "110"}}}
+        | {"apiVersion": "v1", "kind": "Node"}
+        | {
+            "spec": {
+                "taints": [
+                    dict(zip(("key", "value", "effect"), re.split("[=:]", one), strict=True))
+                    for one in taints[number % 2]
+                ]
+            }
+        }
+        for number in range(40)
+    ]
+    snapshot = kschedx.Snapshot.from_objects(nodes)
+    rows = node_rows(Setup.for_cluster(snapshot).scheduler_on(snapshot).nodes)
+    screen = " ".join(line.plain for line in nodes_lines(rows, 80))
+    assert all(", ".join(each) in re.sub(r"\s+", " ", screen) for each in taints)
 
 
 def test_numbers_of_identical_rows_are_a_range() -> None:

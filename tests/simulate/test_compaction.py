@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.explain.setup import Setup
-from kschedx.simulate.compaction import EmptiedTogether, empty_together
+from kschedx.simulate.repack import EmptiedTogether, empty_together
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, pod
 from tests.simulate.clusters import budget, deployment, nodes

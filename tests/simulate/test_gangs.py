@@ -297,7 +297,7 @@ def test_many_are_told_with_their_group() -> None:
     for alone in ((), ("--alone",)):
         ran = command("why", "--all-pending", "-A", *alone, *story)
         assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 4 pods are unschedulable")
-        assert "it fits alone, but its group ml/train has room for 3 of 4 pods" in ran.out
+        assert "group ml/train has room for only 3 of 4 pods" in ran.out
     result = command("why", "pod/worker-0", "-n", "ml", *story, "-o", "json")
     document = json.loads(result.out)
     assert (result.code, document["outcome"], document["overall"]) == (1, "Scheduled", "Unschedulable")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kschedx.errors import InputError, Place
-from kschedx.simulate.node_changes import node_of_file
+from kschedx.simulate.changes import node_of_file
 from tests.builders import node, pod
 
 HERE = Place(source="new.yaml")

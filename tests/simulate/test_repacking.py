@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from kschedx.cli.named_profiles import configuration
+from kschedx.cli.files import configuration
 from kschedx.explain.setup import Setup
 from kschedx.releases import resolve
 from kschedx.simulate.repack import filling, repack, repacking

@@ -19,15 +19,16 @@ from kschedx.apiserver import placement_validation, validation
 from kschedx.apiserver import validation as container_validation
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
 from kschedx.apiserver.validation import _STANDARD as STANDARD_RESOURCES
-from kschedx.export.anonymous import Anonymous, anonymize
+from kschedx.controllers.pod_lifecycle import JOB_ENDS
+from kschedx.explain.setup import GROUP_CONDITIONS
+from kschedx.export.anonymous import Anonymous, anonymize, tokens
 from kschedx.export.anonymous.fields import ANNOTATIONS, RECORDS
-from kschedx.export.anonymous.replacements import tokens
 from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.export.slim import ANNOTATIONS as SLIM_ANNOTATIONS
 from kschedx.fixes.node_remedies import DOMAINS_OF_FACTS, OF_PEOPLE
 from kschedx.fixes.node_requirements import AGENT_NOT_READY, TAKEN_AWAY_BY
 from kschedx.fixes.node_requirements import KEPT as KEPT_TAINTS
-from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME
+from kschedx.framework.config.decoding import DEFAULT_SCHEDULER_NAME
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.kube import storage, types
 from kschedx.kube import types as pod_volumes
@@ -44,7 +45,8 @@ from kschedx.kube.selectors import NODE_OPERATORS, NodeSelectorRequirement
 from kschedx.kube.storage import IN_TREE_PLUGINS, csi_limit_key
 from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
 from kschedx.plugins.node_declared_features import KNOWN as KNOWN_FEATURES
-from kschedx.snapshot.events import CUT, FAILED_SCHEDULING, KARPENTER, KIND, NOTE_LENGTH, EventItem
+from kschedx.releases.plugins import PLUGINS
+from kschedx.snapshot.events import CUT, FAILED_SCHEDULING, GROUPS, KARPENTER, KIND, NOTE_LENGTH, REASONS, EventItem
 from tests.builders import Manifest, at, node, pod
 from tests.command import ROOT
 from tests.conformance.decisions import cases
@@ -184,6 +186,14 @@ def event(message: str, **fields: object) -> Manifest:
     return {**fixed, "message": message, **fields}
 
 
+@pytest.mark.parametrize(
+    ("message", "kept"), [("The node had condition: [DiskPressure]. ", True), ("Pod acme was rejected", False)]
+)
+def test_of_what_a_kubelet_says_only_the_pressure_of_a_node_is_kept(message: str, kept: bool) -> None:
+    (anonymous,) = anonymize([pod("a", status={"phase": "Failed", "reason": "Evicted", "message": message})])
+    assert at(anonymous, "status") == {"phase": "Failed", "reason": "Evicted", "message": message if kept else ""}
+
+
 def test_events_of_a_scheduler_are_kept_unless_they_were_cut() -> None:
     cut = "x" * (NOTE_LENGTH - len(CUT)) + CUT
     other = event("Started container canary", reason="Started")
@@ -221,6 +231,9 @@ KNOWN = {
     *(ZONE, REGION, storage.BETA_ZONE, storage.BETA_REGION, storage.NO_PROVISIONER),
     *MAKING_PODS,
     *SCHEDULERS,
+    *(*GROUPS, *REASONS, *JOB_ENDS, *GROUP_CONDITIONS),
+    *("Progressing", "ProgressDeadlineExceeded", "OnDelete", "ScalingActive", "ScalingLimited", "SyncFailed"),
+    *(plugin.name for plugin in PLUGINS),
     KARPENTER,
     DEFAULT_SCHEDULER_NAME,
 }

@@ -15,8 +15,8 @@ from kschedx.export.anonymous import anonymize
 from kschedx.export.slim import ANNOTATIONS, SHAPES, Slim
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
-from kschedx.sources.batch import from_objects
 from kschedx.sources.files import read
+from kschedx.sources.lists import from_objects
 from tests.builders import Manifest, node, pod
 from tests.conformance.decisions import Case, cases
 from tests.golden.stories import STORIES, Story
@@ -34,6 +34,19 @@ def explained(objects: Iterable[Mapping[str, object]], target: Any, **options: A
         target = pod_from_workload(target)
     document: dict[str, Any] = kschedx.explain(kschedx.Snapshot.from_objects(objects), target, **options).to_dict()
     return document
+
+
+def workload(kind: str, spec: Manifest, status: Manifest, *, generation: int = 1) -> Manifest:
+    """A stored workload `web`, as an API server returns it."""
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "app:v1"}]}}
+    selector = {} if kind == "Job" else {"selector": {"matchLabels": {"app": "web"}}}
+    return {
+        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": "default", "uid": "u", "generation": generation},
+        "spec": {**spec, **selector, "template": template},
+        "status": status,
+    }
 
 
 # --- all that decides
@@ -62,6 +75,62 @@ def test_a_recorded_decision_is_the_same(case: Case) -> None:
             explained(slim(record["objects"]), record["pod"], **options)
     else:
         assert explained(slim(record["objects"]), record["pod"], **options) == whole
+
+
+DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "web", "uid": "u", "controller": True}
+STATUS: Manifest = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 0}
+WORKLOAD_STATES: dict[str, tuple[str, list[Manifest]]] = {
+    "a change that no controller has observed": (
+        "deploy/web",
+        [workload("Deployment", {"replicas": 2}, STATUS, generation=2)],
+    ),
+    "a ScaledObject that pauses": (
+        "deploy/web",
+        [
+            workload("Deployment", {"replicas": 0}, STATUS),
+            {
+                "apiVersion": "keda.sh/v1alpha1",
+                "kind": "ScaledObject",
+                "metadata": {"name": "web", "annotations": {"autoscaling.keda.sh/paused-replicas": "0"}},
+                "spec": {"scaleTargetRef": {"name": "web"}},
+            },
+        ],
+    ),
+    "a rollout of daemons that a lost node stalls": (
+        "ds/web",
+        [
+            workload("DaemonSet", {}, {"desiredNumberScheduled": 2, "updatedNumberScheduled": 1}),
+            {**node("lost"), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}},
+            pod("web-x", on="lost", metadata={"ownerReferences": [DAEMON_SET]}, status={"phase": "Running"}),
+            pod("web-y", on="a", metadata={"ownerReferences": [DAEMON_SET]}, status={"phase": "Running"}),
+        ],
+    ),
+    "a Job that has its pods": (
+        "job/web",
+        [
+            workload(
+                "Job", {"parallelism": 1, "completions": 3}, {"active": 1, "completionTime": "2026-01-01T00:00:00Z"}
+            )
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORKLOAD_STATES)
+def test_the_state_of_a_workload_is_the_same(name: str) -> None:
+    target, objects = WORKLOAD_STATES[name]
+    objects = [node("a"), *objects]
+    whole, kept = (kschedx.explain(kschedx.Snapshot.from_objects(items), target) for items in (objects, slim(objects)))
+    assert kept.to_dict() == whole.to_dict()
+
+
+MESSAGES = ("PodScheduled", "DisruptionTarget", "PodResizePending", "Ready")
+
+
+def test_the_messages_of_a_pods_conditions_are_kept() -> None:
+    conditions = [{"type": kind, "status": "True", "message": "why"} for kind in MESSAGES]
+    (kept,) = slim([{**pod("web"), "status": {"conditions": conditions}}])
+    assert kept["status"]["conditions"] == conditions
 
 
 def test_a_workload_makes_the_same_pod() -> None:

@@ -17,8 +17,8 @@ import pytest
 
 from kschedx.errors import InputError
 from kschedx.sources import files, manifests
-from kschedx.sources.batch import from_objects
 from kschedx.sources.files import load_documents
+from kschedx.sources.lists import from_objects
 from tests.sources.dumps import forms
 
 POD = '{"kind": "Pod", "a": 1}'

@@ -16,8 +16,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kschedx.errors import InputError
-from kschedx.sources.batch import Batch
 from kschedx.sources.json_stream import JsonStream
+from kschedx.sources.lists import Batch
 
 OBJECTS = msgspec.json.Decoder(list[dict[str, Any]])
 

@@ -46,7 +46,7 @@ from kschedx.cel.values import (
     size,
     type_value,
 )
-from kschedx.kube.duration import Duration as Nanoseconds
+from kschedx.kube.scalars import Duration as Nanoseconds
 
 # Arithmetic, also on times, and concatenation of strings and lists; a result out of range is a fault. Upstream: the
 # operations of cel-go's common/types, and common/types/overflow.go.

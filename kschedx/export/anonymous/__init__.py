@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import ipaddress
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from string import ascii_lowercase, digits
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -10,9 +15,301 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError
 from kschedx.export.anonymous.fields import POD, change_object
-from kschedx.export.anonymous.replacements import Book, Collected
-from kschedx.export.anonymous.values import Json, Names, Replacement, change_configuration, version
+from kschedx.export.anonymous.values import (
+    DNS_SUBDOMAIN,
+    LABEL_VALUE,
+    Json,
+    Names,
+    Replacement,
+    change_configuration,
+    version,
+)
+from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
+from kschedx.kube.scalars import parse_int64
 from kschedx.kube.snapshot_header import SnapshotHeader
+from kschedx.kube.storage import CSI_PREFIX, csi_limit_key
+from kschedx.progress import Phase, counted
+
+# Replacements in an anonymized cluster: the first pass collects the words, the second one replaces them.
+
+
+class Collected:
+    """An implementation of `changes.Names` that records what it is called with."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+        """The maximum length in bytes by name; the smallest if a name occurs in several places."""
+        self.values: defaultdict[str, set[str]] = defaultdict(set)
+        """By key of a label or taint."""
+        self.compared_keys: set[str] = set()
+        self.ordinals: set[str] = set()
+        self.kept: set[str] = set()
+        self.uids: set[str] = set()
+        self.ips: set[str] = set()
+        self.messages: set[str] = set()
+        self.looking: dict[str, str] = {}
+        """The operation by which an object's selector depends on a text's content, by object."""
+        self._owner = ""
+
+    def name(self, text: str, limit: int = DNS_SUBDOMAIN) -> str:
+        known = self.names.get(text)
+        if known is None or limit < known:
+            self.names[text] = limit
+        return text
+
+    def value(self, key: str, text: str) -> str:
+        self.values[key].add(text)
+        return text
+
+    def compared(self, key: str) -> None:
+        self.compared_keys.add(key)
+
+    def ordinal(self, number: int) -> None:
+        self.ordinals.add(str(number))
+
+    def keep(self, text: str) -> None:
+        self.kept.update(WORD.findall(text))
+
+    def is_kept(self, text: str) -> bool:
+        return False
+
+    def begin(self, owner: str) -> None:
+        self._owner = owner
+
+    def look_into(self, why: str) -> None:
+        self.looking.setdefault(self._owner, why)
+
+    def uid(self, text: str) -> str:
+        self.uids.add(text)
+        return text
+
+    def ip(self, text: str) -> str:
+        self.ips.add(text)
+        return text
+
+    def message(self, text: str) -> str:
+        self.messages.add(text)
+        return text
+
+
+# Replacements for words, which keep the order of names.
+
+_REGIONS = (*digits, "A", "a")
+"""The replacement of a word that begins with a digit or a capital letter begins with one, too."""
+_LETTERS = "".join(sorted(set(ascii_lowercase) - set("cmrt")))
+"""The last letters of prefixes, if one of them fits. Followed by digits, the omitted letters could read as an EC2
+instance type."""
+_NO_ROOM = "t"
+"""The end of a prefix for words such as 100, between 10 and 1000. Distinct replacements matter more than order."""
+_LAST = chr(0x10FFFF)
+
+
+def tokens(words: Iterable[str], kept: Collection[str]) -> dict[str, str]:
+    """Return a replacement for each word, such that all of them sort as before, also among the kept words.
+
+    A token is a prefix that sorts it between the neighboring kept words, and a number of fixed width. So names that
+    join such words with `-`, `.`, and `/` sort as before, too.
+    """
+    bounds = sorted({*kept, *_REGIONS})
+    gaps: dict[int, list[str]] = {}
+    for word in sorted(set(words) - set(kept)):
+        gaps.setdefault(bisect_right(bounds, word), []).append(word)
+    replaced: dict[str, str] = {}
+    for gap, inside in gaps.items():
+        prefix = _between(bounds[gap - 1] if gap else "", bounds[gap] if gap < len(bounds) else _LAST)
+        width = len(str(len(inside)))
+        replaced |= {word: f"{prefix}{number:0{width}}" for number, word in enumerate(inside, start=1)}
+    return replaced
+
+
+def _between(low: str, high: str) -> str:
+    """Return the shortest text that sorts, with all its continuations, after `low` and before `high`."""
+    prefixes = (
+        low[:length] + letter for letters in (_LETTERS, digits) for length in range(len(low) + 1) for letter in letters
+    )
+    return next((prefix for prefix in prefixes if prefix >= low and prefix + _LAST < high), low + _NO_ROOM)
+
+
+INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+_EC2 = re.compile(
+    r"[a-z]{1,3}-?[0-9][a-z0-9-]{0,8}\.(?:nano|micro|small|medium|large|metal|[0-9]{0,3}xlarge|metal-[0-9]{1,2}xl)"
+)
+"""EC2's instance types: they decide how many volumes can be attached."""
+
+_EC2_PARTS = ("karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-size")
+_EC2_PART = re.compile(
+    r"[a-z]{1,3}-?[0-9][a-z0-9-]{0,8}|nano|micro|small|medium|large|metal|[0-9]{0,3}xlarge|metal-[0-9]{1,2}xl"
+)
+"""The family or size in an instance type."""
+
+_EC2_FACTS = "karpenter.k8s.aws/instance-"
+"""The prefix of labels with facts of an instance type: amounts, and its category."""
+_EC2_FACT = re.compile(r"[0-9]{1,9}|a|c|d|dl|f|g|gr|h|hpc|i|im|inf|is|m|mac|p|r|t|trn|u|vt|x|z")
+
+_CHUNK = re.compile(r"""[^\s"'()\[\]{},;]+""")
+_COUNT = re.compile(r"[0-9]{1,6}(?:/[0-9]{1,6})?[.:]?", re.ASCII)
+"""`3`, `0/6`: a number in a message is not a name."""
+
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_ADDRESS = re.compile(rf"(?<![0-9A-Za-z]){_OCTET}([.-])(?:{_OCTET}\1){{2}}{_OCTET}(?![0-9A-Za-z]|[.-][0-9])", re.ASCII)
+"""An IPv4 address in a name: `10.6.5.4`, or `10-6-5-4` as in many node names."""
+
+_IPV4, _IPV6 = int(ipaddress.IPv4Address("198.18.0.0")), int(ipaddress.IPv6Address("2001:db8::"))
+"""Addresses reserved for tests and documentation (RFC 2544, RFC 3849)."""
+
+
+def _counted(names: Mapping[str, int]) -> Iterator[str]:
+    return counted(names, Phase.ANONYMIZING, len(names), "names")
+
+
+class Book:
+    """An implementation of `changes.Names` that replaces what was collected. Raises KeyError for any other name."""
+
+    def __init__(self, seen: Collected) -> None:
+        self._values: dict[tuple[str, str], str] = {}
+        self._kept = frozenset(seen.kept)
+        names = dict(seen.names)
+        for key, texts in seen.values.items():
+            for text in texts:
+                if _stays(key, text, key in seen.compared_keys):
+                    self._values[key, text] = text
+                else:
+                    names[text] = min(names.get(text, LABEL_VALUE), LABEL_VALUE)
+        words = {word for text in _counted(names) for word in WORD.findall(text)}
+        words |= {word for text in seen.messages for chunk in _names_in(text) for word in WORD.findall(chunk)}
+        kept = words & (VOCABULARY | seen.ordinals | seen.kept)
+        self._tokens = tokens(words - kept, kept)
+        inside = {_dotted(match) for text in (*names, *seen.messages) for match in _ADDRESS.finditer(text)}
+        self._ips = dict(_addresses(sorted(seen.ips | inside)))
+        self._names = {text: self._by_words(text) for text in _counted(names)}
+        self._long = self._shortened(names)
+        self._names |= self._long
+        self._names |= self._attach_limits()
+        for key, texts in seen.values.items():
+            self._values |= {(key, text): self._names[text] for text in texts if (key, text) not in self._values}
+        self._uids = {text: f"00000000-0000-4000-8000-{n:012x}" for n, text in enumerate(sorted(seen.uids), start=1)}
+        self._messages: dict[str, str] = {}
+
+    def _by_words(self, text: str) -> str:
+        """Replace every word. An address, with dots or dashes, is replaced as a whole."""
+        parts: list[str] = []
+        end = 0
+        for match in _ADDRESS.finditer(text):
+            parts.append(WORD.sub(self._token, text[end : match.start()]))
+            dotted = _dotted(match)
+            parts.append(self._ips.get(dotted, dotted).replace(".", match[1]))
+            end = match.end()
+        return "".join((*parts, WORD.sub(self._token, text[end:])))
+
+    def _token(self, match: re.Match[str]) -> str:
+        return self._tokens.get(match[0], match[0])
+
+    def _shortened(self, names: dict[str, int]) -> dict[str, str]:
+        """Return replacements for names that became too long: one word, after the domain if the name has one."""
+        grown = [text for text, limit in names.items() if _is_long(self._names[text], limit) > _is_long(text, limit)]
+        return {
+            text: "/".join(filter(None, (self._names[text].rpartition("/")[0], f"long{number}x")))
+            for number, text in enumerate(sorted(grown), start=1)
+        }
+
+    def _attach_limits(self) -> dict[str, str]:
+        """Return replacements for the attach limits of CSI drivers, whose resource names derive from the driver's
+        name."""
+        limits = {text for text in self._names if text.startswith(CSI_PREFIX)}
+        drivers = self._names.items() if limits else ()
+        return {limit: csi_limit_key(new) for old, new in drivers if (limit := csi_limit_key(old)) in limits}
+
+    def mapping(self) -> dict[str, str]:
+        every = {**self._tokens, **self._ips, **self._long}
+        return {text: every[text] for text in sorted(every) if text != every[text]}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    # --- changes.Names
+
+    def name(self, text: str, limit: int = DNS_SUBDOMAIN) -> str:
+        return self._names[text]
+
+    def value(self, key: str, text: str) -> str:
+        return self._values[key, text]
+
+    def compared(self, key: str) -> None:
+        pass
+
+    def ordinal(self, number: int) -> None:
+        pass
+
+    def keep(self, text: str) -> None:
+        pass
+
+    def begin(self, owner: str) -> None:
+        pass
+
+    def look_into(self, why: str) -> None:
+        pass
+
+    def is_kept(self, text: str) -> bool:
+        return self._kept.issuperset(WORD.findall(text))
+
+    def uid(self, text: str) -> str:
+        return self._uids[text]
+
+    def ip(self, text: str) -> str:
+        return self._ips[text]
+
+    def message(self, text: str) -> str:
+        known_message = self._messages.get(text)
+        if known_message is None:
+            known_message = self._messages[text] = _CHUNK.sub(lambda chunk: self._in_message(chunk[0]), text)
+        return known_message
+
+    def _in_message(self, chunk: str) -> str:
+        if _COUNT.fullmatch(chunk):
+            return chunk
+        return self._long.get(chunk) or self._ips.get(chunk) or self._by_words(chunk)
+
+
+def _dotted(address: re.Match[str]) -> str:
+    return address[0].replace("-", ".")
+
+
+def _names_in(message: str) -> Iterable[str]:
+    """Return the parts of a message that may be names."""
+    return (chunk for chunk in _CHUNK.findall(message) if not _COUNT.fullmatch(chunk))
+
+
+def _stays(key: str, value: str, compared: bool) -> bool:
+    """Return whether the value stays because a rule parses it."""
+    if key in _EC2_PARTS:
+        return _EC2_PART.fullmatch(value) is not None
+    if key.startswith(_EC2_FACTS) and _EC2_FACT.fullmatch(value):
+        return True
+    if key in INSTANCE_TYPES:
+        return _EC2.fullmatch(value) is not None
+    return compared and parse_int64(value) is not None
+
+
+def _is_long(text: str, limit: int) -> bool:
+    """Return whether a name is too long. For a key, only the part after the domain counts."""
+    return len(text.rpartition("/")[2].encode(errors="surrogatepass")) > limit
+
+
+def _addresses(texts: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Yield each address with its replacement. Special addresses stay, and a text that is no address gets a number."""
+    for number, text in enumerate(texts, start=1):
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            yield text, f"no-address-{number}"
+            continue
+        if address.is_unspecified or address.is_loopback:
+            yield text, text
+        elif isinstance(address, ipaddress.IPv4Address):
+            yield text, str(ipaddress.IPv4Address(_IPV4 + number % 2**17))
+        else:
+            yield text, str(ipaddress.IPv6Address(_IPV6 + number))
+
 
 # Objects as lines of JSON. A hundred thousand of them may be pods, which share most of their parts.
 

@@ -14,7 +14,7 @@ from typing import cast
 from msgspec import Struct, inspect
 
 from kschedx import satellites
-from kschedx.apiserver import optional_admission
+from kschedx.apiserver import admission
 from kschedx.export.anonymous import values as changes
 from kschedx.export.anonymous import values as device_texts
 from kschedx.export.anonymous import values as yunikorn
@@ -25,9 +25,10 @@ from kschedx.kube import autoscalers as capi
 from kschedx.kube import autoscalers as karpenter
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube import types as pod_volumes
+from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.names import ZONE
-from kschedx.kube.workloads import REVISION
+from kschedx.kube.workloads import REVISION, SYNC_MARKS
 from kschedx.snapshot import events
 
 
@@ -148,13 +149,16 @@ NAMES: Mapping[type[Struct], Replacement] = {
 }
 """Records whose `name` has a shorter maximum length than other names."""
 
+_UNDER_PRESSURE = re.compile(r"The node had condition: \[[A-Z][A-Za-z]{2,12}Pressure\]\. ?")
+"""The message of a pod that a kubelet rejects before it starts."""
+
 OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     # messages of other programs have no known form, so they are omitted
-    (kueue.Condition, "message"): lambda _value, _names: None,
+    (TimedCondition, "message"): lambda _value, _names: None,
     (kueue.AdmissionCheckState, "message"): lambda _value, _names: None,
     (types.ContainerStateWaiting, "message"): lambda _value, _names: None,
     (types.ContainerStateTerminated, "message"): lambda _value, _names: None,
-    (types.PodStatus, "message"): lambda _value, _names: None,
+    (types.PodStatus, "message"): changes.text(lambda text, _: text if _UNDER_PRESSURE.fullmatch(text) else ""),
     (types.NamespaceCondition, "message"): lambda _value, _names: None,
     # no scheduling decision reads what a claim's volume is filled with
     (types.PersistentVolumeClaimSpec, "data_source"): lambda _value, _names: None,
@@ -267,9 +271,9 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     storage.SELECTED_NODE: changes.name(),
     storage.MIGRATED_PLUGINS: changes.name(),
     **dict.fromkeys(storage.DEFAULT_CLASS, changes.name()),
-    **dict.fromkeys(optional_admission.SELECTOR_ANNOTATIONS, changes.text(changes.label_pairs)),
-    optional_admission.DEFAULT_TOLERATIONS: _TOLERATIONS,
-    optional_admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
+    **dict.fromkeys(admission.SELECTOR_ANNOTATIONS, changes.text(changes.label_pairs)),
+    admission.DEFAULT_TOLERATIONS: _TOLERATIONS,
+    admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
     **dict.fromkeys((capi.CPU, capi.MEMORY, capi.DISK, capi.GPU_COUNT, capi.MAX_PODS), _quantity),
     autoscalers.GROUP_SIZE: _number,
     capi.GPU_TYPE: changes.text(changes.resource),
@@ -292,8 +296,10 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     **dict.fromkeys(kueue.PLACED_ANNOTATIONS, changes.text(_placed)),
     **dict.fromkeys((descheduling.EVICT, descheduling.PREFER_NO_EVICTION), changes.text(lambda _, __: "true")),
     descheduling.CONFIG_SOURCE: changes.text(lambda text, _: text if text in ("api", "file", "http") else "file"),
+    **dict.fromkeys(SYNC_MARKS, changes.text(lambda _, __: "synced")),
     capi.MIRROR: changes.text(lambda _, __: "mirror"),
     capi.DELETION_COST: _number,
+    autoscalers.PAUSED_REPLICAS: _number,
     **dict.fromkeys((autoscalers.LIMIT_RANGER, autoscalers.VERTICAL_UPDATES), _message),
     other_schedulers.QUOTA_NAMESPACES: changes.encoded(changes.list_of(changes.name())),
     **dict.fromkeys((other_schedulers.QUOTA_RUNTIME, other_schedulers.QUOTA_REQUEST), changes.encoded(changes.amounts)),

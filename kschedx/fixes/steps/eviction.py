@@ -78,10 +78,14 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
     """The number of other nodes among which preemption picks by chance."""
     protected: int = 0
     """The number of these pods that preemption evicts in violation of a PodDisruptionBudget."""
+    are_lesser: bool = False
+    """Whether they repel the pod and have a lower priority: preemption would evict them if they were on its node."""
 
     @property
     def cost(self) -> Cost:
-        return Cost.WAITING if self.by_preemption else Cost.OTHER_PODS
+        if self.by_preemption:
+            return Cost.WAITING
+        return Cost.REQUEST if self.are_lesser else Cost.OTHER_PODS
 
     @property
     def nodes(self) -> frozenset[str]:

@@ -6,8 +6,8 @@ It refuses what kube-scheduler refuses.
 
 from __future__ import annotations
 
-from kschedx.framework.config.document import Extender as Extender
-from kschedx.framework.config.document import ExtenderManagedResource as ExtenderManagedResource
-from kschedx.framework.config.document import Profile as Profile
-from kschedx.framework.config.document import SchedulerConfig as SchedulerConfig
+from kschedx.framework.config.decoding import Extender as Extender
+from kschedx.framework.config.decoding import ExtenderManagedResource as ExtenderManagedResource
+from kschedx.framework.config.decoding import Profile as Profile
+from kschedx.framework.config.decoding import SchedulerConfig as SchedulerConfig
 from kschedx.framework.config.loading import load_profiles as load_profiles

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kschedx.errors import is_a_letter_away
 from kschedx.framework.args import MOST_ALLOCATED, SYSTEM_DEFAULTING, NodeResourcesFitArgs, PodTopologySpreadArgs
-from kschedx.framework.config.document import PluginSet, Profile, ProfileDocument
+from kschedx.framework.config.decoding import PluginSet, Profile, ProfileDocument
 from kschedx.framework.config.expansion import MergedSet, PluginPoints, merge_plugins
 from kschedx.framework.config.loading import decode_document, load_profiles, plugin_points
 from kschedx.releases import Release

@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from kschedx.errors import ConfigError
-from kschedx.framework.config.decoding import Faults, refuse, shown
-from kschedx.framework.config.document import Plugins, PluginSet
+from kschedx.framework.config.decoding import Faults, Plugins, PluginSet, refuse, shown
 from kschedx.framework.registry import lacking, misnamed
 from kschedx.releases import PLACEMENT_POINTS, POINTS, V1BETA2, DefaultPlugin, Release
 

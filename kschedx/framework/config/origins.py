@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, structs
 
 from kschedx.framework.args import PluginArgs
-from kschedx.framework.config.document import KIND, ConfigurationDocument, Profile
+from kschedx.framework.config.decoding import KIND, ConfigurationDocument, Profile
 from kschedx.framework.config.expansion import EnabledPlugin, MergedSet, PluginPoints, merge_plugins
 from kschedx.framework.config.loading import decode_document, load_profiles
-from kschedx.kube.duration import Duration
 from kschedx.kube.escaping import MASK, Url
+from kschedx.kube.scalars import Duration
 from kschedx.releases import POINTS, Release
 
 

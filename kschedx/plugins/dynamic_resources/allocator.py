@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from kschedx.errors import UndecidableError
 from kschedx.findings import DeviceSelectorFailed
-from kschedx.kube.device_expressions import CompileError, EvaluationError, language
 from kschedx.kube.devices import (
     MAX_DEVICES_OF_CLAIM,
     AllocationMode,
     CapacityRequirements,
+    CompileError,
     Device,
     DeviceAttribute,
     DeviceClass,
@@ -25,8 +25,10 @@ from kschedx.kube.devices import (
     DeviceSubRequest,
     DeviceTaint,
     DeviceToleration,
+    EvaluationError,
     ExactDeviceRequest,
     ResourceClaim,
+    language,
 )
 from kschedx.kube.types import Node
 from kschedx.plugins.dynamic_resources import pools as capacity

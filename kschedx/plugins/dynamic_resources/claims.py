@@ -21,7 +21,6 @@ from kschedx.findings import (
     PluginMessage,
 )
 from kschedx.framework.status import Code, Status
-from kschedx.kube.device_expressions import Features, language
 from kschedx.kube.devices import (
     EXTENDED_RESOURCE_CLAIM,
     IN_MEMORY,
@@ -32,8 +31,10 @@ from kschedx.kube.devices import (
     DeviceRequest,
     DeviceSelector,
     ExactDeviceRequest,
+    Features,
     ResourceClaim,
     ResourceClaimSpec,
+    language,
 )
 from kschedx.kube.field_errors import quoted
 from kschedx.kube.names import is_extended_resource

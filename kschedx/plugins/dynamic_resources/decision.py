@@ -24,7 +24,6 @@ from kschedx.findings import (
 )
 from kschedx.framework.interface import Handle, NotPreparedError, PostFilterResult
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, Verdicts
-from kschedx.kube.device_expressions import language
 from kschedx.kube.devices import (
     IN_MEMORY,
     MAX_ALTERNATIVES,
@@ -38,6 +37,7 @@ from kschedx.kube.devices import (
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
+    language,
 )
 from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
 from kschedx.kube.quantity import Unit, format_quantity, parse_quantity

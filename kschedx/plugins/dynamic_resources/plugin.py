@@ -29,7 +29,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, Verdicts, error
-from kschedx.kube.duration import Duration
+from kschedx.kube.scalars import Duration
 from kschedx.kube.types import Pod
 from kschedx.plugins.dynamic_resources.claims import (
     NOT_CREATED,
@@ -47,7 +47,7 @@ from kschedx.plugins.dynamic_resources.claims import (
     pod_claims,
     requested,
 )
-from kschedx.plugins.score_functions import default_normalize
+from kschedx.plugins.resource_allocation import default_normalize
 from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.nodes import NodeTable
 

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import Finding, PluginMessage
-from kschedx.kube.device_expressions import Features
 from kschedx.kube.devices import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
@@ -25,6 +24,7 @@ from kschedx.kube.devices import (
     Device,
     DeviceCapacity,
     DeviceTaintRule,
+    Features,
     ResourceClaim,
     ResourceSlice,
 )

@@ -11,8 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx.framework.interface import Handle
-from kschedx.kube.device_expressions import CompileError, EvaluationError, Features, language
-from kschedx.kube.devices import Device, DeviceClass, ResourceSlice
+from kschedx.kube.devices import CompileError, Device, DeviceClass, EvaluationError, Features, ResourceSlice, language
 from kschedx.kube.types import Node
 from kschedx.plugins.dynamic_resources.pools import (
     AllocatedState,

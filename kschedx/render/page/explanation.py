@@ -82,9 +82,11 @@ def _facets(nodes: NodeTable) -> Iterator[Facet]:
     for label, keys in _FACETS:
         for key in keys:
             column = nodes.label(key)
-            values = [value or "none" for value in column.values]
+            codes = column.codes.tolist()
+            places = {code: at for at, code in enumerate(dict.fromkeys(codes))}
+            values = [column.values[code] or "none" for code in places]
             if len(set(values)) > 1:
-                yield Facet(label=label, values=tuple(map(visible, values)), of=tuple(map(int, column.codes)))
+                yield Facet(label=label, values=tuple(map(visible, values)), of=tuple(map(places.__getitem__, codes)))
                 break
 
 

@@ -149,7 +149,11 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
       }, ...columns.map((column, index) => {
         const made = column.cell(row);
         if (PHONE) made.classList.toggle("extra", Boolean(column.turned || column.wide));
-        if (index && (PHONE || printing)) made.dataset.label = column.label;
+        // Paper shows what a pointer would.
+        if (printing && made.title && !made.textContent.endsWith(made.title)) {
+          if (made.childElementCount) made.append(make("span", {class: "label"}, made.title));
+          else made.textContent = made.title;
+        } else if (index && (PHONE || printing)) made.dataset.label = column.label;
         return made;
       }), ...(printing && pick ? [make("div", {class: "detail"}, ...pick(row))] : [])));
     }
@@ -282,6 +286,8 @@ const DRAW = {
     const verdict = (node) => passes(node) ? "fits" : data.plugins[data.verdict_of[node]];
     const groups = data.groups.map((members) => ({node: members[0], members}));
     const nodes = data.nodes.map((_, node) => ({node, members: [node]}));
+    // A node with its zone, pool, and instance type.
+    const place = (node) => [data.nodes[node], ...data.facets.map((facet) => `${facet.label} ${facet.values[facet.of[node]]}`)].join(" · ");
     const label = (row) => row.members.length > 1 ? `${data.nodes[row.node]} and ${number(row.members.length - 1)} more` : data.nodes[row.node];
     const columns = [
       {label: "node", compare: by((row) => data.nodes[row.node]), cell: (row) => cell(label(row))},
@@ -304,16 +310,18 @@ const DRAW = {
         ...data.stories[data.story_of[row.node]].map((line) => `${line[0]} ${line[2]}`)].join(" "),
     });
     function tell(row) {
-      const lines = data.stories[data.story_of[row.node]];
-      return [
-        make("h3", {}, data.nodes[row.node]),
-        ...(row.members.length > 1 ? [make("p", {class: "label"}, `stands for ${plural(row.members.length, "node")}`)] : []),
-        ...(passes(row.node) && !rejections(row.node) ? [make("p", {}, "fits: every plugin lets the pod pass")] : []),
-        ...lines.flatMap(([plugin, code, told, facts]) => [
-          ...(plugin ? [make("p", {class: "headline"}, `✗ ${plugin} · ${told}`), make("p", {class: "label"}, code)] : []),
-          make("dl", {}, ...(facts || []).flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, text)])),
-        ])];
+      const stands = make("p", {class: "label"}, row.members.length > 1 ? `stands for ${plural(row.members.length, "node")}` : place(row.node));
+      const fits = passes(row.node) && !rejections(row.node) ? [make("p", {}, "fits: every plugin lets the pod pass")] : [];
+      // Nodes of a group may differ in numbers; paper has them all.
+      const stories = printing && row.members.length > 1 ? [...new Set(row.members.map((node) => data.story_of[node]))] : [];
+      return [make("h3", {}, data.nodes[row.node]), stands, ...fits, ...(stories.length ? stories.flatMap((story) => [
+        make("ul", {class: "mono"}, ...row.members.filter((node) => data.story_of[node] === story).map((node) => make("li", {}, place(node)))),
+        ...account(story)]) : account(data.story_of[row.node]))];
     }
+    const account = (story) => data.stories[story].flatMap(([plugin, code, told, facts]) => [
+      ...(plugin ? [make("p", {class: "headline"}, `✗ ${plugin} · ${told}`), make("p", {class: "label"}, code)] : []),
+      make("dl", {}, ...(facts || []).flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, text)])),
+    ]);
     const each = toggle("every node", "verdicts.each", (on) => table.show(on ? nodes : groups));
     table.tools.prepend(each);
     const legend = make("div", {class: "legend"}, ...["Success", "Unschedulable", "UnschedulableAndUnresolvable", "Error"].map((code) =>
@@ -352,9 +360,10 @@ const DRAW = {
               again();
             }}, `${reason} ${number(many)}`))));
       }));
-      requestAnimationFrame(() => map.querySelectorAll("button").forEach((button) => { if (button.scrollWidth > button.clientWidth) button.replaceChildren(); }));
+      if (!printing) requestAnimationFrame(() => map.querySelectorAll("button").forEach((button) => { if (button.scrollWidth > button.clientWidth) button.replaceChildren(); }));
     }
     paint();
+    redraws.push(paint);
     const basis = bases.length > 1 ? make("div", {class: "chips", role: "group", "aria-label": "heat map by"}, make("span", {class: "label"}, "heat map by"), ...bases) : "";
     section("Nodes", ...facets, basis, map, table.tools, legend, make("div", {class: "split"}, table.frame, table.story));
     table.open(groups.find((row) => !passes(row.node)) || groups[0]);
@@ -456,10 +465,14 @@ const DRAW = {
       text: ({row, detail}) => [row[0], data.kinds[row[1]], ...row.slice(2), ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
     });
     function values(row, facts) {
+      if (printing) return [];
       const told = new Set(facts.map(([label]) => label));
       return data.columns.map((column, at) => [column.label, row[3 + at]]).filter(([label, text]) => typeof text === "string" && text && !told.has(label));
     }
-    function tell({row, detail}) {
+    // What a row has besides the facts of its group.
+    const own = ({row, detail}, common) => [row[2], ...data.columns.map((column, at) => `${column.label} ${row[3 + at]}`),
+      ...detail.facts.filter((fact) => !common.facts.includes(fact)).map((fact) => fact.join(" ")), ...detail.members].join(" · ");
+    function tell({row, detail, members}) {
       const facts = (those) => make("dl", {}, ...those.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, ...to_copy(text, detail.commands))]));
       const leads = ([, text]) => detail.commands.some((one) => text.endsWith(one));
       return [make("h3", {}, row[2]), facts([...values(row, detail.facts), ...detail.facts].filter((fact) => !leads(fact))),
@@ -467,8 +480,8 @@ const DRAW = {
         ...(detail.event ? [make("p", {class: "label"}, "event"), make("p", {class: "mono"}, detail.event)] : []), facts(detail.facts.filter(leads)),
         ...(detail.members.length ? [
           make("p", {class: "label"}, plural(detail.members.length + detail.left_out, "entry").replace("entrys", "entries")),
-          make("ul", {class: "mono"}, ...detail.members.slice(0, STEP).map((one) => make("li", {}, one))),
-          left_out(Math.max(0, detail.members.length - STEP) + detail.left_out, "entry")] : [])];
+          make("ul", {class: "mono"}, ...(printing && members ? members.map((one) => own(one, detail)) : detail.members.slice(0, printing ? undefined : STEP)).map((one) => make("li", {}, one))),
+          left_out((printing ? 0 : Math.max(0, detail.members.length - STEP)) + detail.left_out, "entry")] : [])];
     }
     const kinds = chips("state", key, tally(data.rows.map((row) => data.kinds[row[1]]).filter(Boolean)), () => table.refresh());
     const more = facets.map((facet) => chips(facet.label, facet.key, facet.counts, () => table.refresh()));
@@ -484,21 +497,26 @@ const DRAW = {
     const line = (values, kind) => shape("polyline", {class: kind, fill: "none",
       points: values.map((value, at) => `${(1000 * at) / Math.max(last, 1)},${150 - (145 * value) / high}`).join(" ")});
     const cursor = shape("line", {class: "cursor", y1: 0, y2: 150});
-    const told = make("output", {class: "mono"});
+    const told = make("output", {class: "mono"}), every = make("ol", {class: "mono decisions"});
     const slider = make("input", {type: "range", min: 0, max: last, value: address.get("step") || last, "aria-label": "decision",
       oninput: () => { remember("step", slider.value); show(); }});
+    function decision(at) {
+      const [before, after] = data.texts[data.text_of[at]];
+      return `${before}${data.pods[data.pod_of[at]]}${after} (pending ${number(data.pending[at])}, placed ${number(data.placed[at])}, evicted ${number(data.evicted[at])})`;
+    }
     function show() {
       const at = Number(slider.value), x = (1000 * at) / Math.max(last, 1);
       cursor.setAttribute("x1", x);
       cursor.setAttribute("x2", x);
-      const [before, after] = data.texts[data.text_of[at]];
-      told.textContent = `${number(at + 1)}. ${before}${data.pods[data.pod_of[at]]}${after} (pending ${number(data.pending[at])}, placed ${number(data.placed[at])}, evicted ${number(data.evicted[at])})`;
+      told.textContent = printing ? "" : `${number(at + 1)}. ${decision(at)}`;
+      every.replaceChildren(...(printing ? data.text_of.map((_, at) => make("li", {}, decision(at))) : []));
     }
     const plot = shape("svg", {viewBox: "0 0 1000 155", preserveAspectRatio: "none", role: "img", "aria-label": "pods pending, placed, and evicted by decision", class: "plot"},
       line(data.pending, "pending"), line(data.placed, "placed"), line(data.evicted, "evicted"), cursor);
     const legend = make("div", {class: "legend"}, ...["pending", "placed", "evicted"].map((kind) =>
       make("span", {}, make("span", {class: `key ${kind}`}), kind)));
-    section("Decisions", legend, plot, slider, make("p", {}, told));
+    section("Decisions", ...(last ? [legend, plot, slider] : []), make("p", {}, told), every);
+    redraws.push(show);
     show();
   },
 
@@ -518,7 +536,7 @@ const DRAW = {
         cell: (row) => {
           const state = data.states[data.state[row][at]], [kind, mark] = kinds[state] || ["c-none", ""];
           const text = state ? `${mark} ${number(data.after[row][at])} of ${number(data.replicas[row])}` : "";
-          return make("div", {role: "gridcell", class: `cell ${kind}`, title: `${data.rows[row]}, ${column}: ${told(row, at)}`}, text);
+          return make("div", {role: "gridcell", class: `cell ${kind}`, title: `${column}: ${told(row, at)}`}, text);
         },
       })),
     ];
@@ -580,7 +598,7 @@ const DRAW = {
       picture.replaceChildren(shape("svg", {viewBox: `0 -4 1000 ${low}`, role: "img", "aria-label": `pods by pool: ${data.sides[0]} on the left, ${data.sides[1]} on the right`}, ...bands, ...ends));
       const shown = data.moves.filter(([from, to]) => !chosen || chosen === data.pools[from] || chosen === data.pools[to]);
       const head = ["pool", ...data.sides];
-      told.replaceChildren(make("p", {class: "label"}, shown.slice(0, 6).map(([from, to, pods]) =>
+      told.replaceChildren(make("p", {class: "label"}, shown.slice(0, printing ? undefined : 6).map(([from, to, pods]) =>
         `${data.pools[from]} → ${data.pools[to]}: ${plural(pods, "pod")}`).join(" · ")),
       ...(data.in_use.length ? [make("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "nodes in use"}, make("table", {}, make("thead", {}, make("tr", {}, ...head.map((name) => make("th", {scope: "col"}, name)))),
         make("tbody", {}, ...data.pools.flatMap((pool, at) => data.in_use[at][0] || data.in_use[at][1]
@@ -589,6 +607,7 @@ const DRAW = {
     const sizes = new Map(data.pools.map((pool, at) => [pool, Math.max(sums[0][at], sums[1][at])]));
     const heads = make("div", {class: "flowhead"}, ...data.sides.map((side) => make("b", {}, side)));
     section(data.title, chips("pool", "flow.pool", sizes, paint), heads, picture, told);
+    redraws.push(paint);
     paint();
   },
 
@@ -639,7 +658,7 @@ const DRAW = {
     const bar = (node, at) => {
       const old = data.before[node][at], now = data.after[node][at];
       const percent = (value) => value === null ? "–" : `${value}%`;
-      return make("div", {role: "gridcell", class: "use", title: data.told[node][at]},
+      return make("div", {role: "gridcell", class: "use", title: `${data.resources[at]}: ${data.told[node][at]}`},
         make("div", {class: "bar pair"},
           make("span", {class: "was", style: {width: `${Math.min(old ?? 0, 100)}%`}}),
           make("span", {class: "now", style: {width: `${Math.min(now ?? 0, 100)}%`}})),
@@ -654,6 +673,7 @@ const DRAW = {
       ]});
     const each = toggle("every node", "usage.each", (on) => table.show(on ? rows : some));
     table.tools.prepend(each);
+    redraws.push(() => table.show(printing || address.has("usage.each") ? rows : some));
     const legend = make("div", {class: "legend"}, make("span", {}, make("span", {class: "key was"}), "before"), make("span", {}, make("span", {class: "key now"}), "after"));
     section("Nodes before and after", table.tools, legend, table.frame);
     table.open();

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar, assert_never
 from msgspec import Struct
 
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
-from kschedx.autoscaler.growth import AutoscalerGrowth
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
+from kschedx.autoscaler.run import AutoscalerGrowth
 from kschedx.autoscaler.sizes import BACKED_OFF, NOT_READY, Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template

@@ -75,6 +75,9 @@ def _costs_of_pods(fix: TriedFix) -> Iterator[str]:
     for budget in fix.trial.budgets:
         allows = count(budget.allowed, "disruption") if budget.allowed else "no disruption"
         yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
+    if rivals := fix.trial.rivals:
+        takes = "takes" if len(rivals) == 1 else "take"
+        yield f"unless {listed([*rivals], SHOWN_LOST)}, pending for longer, {takes} the room"
     if fix.trial.preempted:
         yield f"its other pods evict {count(fix.trial.preempted, 'pod')} on their nodes"
     if left := fix.trial.left if fix.trial.shortfall is None else 0:

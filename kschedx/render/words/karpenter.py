@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
-from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts
+from kschedx.karpenter.catalogue import class_faults
 from kschedx.karpenter.cluster import (
     Karpenter,
+    KarpenterGrowth,
     LaunchCertainty,
     PodProvisioning,
     PoolVerdict,
 )
 from kschedx.karpenter.devices import NoDevices
-from kschedx.karpenter.growth import KarpenterGrowth
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
-from kschedx.karpenter.known_types import class_faults
 from kschedx.karpenter.pods import PodEligibility
-from kschedx.karpenter.provisioning import SkippedPool
 from kschedx.karpenter.rejections import (
     CheapestAreTooFew,
     Incompatible,
@@ -26,12 +24,23 @@ from kschedx.karpenter.rejections import (
     NotTolerated,
     PortTaken,
 )
-from kschedx.karpenter.requirements import LabelRequirement, NothingInCommon, RequirementConflict, UnknownLabel
+from kschedx.karpenter.requirements import (
+    NODES,
+    ZERO,
+    Amount,
+    Amounts,
+    LabelRequirement,
+    NothingInCommon,
+    RequirementConflict,
+    UnknownLabel,
+)
+from kschedx.karpenter.scheduler import SkippedPool
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
+from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit
-from kschedx.kube.types import NodeCondition, Pod
+from kschedx.kube.types import Pod
 from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.render.words.autoscaler import by_name, most_said
 
@@ -354,7 +363,7 @@ def skipped_pool_text(skipped_pool: SkippedPool, karpenter: Karpenter) -> str:
             return "no instance type meets its own requirements"
 
 
-def _condition(condition: NodeCondition) -> str:
+def _condition(condition: TimedCondition) -> str:
     """Return `SubnetsReady=False (SubnetsNotFound): no subnet matches`, with the whole message."""
     reason = f" ({condition.reason})" if condition.reason else ""
     return f"{condition.type}={condition.status}{reason}{f': {condition.message}' if condition.message else ''}"

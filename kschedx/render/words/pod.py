@@ -143,10 +143,9 @@ def not_in_the_dump(unevaluated: Unevaluated) -> str:
     """Return `PersistentVolumeClaim data-0 is not in this dump: it has no persistentvolumeclaims`."""
     kind = KINDS[unevaluated.name]
     holds = f"it lacks {unevaluated.lacking}" if unevaluated.lacking else f"it has no {kind.plural}"
-    if not unevaluated.objects:
-        return f"{kind.leaves} is not in this dump: {holds}"
-    verb = "is" if len(unevaluated.objects) == 1 else "are"
-    return f"{kind.name} {listed(unevaluated.objects, SHOWN_PLUGINS)} {verb} not in this dump: {holds}"
+    named = f"{kind.name} {listed(unevaluated.objects, SHOWN_PLUGINS)}" if unevaluated.objects else kind.leaves
+    verb = "are" if len(unevaluated.objects) > 1 else "is"
+    return f"{named} {verb} not in this dump" + ("" if unevaluated.lacking is None else f": {holds}")
 
 
 def how_to_complete(plugins: Iterable[Unevaluated]) -> tuple[str, ...]:

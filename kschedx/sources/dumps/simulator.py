@@ -12,9 +12,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kschedx.errors import InputError, Place
-from kschedx.sources.batch import Batch
 from kschedx.sources.dumps import Dump, all_but, lack, listed_kind
-from kschedx.sources.lists import flatten
+from kschedx.sources.lists import Batch, flatten
 
 _LISTS: Mapping[str, str] = {
     "pods": "v1 PodList",

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import ResourceKind
-from kschedx.sources.batch import RAWS, Batch, explain_malformed
-from kschedx.sources.lists import flatten
+from kschedx.sources.lists import RAWS, Batch, explain_malformed, flatten
 from kschedx.sources.live.client import ApiServer, RefusedError, TooLargeError
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kschedx.errors import InputError
 from kschedx.loading import load
-from kschedx.sources.dumps.cluster_info import WithoutLogs
+from kschedx.sources.dumps.layouts import WithoutLogs
 from tests.sources.dumps import forms
 from tests.sources.dumps.forms import Manifest
 from tests.sources.dumps.test_forms import EXPECTED, summary

@@ -1,0 +1,441 @@
+"""What helps a pod that gets no node: the fixes of an answer, in the order in which they are shown."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from kschedx.controllers.daemon_set import agents_down
+from kschedx.controllers.workload_lifecycle import refused, rescaled
+from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.hardware import DeviceClaimRefused, DriverNotInstalled, SharedByHami
+from kschedx.explain.pod_selectors import MatchingPodPending, MatchingWorkload, misses_pod
+from kschedx.explain.root_causes import (
+    CapacityNotPublished,
+    DriverNotRegistered,
+    HostNameDiffers,
+    MembersNotCreated,
+    NodeGone,
+    PortOfService,
+    SelectorOfNamespace,
+    SharedClaim,
+    VirtualNode,
+    balanced_service,
+    root_causes,
+)
+from kschedx.findings import PodAntiAffinityConflict
+from kschedx.fixes import Change, FixCertainty, Target, find_fixes
+from kschedx.fixes.cluster_trial import ClusterTrial
+from kschedx.fixes.owners import Owner, template_owner
+from kschedx.fixes.pod_edits import amount_of
+from kschedx.fixes.proposal import FixGroup
+from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix
+from kschedx.fixes.steps import AddNode
+from kschedx.framework.cycle import Outcome
+from kschedx.framework.moving import Run
+from kschedx.holding.model import GangStatus
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.fix import Fix, admin_access, free_port, kueue_fixes, one_pod_at_a_time
+from kschedx.inquiry.lifecycle_remedies import Stopped, gate_keepers, with_newer_template
+from kschedx.inquiry.manifest_edit import as_manifest
+from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
+from kschedx.kube.escaping import about_cluster, shell_command, why_command
+from kschedx.kube.names import HOSTNAME
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.kube.resources import pod_request
+from kschedx.kube.types import Pod
+from kschedx.render.wording import count, listed
+from kschedx.render.words.fixes import with_nodes
+from kschedx.simulate.changes import another_like
+from kschedx.snapshot.daemon_sets import less
+from kschedx.snapshot.edits import with_bound_pods, with_pods
+from kschedx.snapshot.snapshot import Snapshot
+
+_SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController")
+"""Kinds whose controllers delete pods without nodes first."""
+MOST_GATED = 2
+"""The maximum number of pods of a group with scheduling gates that a title names."""
+
+
+def _on_fargate(cause: VirtualNode, namespace: str) -> str:
+    """Return what lets EKS Fargate run a pod."""
+    if cause.kept_off:
+        selects = f"a Fargate profile selects namespace {namespace} and its labels"
+        return f"remove annotation {cause.key} from the pod's template, if {selects}"
+    return f"create a Fargate profile that selects namespace {namespace} and the pod's labels, and recreate the pod"
+
+
+class PodFixes:
+    """The fixes of the answer about one pod: what lets Kueue or an autoscaler help, and what `find_fixes` tried."""
+
+    def __init__(self, answer: Explanation) -> None:
+        self.answer = answer
+        self.cycle = answer.cycle
+        self.scheduler = answer.scheduler
+
+    def __iter__(self) -> Iterator[Fix]:
+        yield from self._kueue_fixes()
+        yield from self._own_fixes()
+
+    def _kueue_fixes(self) -> Iterator[Fix]:
+        kueue = self.answer.holding.kueue
+        if kueue is not None and kueue.verdict is not None:
+            yield from kueue_fixes(kueue.verdict)
+
+    def _own_fixes(self) -> Iterator[Fix]:
+        answer = self.answer
+        gang = answer.gang if answer.lifecycle is None and answer.outcome is Outcome.SCHEDULED else None
+        if gang is not None and answer.overall is Outcome.UNSCHEDULABLE:
+            yield from self._gang_fixes(gang)
+            return
+        if answer.lifecycle is not None or answer.becomes is Outcome.SCHEDULED:
+            yield from () if answer.remedies is None else answer.remedies()
+            return
+        pod = self.cycle.pod
+        owner = template_owner(self.cycle.snapshot, pod)
+        if self._stored_in is not None and (recreated := with_newer_template(answer, pod)) is not None:
+            yield recreated
+            return
+        yield from self._missing_members()
+        yield from gate_keepers(answer)
+        yield from self._of_causes()
+        if any(cause.leaves_no_node for cause in root_causes(Diagnosis(self.cycle))):
+            return
+        is_overwritten = balanced_service(pod.metadata.labels)  # its controller overwrites the pod template
+        fixes = self._tried_fixes(owner)
+        if self._may_be_scaled:
+            room, fixes = self._beside_autoscalers(owner, tuple(fixes))
+            yield from room
+        if not is_overwritten:
+            yield from fixes
+            yield from self._fewer_replicas(owner)
+
+    def _tried_fixes(self, owner: Owner | None) -> Iterator[Fix]:
+        pod, stored_in = self.cycle.pod, self._stored_in
+        before = self.answer.before or (None if self.answer.setup is None else self.answer.setup.snapshot)
+        for found_fix in find_fixes(self.scheduler, self.cycle, self._cluster_test(owner), self.answer.drained):
+            if self.answer.gang is None or not any(map(self._deletes_member, found_fix.changes)):
+                fix = self._for_group(Fix.of(found_fix, owner, pod, stored_in=stored_in))
+                yield fix.with_claims_of(owner, pod, before, self.cycle.snapshot)
+
+    def _fewer_replicas(self, owner: Owner | None) -> Iterator[Fix]:
+        """Yield the scaling to the replicas that have nodes, if the required anti-affinity of the template excludes
+        more, and no rollout or autoscaler changes their number."""
+        pod, snapshot = self.cycle.pod, self.cycle.snapshot
+        if owner is None or owner.kind not in _SCALED_DOWN or owner.above:
+            return
+        findings = (finding for group in Diagnosis(self.cycle).groups for finding in group.exemplar.findings)
+        terms = {finding.term for finding in findings if isinstance(finding, PodAntiAffinityConflict)}
+        if all(misses_pod(pod, term) for term in terms):
+            return
+        workload = Workload(owner.kind, pod.metadata.namespace, owner.name)
+        rows = Owners(snapshot).members(snapshot.pods, workload)
+        fit = sum(snapshot.pods.node[row] >= 0 and not snapshot.pods.deletion_timestamps[row] for row in rows)
+        is_rollout = len({snapshot.pods.owners[row] for row in rows}) > 1
+        if 0 < fit < wanted_replicas(owner.manifest) and not is_rollout and not rescaled(snapshot, workload, fit):
+            command = "kubectl scale {}/{} -n {} --replicas=" + str(fit)
+            command = shell_command(command, owner.kind.lower(), owner.name, pod.metadata.namespace)
+            title = f"scale to {count(fit, 'replica')}: its required anti-affinity has no node for more"
+            yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
+
+    @property
+    def _may_be_scaled(self) -> bool:
+        """Whether an autoscaler decides about the pod, or an event reports that."""
+        snapshot, key = self.cycle.snapshot, self.cycle.pod.key
+        return bool(self.answer.scalings) or key in snapshot.autoscaler_events or key in snapshot.karpenter_events
+
+    def _beside_autoscalers(self, owner: Owner | None, fixes: tuple[Fix, ...]) -> tuple[tuple[Fix, ...], Iterator[Fix]]:
+        """Return the fixes that make room, and the others: if an autoscaler adds nodes, none is added by hand."""
+        room = self._room(owner)
+        if all(fix.adds_node for fix in fixes) and all(fix.certainty is FixCertainty.UNTRIED for fix in room):
+            room = self._room(owner, with_changes_of_pod=True)
+        if not room:
+            return (), iter(fixes)
+        by_hand_first = (
+            () if not all(fix.reshapes_pool for fix in room) else (fix for fix in fixes if fix.is_without_karpenter)
+        )
+        adds = any(scaling.adds_node for scaling in self.answer.scalings)
+        repairs = [fix for fix in fixes if fix.repairs_what_exists(is_of_pool=adds)]
+        others = (fix for fix in fixes if not fix.adds_node and fix not in repairs)
+        return (*repairs, *by_hand_first, *room), others
+
+    def _deletes_member(self, change: Change) -> bool:
+        """Return whether a change deletes a pod of this pod's own gang."""
+        pods, own = self.cycle.snapshot.pods, self.cycle.pod
+        row = pods.rows.get(f"{change.target.namespace}/{change.target.name}") if change.delete else None
+        if row is None or pods.namespaces[row] != own.metadata.namespace:
+            return False
+        label, spec = own.metadata.labels.get(POD_GROUP_LABEL), pods.specs[row]
+        if label:
+            return pods.labels[row].get(POD_GROUP_LABEL) == label
+        return (spec.scheduling_group, spec.workload_ref) == (own.spec.scheduling_group, own.spec.workload_ref)
+
+    def _for_group(self, fix: Fix) -> Fix:
+        """Return the fix. If it adds a node for a LeaderWorkerSet's group, state how many nodes all pods without a node
+        need, if all of them request as much."""
+        pod, pods = self.cycle.pod, self.cycle.snapshot.pods
+        size = self._group_size() if fix.adds_node else 0
+        if not size:
+            return fix
+        shared = {key: pod.metadata.labels.get(key, "") for key in GROUP_LABELS}
+        is_member = pods.labels.where(lambda labels: all(labels.get(key) == value for key, value in shared.items()))
+        is_member &= pods.namespaces.where(lambda name: name == pod.metadata.namespace) & (pods.node >= 0)
+        left = size - int(is_member.sum())
+        (step,) = fix.steps
+        if left < 2 or not isinstance(step, AddNode):
+            return fix
+        offered = {name: amount_of(name, text) for name, text in step.node.status.allocatable.items()}
+        for resource_amount in step.taken:
+            offered[resource_amount.resource] = offered.get(resource_amount.resource, 0) - resource_amount.amount
+        requested = pod_request(pod.spec, pod.status, self.scheduler.nodes.options).amounts
+        each = max(
+            1, min((offered.get(name, 0) // amount for name, amount in requested.items() if amount), default=left)
+        )
+        number = -(-left // each)
+        phrase = f"for the whole group: {number:,} nodes, if its pods request as much"
+        return replace(fix, costs=(*fix.costs, phrase)) if number > 1 else fix
+
+    def _group_size(self) -> int:
+        """Return the number of pods in the group of a LeaderWorkerSet; 0 for other pods. Without the annotation, it is
+        read from the workers' StatefulSet, which has the leader's name."""
+        pod, snapshot = self.cycle.pod.metadata, self.cycle.snapshot
+        if re.fullmatch(r"[0-9]{1,6}", written := pod.annotations.get(GROUP_SIZE, "")):
+            return int(written)
+        group = "-".join(pod.labels.get(key, "") for key in GROUP_LABELS)
+        raw = snapshot.workloads.get(("StatefulSet", pod.namespace, group))
+        replicas = msgspec.json.decode(raw)["spec"].get("replicas") if raw else None
+        return replicas + 1 if isinstance(replicas, int) else 0
+
+    def _missing_members(self) -> Iterator[Fix]:
+        """Yield fixes for the missing pods of a group, tried with copies of the pod. If the API server refuses the
+        pods, the fixes let it admit them."""
+        kueue, gang = self.answer.holding.kueue, self.answer.gang
+        name, lacking = "", 0
+        if kueue is not None and kueue.group:
+            name, lacking = kueue.group, kueue.group_total - kueue.group_pods
+        elif gang is not None and gang.pods < gang.min_count:
+            name, lacking = gang.name.rpartition("/")[2], gang.min_count - gang.pods
+        if not lacking:
+            return
+        causes = root_causes(Diagnosis(self.cycle))
+        if messages := [cause.message for cause in causes if isinstance(cause, MembersNotCreated)]:
+            yield from self._refused_members(messages[0], lacking)
+            return
+        owner = self.cycle.pod.metadata.controller
+        by = f": {owner.kind} {owner.name} creates too few" if owner is not None else ""
+        title = f"create {count(lacking, 'more pod')} of group {name}{by}"
+        members, then = self._with_members(lacking)
+        gated = [member.pod for member in gang.waiting if member.gates] if gang is not None else []
+        if gated and then.alone is not Outcome.SCHEDULED:
+            members, then = self._with_members(lacking, ungated=gated)
+            title = f"{title}, and remove the scheduling gates of {listed(gated, MOST_GATED)}"
+        else:
+            gated = []
+        if then.alone is not Outcome.SCHEDULED:
+            yield Fix.untried(title.partition(", and ")[0])
+            return
+        maker = "" if owner is None else f"{owner.kind} {owner.name}"
+        targets = (Target("v1", "Pod", member.metadata.name, member.metadata.namespace) for member in members)
+        target_members = zip(targets, members, strict=True)
+        created = tuple(Change(target=target, create=as_manifest(pod), by=maker) for target, pod in target_members)
+        opened = tuple(
+            Change(
+                target=Target("v1", "Pod", key.partition("/")[2], key.partition("/")[0]),
+                patch=({"op": "remove", "path": "/spec/schedulingGates"},),
+            )
+            for key in gated
+        )
+        yield Fix(
+            title=title,
+            certainty=FixCertainty.VERIFIED,
+            changes=(*created, *opened),
+            feasible_nodes=then.chosen_nodes,
+            steps=(),
+            apply=opened if maker else (*created, *opened),
+            answer=lambda: then,
+        )
+
+    def _with_members(self, number: int, *, ungated: Sequence[str] = ()) -> tuple[tuple[Pod, ...], Explanation]:
+        """Return further members of the pod's group, identical to the pod, and the pod's answer with them. The pods in
+        `ungated` lose their scheduling gates."""
+        pod, snapshot = self.cycle.pod, self.cycle.snapshot
+        names = (f"{pod.metadata.name}-{index}" for index in itertools.count(2))
+        free = (name for name in names if f"{pod.metadata.namespace}/{name}" not in snapshot.pods.rows)
+        metadata = (replace(pod.metadata, name=name, uid="") for name in itertools.islice(free, number))
+        members = tuple(replace(pod, metadata=meta, status=type(pod.status)()) for meta in metadata)
+        opened = [snapshot.pods[snapshot.pods.rows[key]] for key in ungated]
+        opened = [replace(pod, spec=replace(pod.spec, scheduling_gates=())) for pod in opened]
+        snapshot = snapshot.without_pods(snapshot.pods.rows[key] for key in ungated) if opened else snapshot
+        scheduler = self.scheduler.on(with_pods(snapshot, [*opened, *members]))
+        return members, Explanation(scheduler.schedule(pod, self.cycle.profile), scheduler, ())
+
+    def _refused_members(self, message: str, number: int) -> tuple[Fix, ...]:
+        if self.answer.setup is None:
+            return ()
+        pod, (members, then) = self.cycle.pod, self._with_members(number)
+        stopped = Stopped(
+            snapshot=self.cycle.snapshot,
+            setup=self.answer.setup,
+            explain=lambda subject, setup: then,
+            pod=members[0],
+            manifest=as_manifest(members[0]),
+            count=number,
+        )
+        return stopped.fixes(refused(pod.key, message, is_workload=False))
+
+    def _of_causes(self) -> Iterator[Fix]:
+        """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
+        pod = self.cycle.pod.metadata
+        for cause in root_causes(Diagnosis(self.cycle)):
+            match cause:
+                case NodeGone(node=node, daemon_set=name) if name:
+                    yield Fix.untried(f"restore node {node}; if it is gone for good, DaemonSet {name} deletes the pod")
+                case MatchingPodPending():
+                    title = f"make room for {cause.pod} first, which this pod follows"
+                    yield Fix.untried(title, commands=(why_command(cause.pod),))
+                case MatchingWorkload(kind=kind, namespace=namespace, name=name, is_at_zero=True):
+                    command = shell_command("kubectl scale {} -n {} --replicas=1", f"{kind.lower()}/{name}", namespace)
+                    yield Fix.untried(f"scale {kind} {name} up first: this pod follows its pods", commands=(command,))
+                case MatchingWorkload(kind=kind, namespace=namespace, name=name):
+                    command = shell_command("kschedx why {} -n {}", f"{kind.lower()}/{name}", namespace)
+                    title = f"find out first why {kind} {name} has no pods, which this pod follows"
+                    yield Fix.untried(title, commands=(about_cluster(command),))
+                case SelectorOfNamespace(namespace=namespace, annotation=annotation):
+                    emptied = f"kubectl annotate namespace {{}} {annotation}= --overwrite"
+                    commands = [shell_command(emptied, namespace)]
+                    if pod.controller is not None and self.cycle.pod.key in self.cycle.snapshot.pods.rows:
+                        commands.append(shell_command("kubectl delete pod {} -n {}", pod.name, namespace))
+                    title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
+                    yield Fix.untried(title, commands=tuple(commands))
+                case SharedClaim(claim=claim):
+                    yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, claim)
+                case DeviceClaimRefused(lacks_admin_label=lacks):
+                    yield admin_access(pod.namespace) if lacks else Fix.untried("correct the ResourceClaimTemplate")
+                case PortOfService(ports=ports, service=service, own_service=own):
+                    yield free_port(ports, service, own)
+                case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:
+                    named = f"DaemonSet {pod.controller.name} off nodes of {cause.provider}"
+                    yield Fix.untried(f"keep {named}: require {key} NotIn [{value}] in its nodeAffinity")
+                case VirtualNode(provider="EKS Fargate"):
+                    yield Fix.untried(_on_fargate(cause, pod.namespace))
+                case CapacityNotPublished(driver=driver, storage_class=name):
+                    where = f"the parameters of class {name}, and the driver's controller"
+                    yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
+                case DriverNotInstalled(device_class=device_class):
+                    yield Fix.untried(f"install the driver whose devices device class {device_class} is for")
+                case HostNameDiffers(host=host, volume=volume):
+                    yield Fix.untried(f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity")
+                case DriverNotRegistered(driver=driver, node=node):
+                    agents = agents_down(self.cycle.snapshot, node)
+                    down = f" ({listed(agents, 2)})" if agents else ""
+                    yield Fix.untried(f"repair the node plugin of {driver} on {node}{down}, which then registers it")
+                case SharedByHami():
+                    how = f"recreate the pod with schedulerName {HAMI_SCHEDULER}"
+                    yield Fix.untried(f"{how}: HAMi's webhook, which sets it, was ignored or did not run")
+                case _:
+                    pass
+
+    def _room(self, owner: Owner | None, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
+        """Return what an autoscaler does, or would do with other settings. With `with_changes_of_pod`, include fixes
+        that change the pod."""
+        snapshot, key = self.cycle.snapshot, self.cycle.pod.key
+        event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
+        from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_repair, reported_by_karpenter, reported_fixes
+
+        if self.answer.autoscaler_down is not None:
+            return (autoscaler_repair(self.answer.autoscaler_down),)
+        reported = () if event is None else tuple(reported_fixes(event))
+        if not self.answer.scalings:
+            return (*reported, *(() if karpenter_event is None else reported_by_karpenter(karpenter_event.message)))
+        trial = NodeTrial(
+            scheduler=self.scheduler,
+            cycle=self.cycle,
+            owner=owner,
+            stored_in=self._stored_in,
+            autoscaler="",
+            event=event,
+            explain=lambda cycle, scheduler: Explanation(cycle, scheduler, self.answer.first_notes),
+        )
+        known: list[Fix] = []
+        for scaling in self.answer.scalings:
+            trial = replace(trial, autoscaler=scaling.autoscaler.name)
+            known += scaling.fixes(trial, with_changes_of_pod=with_changes_of_pod)
+        return tuple(known) or reported
+
+    @property
+    def _stored_in(self) -> Snapshot | None:
+        """The cluster, if it has the pod."""
+        return self.cycle.snapshot if self.cycle.pod.key in self.cycle.snapshot.pods.rows else None
+
+    def _cluster_test(self, owner: Owner | None) -> ClusterTest:
+        """Return a test for problems of a fix on the whole cluster. A gang is not tested, because its fix changes all
+        of its pods."""
+        if self.answer.setup is None or self.answer.gang is not None:
+            return lambda fix: TrialOutcome()
+        pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.answer.setup, self.cycle.pod)
+
+        def test(fix: TriedFix) -> TrialOutcome:
+            outcome = tried(fix)
+            return outcome if self.answer.covering is None else replace(outcome, left=0)  # tried for all pods then
+
+        def tried(fix: TriedFix) -> TrialOutcome:
+            alone, whole = (Fix.of(fix, owner, pod, stored_in=stored).apply for stored in (None, self._stored_in))
+            if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused workload creates no pods
+                outcome = trial.outcome(fix.steps, alone)
+                if outcome.is_tried and outcome.shortfall is None:
+                    return replace(outcome, is_delivered=True)
+            return trial.outcome(fix.steps, whole)
+
+        return test
+
+    def _gang_fixes(self, gang: GangStatus) -> tuple[Fix, ...]:
+        """Return fixes that give nodes to the members that the gang lacks, with the others on their nodes. For several
+        members, only new nodes are tried."""
+        lacking = [member.pod for member in gang.waiting if not member.node and not member.gates]
+        lacking = lacking[: gang.min_count - gang.placed - (gang.together or 0)]
+        if not lacking:
+            return ()
+
+        placed, snapshot = {member.pod: member.node for member in gang.waiting if member.node}, self.cycle.snapshot
+        snapshot = snapshot if self.cycle.pod.key in snapshot.pods.rows else with_pods(snapshot, [self.cycle.pod])
+        snapshot = with_bound_pods(snapshot, placed)
+        pod = snapshot.pods[snapshot.pods.rows[lacking[0]]]
+        scheduler = self.scheduler.on(snapshot)
+        owner, members = template_owner(snapshot, pod), {member.pod for member in gang.waiting}
+        fixes = [
+            fix
+            for fix in find_fixes(scheduler, scheduler.schedule(pod, self.cycle.profile))
+            if not any(
+                change.delete and f"{change.target.namespace}/{change.target.name}" in members for change in fix.changes
+            )
+        ]
+        if len(lacking) == 1:
+            return tuple(Fix.of(fix, owner, pod) for fix in fixes)
+        whole = []
+        for fix in fixes:
+            adds = fix.steps[0] if len(fix.steps) == 1 else None
+            number = self._nodes_for(adds, snapshot, lacking) if isinstance(adds, AddNode) else 0
+            if number:
+                whole.append(replace(Fix.of(fix, owner, pod), title=with_nodes(fix.steps, number)))
+        return tuple(whole)
+
+    def _nodes_for(self, step: AddNode, snapshot: Snapshot, lacking: Iterable[str]) -> int:
+        """Return how many such nodes these pods need, one after the other; 0 if new nodes are not enough."""
+        run, number = Run(self.scheduler.on(snapshot), self.cycle.profile), 0
+        offered = less(step.node, {resource_amount.resource: resource_amount.amount for resource_amount in step.taken})
+        for key in lacking:
+            row = snapshot.pods.rows[key]
+            decision = run.decide(row)
+            if not len(decision.choice):
+                number += 1
+                run.cluster.add_node(another_like(offered, f"{offered.name}-{number}"))
+                decision = run.decide(row)
+            if not len(decision.choice):
+                return 0
+            run.bind(row, decision.choice[0])
+        return number

@@ -1,0 +1,140 @@
+"""What is read of a workload besides its pod template. A snapshot keeps these fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from kschedx.errors import InputError
+from kschedx.kube.conditions import ObjectStatus
+from kschedx.kube.decoding import decode, encoded
+from kschedx.kube.scalars import Int32, Int64
+from kschedx.kube.storage import PersistentVolumeClaim
+from kschedx.kube.types import ObjectMeta
+
+
+class ControllerMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel"):
+    generation: Int64 = 0
+
+
+class Ordinals(Struct, frozen=True):
+    start: Int32 = 0
+
+
+class RollingUpdate(Struct, frozen=True, kw_only=True, rename="camel"):
+    max_surge: Int32 | str | None = None
+    max_unavailable: Int32 | str | None = None
+    partition: Int32 = 0
+    """Of a StatefulSet."""
+
+
+class Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
+    rolling_update: RollingUpdate = RollingUpdate()
+
+
+class ControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    replicas: Int32 | None = None
+    strategy: Strategy | None = None
+    """Of a Deployment."""
+    update_strategy: Strategy = Strategy()
+    """Of a StatefulSet or DaemonSet."""
+    paused: bool | None = None
+    min_ready_seconds: Int32 = 0
+    ordinals: Ordinals | None = None
+    pod_management_policy: str | None = None
+    volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
+    # of a Job
+    parallelism: Int32 | None = None
+    completions: Int32 | None = None
+    suspend: bool | None = None
+    managed_by: str | None = None
+
+
+class ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel"):
+    """Its conditions are `ReplicaFailure` of a ReplicaSet, `Complete` and `Failed` of a Job."""
+
+    observed_generation: Int64 | None = None
+    replicas: Int32 = 0
+    updated_replicas: Int32 = 0
+    update_revision: str = ""
+    """Of a StatefulSet."""
+    desired_number_scheduled: Int32 = 0
+    updated_number_scheduled: Int32 = 0
+    active: Int32 = 0
+    completion_time: str | None = None
+    failed_indexes: str = ""
+    """Of a Job with `backoffLimitPerIndex`: `3,9`."""
+
+
+class Controller(Struct, frozen=True, kw_only=True):
+    """A Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, or Job."""
+
+    metadata: ControllerMeta = ControllerMeta()
+    spec: ControllerSpec = ControllerSpec()
+    status: ControllerStatus = ControllerStatus()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the controller has not observed the newest change."""
+        observed = self.status.observed_generation
+        return observed is not None and observed < self.metadata.generation
+
+    @property
+    def wants_pods(self) -> bool:
+        return self.status.completion_time is None and self.spec.replicas != 0
+
+
+class CronJobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    job_template: Controller = Controller()
+    suspend: bool | None = None
+    concurrency_policy: str = ""
+
+
+class ActiveJob(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class CronJobControllerStatus(Struct, frozen=True, kw_only=True):
+    active: tuple[ActiveJob, ...] = ()
+
+
+class CronJobController(Struct, frozen=True, kw_only=True):
+    metadata: ControllerMeta = ControllerMeta()
+    spec: CronJobControllerSpec = CronJobControllerSpec()
+    status: CronJobControllerStatus = CronJobControllerStatus()
+
+
+class _Object(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+R = TypeVar("R", bound=Struct)
+
+
+@lru_cache(maxsize=4096)
+def stored_controller(raw: bytes) -> Controller:
+    """Return a workload of the cluster that is no CronJob."""
+    return decode(raw, Controller)
+
+
+@lru_cache(maxsize=4096)
+def stored_metadata(raw: bytes) -> ObjectMeta:
+    """Return the metadata of any object."""
+    return decode(raw, _Object).metadata
+
+
+def converted(manifest: Mapping[str, object], record: type[R]) -> R:
+    """Return what a record reads of a manifest; nothing if a field has another type, which the API server refuses."""
+    try:
+        return msgspec.convert(manifest, record)
+    except msgspec.ValidationError:
+        pass
+    try:
+        return decode(encoded(manifest, "the workload"), record)  # without nulls
+    except InputError:
+        return record()
