@@ -424,9 +424,8 @@ class MovingCluster:
         self._remember_many(_PLACE, pods, nodes)
         names, codes = self.node_names, self._code_of_name
         self.pods.node_names.codes[pods] = [codes[names[node]] for node in nodes.tolist()]
-        if self.pods.nominations:
-            for pod in self.pods.nominations.keys() & {*pods.tolist()}:
-                self._set_nominated(pod, "")
+        for pod in self.pods.nominations.keys() & pods.tolist() if self.pods.nominations else ():
+            self._set_nominated(pod, "")
         self._moved_many(pods, nodes, 1)
 
     def remove_many(self, pods: Sequence[int]) -> None:
@@ -766,11 +765,8 @@ class MovingCluster:
             ):
                 if is_once:  # a fraction of the time for distinct nodes
                     sums[places] += each
-                elif sums.ndim == 1:
-                    np.add.at(sums, places, each)
-                else:
-                    for column in range(sums.shape[1]):  # five times faster than all columns at once
-                        np.add.at(sums[:, column], places, each[:, column])
+                for column, its in () if is_once else zip(np.atleast_2d(sums.T), np.atleast_2d(each.T), strict=True):
+                    np.add.at(column, places, its)  # five times faster than all columns at once
 
     def _note(self, pod: int, node: ClusterRow, sign: int) -> None:
         self.pods.steps.add(pod, node, sign)
