@@ -55,7 +55,6 @@ from kschedx.render.page.model import (
 )
 from kschedx.render.pending import (
     PodAnswers,
-    cause_facts,
     cause_title,
     cause_tone,
     is_event,
@@ -119,7 +118,7 @@ def _pending_view(pods: PodAnswers) -> View:
         command="kschedx why",
         headline=pending_sentence(pods.answers) if pods.answers else pods.nothing,
         tone=pending_tone(pods.answers),
-        items=tuple(_cause(group, pods.fix_of(group)) for group in each),
+        items=tuple(_cause(group, pods.facts_of(group), pods.fix_of(group)) for group in each),
         list_title="Causes",
         list_noun="cause",
         list_columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
@@ -130,7 +129,7 @@ def _pending_view(pods: PodAnswers) -> View:
 _KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
 
 
-def _cause(group: CauseGroup, fix: Fix | None) -> ViewItem:
+def _cause(group: CauseGroup, facts: Sequence[Fact], fix: Fix | None) -> ViewItem:
     first, tone = group.first, cause_tone(group)
     return ViewItem(
         title=cause_title(group),
@@ -142,7 +141,7 @@ def _cause(group: CauseGroup, fix: Fix | None) -> ViewItem:
             len(group.namespaces),
             max(answer.priority for answer in group.answers),
         ),
-        facts=tuple(cause_facts(group)),
+        facts=tuple(facts),
         event=first.message if is_event(first) else "",
         fixes=(fix,) if fix is not None and tone is not Tone.GOOD else (),
         members=tuple(_member(answer) for answer in group.answers),
