@@ -32,10 +32,11 @@ from kschedx.kube.autoscalers import (
     SCALE_DOWN_DISABLED,
     VERTICAL_UPDATES,
 )
+from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import decode, maps_at
 from kschedx.kube.descheduling import ContainerFacts, PodStatusFacts
 from kschedx.kube.devices import ResourceClaim
-from kschedx.kube.kinds import KINDS, ResourceKind, kind_of
+from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim
 from kschedx.kube.types import Pod, PodSpec
 from kschedx.kube.workloads import REVISION, SYNC_MARKS
@@ -147,6 +148,7 @@ def _shapes() -> dict[str, Shape]:
 SHAPES: Mapping[str, Shape] = _shapes()
 """By kind. Pods are missing here, since `PodItem` reduces them."""
 _POD_SPEC, _POD_STATUS = _shape(types.PodSpec), _shape(types.PodStatus)
+_METADATA = _shape(types.ObjectMeta)
 _LABELS, _OWNERS = _shape(types.Labels), _shape(tuple[types.OwnerReference, ...])
 
 
@@ -176,8 +178,35 @@ def cut(value: object, shape: Shape) -> object:
             return value
 
 
+_TEXTS = frozenset({
+    "apiVersion", "kind", "name", "type", "status", "reason", "message", "phase", "state", "mode", "template",
+    "entrypoint", "dependencies", "cpu", "memory", "cores", "coreRequest", "coreLimit", "memoryOverhead", "size",
+    "memoryOverheadFactor", "restartPolicy", "schedulerName", "priorityClassName", "submissionMode", "jobStatus",
+    "podAntiAffinityType", "topologyKey", "taskmanager.numberOfTaskSlots", "kubernetes.operator.job.parallelism",
+})  # fmt: skip
+"""Fields of custom resources whose text says which pods they create, or their state; any other may hold anything."""
+_WHOLE_MAPS = frozenset({"requests", "limits", "labels", "matchLabels", "nodeSelector"})
+
+
+def _slim_custom(value: object, key: str = "") -> object:
+    """Return the part of a custom resource from which its pods and its state are read."""
+    if isinstance(value, dict) and key != "metadata" and not ("containers" in value or key in _WHOLE_MAPS):
+        shape = _POD_SPEC.of.get(key) if isinstance(_POD_SPEC, Fields) else None
+        if isinstance(shape, Fields):
+            return cut(value, shape)
+        parts = {name: _slim_custom(item, name) for name, item in value.items() if name != "env"}
+        return {name: part for name, part in parts.items() if part is not None}
+    if isinstance(value, dict):
+        return value if key in _WHOLE_MAPS else cut(value, _METADATA if key == "metadata" else _POD_SPEC)
+    if isinstance(value, list):
+        return [part for part in (_slim_custom(item, key) for item in value) if part is not None]
+    return None if isinstance(value, str) and key not in _TEXTS else value
+
+
 def _slim_object(key: str, whole: Mapping[str, object]) -> object:
     """Return the part of an object that scheduling reads; not for pods."""
+    if key not in SHAPES:
+        return _slim_custom(whole)
     kept = cut(whole, SHAPES[key])
     if key == "Deployment":
         keep_flags(whole, kept)
@@ -244,6 +273,8 @@ class Slim:
         if kind is None:
             if head.kind == events.KIND and head.group in events.GROUPS and self._is_wanted(namespace):
                 self._add_event(raw)
+            elif custom_kind(head.kind or "", head.group) is not None and self._is_wanted(namespace):
+                self._put(key_of(head.kind or "", head.group), raw)
         elif kind.key == "Pod":
             self._add_pods([decode(raw, PodItem)], [decode(raw, _Details)])
         elif kind.key == "Namespace":
@@ -427,6 +458,8 @@ def object_lines(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
         elif key not in _LAST and kind.record is not None:
             for record in _records(snapshot, kind.record):
                 yield key, _LINE_ENCODER.encode(_slim_object(key, _head(kind) | _known_fields(record)))
+    for (key, _, _), raw in snapshot.custom_resources.items():
+        yield key, _LINE_ENCODER.encode(_slim_custom(msgspec.json.decode(raw)))
     yield from _nodes(snapshot)
     yield from _pods(snapshot)
 

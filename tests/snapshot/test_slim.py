@@ -13,11 +13,12 @@ import kschedx
 from kschedx.errors import KschedxError
 from kschedx.export.anonymous import anonymize
 from kschedx.export.slim import ANNOTATIONS, SHAPES, Slim
+from kschedx.kube.custom_resources import KINDS as CUSTOM_KINDS
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
+from kschedx.kube.workloads import MAKING_PODS, foreign_pods, pod_from_workload
 from kschedx.sources.files import read
 from kschedx.sources.lists import from_objects
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.conformance.decisions import Case, cases
 from tests.golden.stories import STORIES, Story
 from tests.laws.clusters import TARGET, Cluster, clusters
@@ -231,6 +232,26 @@ def test_of_what_others_keep_only_what_they_say_is_written(key: str) -> None:
 @pytest.mark.parametrize("kind", ["Secret", "ConfigMap", "ServiceAccount", "Endpoints"])
 def test_other_kinds_are_not_written(kind: str) -> None:
     assert slim([{"apiVersion": "v1", "kind": kind, "metadata": {"name": "one"}, "data": {"a": CANARY}}]) == []
+
+
+@pytest.mark.parametrize(("group", "kind"), CUSTOM_KINDS)
+def test_of_custom_resources_only_what_creates_pods_is_written(group: str, kind: str) -> None:
+    container = {"name": "main", "image": "app", "args": [CANARY], "env": [{"name": "A", "value": CANARY}]}
+    template = {"spec": {"containers": [container]}}
+    spec = {"replicas": 2, "template": template, "password": CANARY, "script": container, "config": {"a": [CANARY]}}
+    (kept,) = slim([{"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "one"}, "spec": spec}])
+    assert CANARY not in json.dumps(kept)
+    assert at(kept, "spec.replicas") == 2
+    assert at(kept, "spec.template.spec.containers")[0]["name"] == "main"
+
+
+def test_the_pods_of_a_custom_resource_are_the_same() -> None:
+    template = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]}}
+    job = {"spec": {"parallelism": 2, "completions": 2, "template": template}}
+    spec = {"replicatedJobs": [{"name": "a", "replicas": 3, "template": job}]}
+    job_set: Manifest = {"apiVersion": "jobset.x-k8s.io/v1", "kind": "JobSet", "metadata": {"name": "train"}, "spec": spec}
+    (kept,) = slim([job_set])
+    assert foreign_pods(kept) == foreign_pods(job_set)
 
 
 def test_a_kind_of_another_group_is_not_written() -> None:
