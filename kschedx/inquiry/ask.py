@@ -21,8 +21,7 @@ from kschedx.controllers.workloads import Owners, workload_of
 from kschedx.errors import NotAdmittedError, NotReadError
 from kschedx.explain.cycle_notes import may_lack_node_support
 from kschedx.explain.notes import TRIED, Note, note
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject, stored
+from kschedx.explain.setup import Setup, Subject, stored
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, key_of, title
@@ -54,7 +53,7 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import AutoscalingOptions
     from kschedx.inquiry.daemon_set import DaemonSetAnswer
-    from kschedx.inquiry.manifest_edit import Edit
+    from kschedx.inquiry.manifests import Edit
     from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, ReplicaGroup
 
 
@@ -179,7 +178,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         self, target: Pod | Written, admit: Admit, queue: Sequence[Pod | Written], edits: Sequence[Edit]
     ) -> Explanation:
         """Return the answer about the pod with changes of its manifest, and a note about its outcome without them."""
-        from kschedx.inquiry.manifest_edit import as_manifest, as_pod
+        from kschedx.inquiry.manifests import as_manifest, as_pod
 
         try:
             before = self.explain(target, admit, queue).overall

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import refuse
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject, admitted, stored
+from kschedx.explain.setup import Setup, Subject, admitted, stored
 from kschedx.inquiry.manifests import (
     Manifest,
     Written,

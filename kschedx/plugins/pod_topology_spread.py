@@ -49,8 +49,7 @@ from kschedx.snapshot.columns import (
     all_false,
     distinct,
 )
-from kschedx.snapshot.node_selection import where_required
-from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.nodes import NodeTable, PodRows, where_required
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
