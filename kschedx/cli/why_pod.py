@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from kschedx.inquiry.ask import Clusters, Inquiry
     from kschedx.inquiry.daemon_set import DaemonSetAnswer
     from kschedx.inquiry.explanation import Explanation
-    from kschedx.inquiry.manifests import Edit, Written
+    from kschedx.inquiry.manifest_edit import Edit
+    from kschedx.inquiry.manifests import Written
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
 
@@ -265,7 +266,7 @@ def typed_change(question: Question, setup: Setup) -> Try:
     """Return the function that `why -i` calls with a change of the displayed pod, which includes the fixes tried
     before."""
     from kschedx.explain.setup import stored
-    from kschedx.inquiry.manifests import Edit, as_manifest, as_pod
+    from kschedx.inquiry.manifest_edit import Edit, as_manifest, as_pod
 
     def tried(before: Explanation, change: str) -> Explanation:
         from kschedx.inquiry.pod import explain
@@ -278,7 +279,7 @@ def typed_change(question: Question, setup: Setup) -> Try:
 
 def _edit(change: str) -> Edit:
     from kschedx.cli.files import one_document
-    from kschedx.inquiry.manifests import Edit
+    from kschedx.inquiry.manifest_edit import Edit
 
     return Edit(change, one_document(change) if Path(change).is_file() else None)
 

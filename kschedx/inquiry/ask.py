@@ -53,7 +53,7 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import AutoscalingOptions
     from kschedx.inquiry.daemon_set import DaemonSetAnswer
-    from kschedx.inquiry.manifests import Edit
+    from kschedx.inquiry.manifest_edit import Edit
     from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, ReplicaGroup
 
 
@@ -178,7 +178,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         self, target: Pod | Written, admit: Admit, queue: Sequence[Pod | Written], edits: Sequence[Edit]
     ) -> Explanation:
         """Return the answer about the pod with changes of its manifest, and a note about its outcome without them."""
-        from kschedx.inquiry.manifests import as_manifest, as_pod
+        from kschedx.inquiry.manifest_edit import as_manifest, as_pod
 
         try:
             before = self.explain(target, admit, queue).overall

@@ -172,7 +172,7 @@ def remedies_of(subject: Subject, setup: Setup, lifecycle: Lifecycle) -> Callabl
 
     def fixes() -> tuple[Fix, ...]:
         from kschedx.inquiry.lifecycle_remedies import Stopped
-        from kschedx.inquiry.manifests import as_manifest
+        from kschedx.inquiry.manifest_edit import as_manifest
 
         pod = subject.pod
         stopped = Stopped(snapshot=subject.snapshot, setup=setup, explain=explain, pod=pod, manifest=as_manifest(pod))

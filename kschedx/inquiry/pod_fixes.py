@@ -42,7 +42,7 @@ from kschedx.holding.model import GangStatus
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, admin_access, free_port, kueue_fixes, one_pod_at_a_time
 from kschedx.inquiry.lifecycle_remedies import Stopped, gate_keepers, with_newer_template
-from kschedx.inquiry.manifests import as_manifest
+from kschedx.inquiry.manifest_edit import as_manifest
 from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL

@@ -22,7 +22,7 @@ from kschedx.cli.interactive import Browser, Listing, Pending, TablePage, Why
 from kschedx.errors import UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry import manifests as trying
+from kschedx.inquiry import manifest_edit as trying
 from kschedx.inquiry.explanation import Explanation
 from kschedx.progress import Phase, ProgressStep
 from kschedx.render.view import Tone
