@@ -372,6 +372,10 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         if state.container:
             title = f"find out from its logs why container {state.container} ended"
             yield Fix.untried(title, commands=(self._logs(self.pod.metadata.name, state.container),))
+        elif any(owner.kind == "Node" for owner in self.pod.metadata.owner_references):
+            rejected = state.reason.startswith("OutOf")
+            repair = f"free resources on {state.node}" if rejected else f"find out on {state.node} why it ended"
+            yield Fix.untried(f"{repair}: its kubelet runs this static pod from a manifest file")
         elif state.owner and advice.startswith("delete the pod"):
             title = f"delete the pod: {state.owner} replaces it"
             yield Fix.untried(title, (self._deletion,), commands=(delete_pod(self.pod.key),))
@@ -550,7 +554,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                     yield Fix.untried(
                         "run 1 replica, use a claim with ReadWriteMany, or a StatefulSet with a claim each"
                     )
-                elif (recreate := self._recreate_strategy(holder)) is not None:
+                    continue
+                if (recreate := self._recreate_strategy(holder)) is not None:
                     yield recreate
                 title = f"delete {holder.key} on {node}, which uses the volume"
                 yield Fix.untried(title, commands=(delete_pod(holder.key),))
