@@ -233,9 +233,11 @@ def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator
     event = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
     for scaling, decider in zip(explanation.scalings, deciders, strict=True):
         name = scaling.autoscaler.name
-        if decider.rows and decider.sentence.startswith(("adds no node", "has no")):
+        may_add, _, others = decider.sentence.partition("; no other group helps")
+        if decider.rows and (decider.sentence.startswith(("adds no node", "has no")) or may_add != decider.sentence):
             why = decider.rows[0].text.replace(" ✗ ", ": ", 1).replace(" ? ", ": ", 1)
-            yield f"{name} adds no node: {why.removesuffix('; the pod would fit')}"
+            first = f"{may_add}; " if may_add != decider.sentence else "adds no node: "
+            yield f"{name} {first}{why.removesuffix('; the pod would fit')}{others}"
         elif event is not None and decider.sentence.startswith("is undecided"):
             yield f"{name} reports: {event.message}"
         else:
