@@ -320,6 +320,7 @@ NOTES = (
     "hardware",
     "missing_kinds",
     "notes",
+    "pod_selectors",
     "profile_changes",
     "ranking",
     "root_causes",

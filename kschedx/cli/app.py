@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -58,10 +58,15 @@ def program(names: Sequence[str] = NAMES) -> typer.Typer:
     return app
 
 
-def _program_for(arguments: Sequence[str]) -> typer.Typer:
+def _program_for(arguments: Sequence[str]) -> Callable[..., object]:
     """Return the application with the command of a command line, or with all commands: loading all of them is slow."""
     name = arguments[0] if arguments else ""
-    return program((name,) if name in NAMES and name != _LISTS_COMMANDS else NAMES)
+    return _command_of((name,) if name in NAMES and name != _LISTS_COMMANDS else NAMES)
+
+
+@cache
+def _command_of(names: tuple[str, ...]) -> Callable[..., object]:
+    return typer.main.get_command(program(names))
 
 
 def _version(value: bool) -> None:
@@ -144,7 +149,7 @@ def _run_own() -> object:
             return ExitCode.SCHEDULABLE
         _answer_shells()
     name, words = kubectl.program_name(sys.argv[0]), _command_first(sys.argv[1:])
-    app = program() if COMPLETE in os.environ else _program_for(words)
+    app = _command_of(NAMES) if COMPLETE in os.environ else _program_for(words)
     return app(args=words, standalone_mode=False, prog_name=name, complete_var=COMPLETE, obj=run)
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -143,10 +144,14 @@ def config_map(connection: Connection, namespace: str, name: str) -> bytes:
 def freeze_loaded_objects() -> None:
     """Exclude loaded objects from garbage collection. Clusters of trials, hundreds for some questions, are freed with
     their last reference."""
-    if not gc.get_freeze_count():
-        gc.freeze()
+    _freeze_once()
     gc.set_threshold(50_000)
     gc.enable()
+
+
+@cache
+def _freeze_once() -> None:
+    gc.freeze()  # to ask how many objects are frozen would count them, at every question of a long process
 
 
 def tell(snapshot: Snapshot, *setups: Setup) -> None:

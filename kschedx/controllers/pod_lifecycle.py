@@ -21,6 +21,7 @@ from kschedx.kube import kueue
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, reports_ready
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
+from kschedx.kube.scalars import earlier
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
@@ -81,9 +82,12 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
     """Return the state of a pod of the cluster that no decision of kube-scheduler explains; None if one does."""
     subject, node = pod.key, pod.spec.node_name
     if pod.metadata.deletion_timestamp:
+        seconds = snapshot.pods.grace_periods.get(subject, 0)
         return BeingDeleted(
             subject=subject,
-            since=pod.metadata.deletion_timestamp,
+            since=earlier(pod.metadata.deletion_timestamp, seconds),
+            until=pod.metadata.deletion_timestamp if seconds else "",
+            why=_eviction(snapshot, pod),
             node=node,
             finalizers=snapshot.pods.finalizers.get(pod.key, ()),
             is_node_lost=bool(node) and is_node_lost(snapshot, node),
@@ -118,6 +122,31 @@ def failure(pod: Pod) -> tuple[str, str]:
     if pod.status.reason or disruption is None:
         return pod.status.reason, pod.status.message
     return disruption.reason, disruption.message or pod.status.message
+
+
+def _eviction(snapshot: Snapshot, pod: Pod) -> str:
+    """Return who evicted a terminating pod and why, according to its condition DisruptionTarget; empty without one."""
+    disruption, node = condition_of(pod.status.conditions, DISRUPTION_TARGET, "True"), pod.spec.node_name
+    if disruption is None:
+        return ""
+    match disruption.reason:
+        case "PreemptionByScheduler":
+            pods, priorities = snapshot.pods, snapshot.pods.priorities
+            own = pod.spec.priority or 0
+            waiting = [
+                row for row in pods.nominated if pods.nominated_node_names[row] == node and priorities[row] > own
+            ]
+            preemptor = f"{pods.key(waiting[0])} (priority {priorities[waiting[0]]:,})" if waiting else "another pod"
+            return f"kube-scheduler preempts it on {node} for {preemptor}, which has a higher priority"
+        case "DeletionByTaintManager":
+            row = snapshot.cluster.index.get(node)
+            taints = () if row is None else snapshot.cluster.nodes[row].spec.taints
+            taint = untolerated(taints, pod.spec.tolerations, effects=(NO_EXECUTE,), comparison=False)
+            return f"evicted because it does not tolerate {taint or 'a NoExecute taint'} of {node}"
+        case "EvictionByEvictionAPI":
+            return "evicted through the Eviction API, which kubectl drain and autoscalers use"
+        case _:
+            return ": ".join(filter(None, (disruption.reason, disruption.message)))
 
 
 def failures(pods: Sequence[Pod]) -> str:

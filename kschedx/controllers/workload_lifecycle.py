@@ -674,11 +674,12 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
                 mine = (row for row in failed if pods.namespaces[row] == workload.namespace)
                 ended = [pods[row] for row in mine if _owned_by(snapshot, row, workload.name)]
                 limit = _LIMIT_OF_FAILURE.get(condition.reason, "")
-                value = map_at(manifest, "spec").get(limit)
+                value, indexes = map_at(manifest, "spec").get(limit), job.status.failed_indexes
+                detail = f" ({limit} {value})" if value is not None else f": {indexes}" if indexes else ""
                 return Failed(
                     subject=subject,
                     reason=condition.reason,
-                    message=condition.message if value is None else f"{condition.message} ({limit} {value})",
+                    message=f"{condition.message}{detail}",
                     pods=tuple(pod.metadata.name for pod in ended),
                     ends=failures(ended),
                 )

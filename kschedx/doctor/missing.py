@@ -32,6 +32,7 @@ from kschedx.doctor.findings import (
 )
 from kschedx.kube.autoscalers import KARPENTER_GROUP, PROGRAM
 from kschedx.kube.kinds import KINDS, key_of, kind_of
+from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.types import AUTOSCALER_STATUS
 from kschedx.snapshot.snapshot import Missing
 from kschedx.sources.dumps import Dump
@@ -194,8 +195,6 @@ def _missing(
 
 # Pods that must exist but are missing, and pods whose status is missing.
 
-SYSTEM = ("kube-", "openshift-")
-"""Prefixes of the names of system namespaces."""
 PODS_SHOWN = 10
 TOLERATED = 50
 """One pod in this many may be created or deleted between the list of pods and that of workloads."""
@@ -216,7 +215,7 @@ def pod_findings(contents: DumpContents) -> Iterator[Finding]:
 
 
 def _is_system(namespace: str) -> bool:
-    return namespace.startswith(SYSTEM)
+    return namespace.startswith(SYSTEM_NAMESPACES)
 
 
 def _of_namespaces(contents: DumpContents) -> Iterator[PodsOfNamespaces | WorkloadPods]:

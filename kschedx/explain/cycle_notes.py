@@ -13,12 +13,15 @@ from kschedx.explain.events import contrasts, recorded
 from kschedx.explain.missing_kinds import missing_notes
 from kschedx.explain.node_groups import account
 from kschedx.explain.notes import Note, note, unknown_plugins
-from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
+from kschedx.findings import ClaimUnbound, HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
+from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.framework.extenders import Trace
 from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.other_schedulers import NodeResourceTopology
+from kschedx.kube.quantity import Unit, format_quantities
+from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import NodeSelector, compile_selector
 from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to, own_claims
 from kschedx.kube.tolerations import NO_EXECUTE, untolerated
@@ -175,13 +178,6 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
             why = f": {condition.message or mounts}" if condition.message or mounts else ""
             text = f"claim {key} is being expanded to {size}, {condition.type}{why}"
             yield note("claim-resizing", text, claim=key, size=size, condition=condition.type)
-    selected = claim.selected_node
-    if not bound and selected is not None and selected not in snapshot.cluster.index:
-        yield note(
-            "selected-node-missing",
-            f'the volume of claim {key} is to be provisioned for node "{selected}", which does not exist: '
-            "kube-scheduler selects no other node until the provisioner gives up",
-        )
     yield from _equal_volumes(snapshot, claim)
 
 
@@ -209,6 +205,40 @@ def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator
                 "kube-scheduler may bind any of them",
             )
             return
+
+
+def unusable_volumes(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[str]:
+    """Yield the cause for a claim whose class does not provision volumes, so that an existing volume has to match."""
+    claim = snapshot.storage.claims.get(finding.claim.claim)
+    storage_class = None if claim is None else snapshot.storage.classes.get(claim.storage_class)
+    is_provisioned = storage_class is not None and storage_class.can_provision
+    if claim is None or finding.cause == "class-missing" or (is_provisioned and not claim.spec.volume_name):
+        return
+    from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch  # most pods have no such claim
+
+    try:
+        nearest = VolumeSearch(claim, snapshot.storage, attributes_classes=True).nearest(frozenset())
+    except SearchError:
+        return
+    named = claim.spec.volume_name
+    volume = next((candidate for candidate in nearest if not named or candidate.name == named), None)
+    if volume is not None and (why := _why_lost(volume, claim.key)):
+        about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"
+        yield f"{about} {why}"
+
+
+def _why_lost(volume: VolumeCandidate, claim: str) -> str:
+    """Return why the volume does not match, or an empty string for other reasons."""
+    reserved = "is Released: it still has the claimRef of an earlier claim of that name"
+    why = {
+        "access-modes": f"has the access modes {volume.detail}",
+        "bound-to-another-claim": reserved if volume.detail == claim else f"is bound to claim {volume.detail}",
+        "selector": "is not selected by the claim",
+        "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
+        "volume-mode": f"has volumeMode {volume.detail}",
+        "not-available": f"is {volume.detail}",
+    }
+    return why.get(volume.lost, "")
 
 
 def _csi_nodes(snapshot: Snapshot) -> Iterator[Note]:
@@ -535,6 +565,7 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
         *_device_notes(cycle.snapshot, cycle.pod, cycle.release),
         *_of_scheduler(cycle),
         *_of_recorded_event(cycle),
+        *_untried(cycle),
         *_of_cluster(cycle.snapshot),
         *_of_course(cycle),
         *_of_extenders(cycle),
@@ -593,6 +624,31 @@ def _of_recorded_event(cycle: Cycle) -> Iterator[Note]:
         yield note(
             RECORDED, f"the recorded event{seen} {differs}", message=theirs.message, differences=different, **when
         )
+
+
+def _untried(cycle: Cycle) -> Iterator[Note]:
+    """Yield that a pending pod which fits bears no trace of kube-scheduler: it may not run, or not see the pod."""
+    pod, snapshot = cycle.pod, cycle.snapshot
+    row, created = snapshot.pods.rows.get(pod.key), pod.metadata.creation_timestamp
+    if cycle.outcome is not Outcome.SCHEDULED or row is None or not created or snapshot.pods.node_names[row]:
+        return
+    if pod.status.conditions or pod.status.nominated_node_name or recorded(snapshot, pod) is not None:
+        return
+    try:
+        minutes = (nanoseconds(snapshot.taken.removesuffix(" or later")) - nanoseconds(created)) // _MINUTE
+    except InputError:
+        return
+    if minutes >= _UNTRIED_AFTER:
+        text = f"no condition or event shows that kube-scheduler has tried the pod in {minutes:,} minutes"
+        yield note(UNTRIED, f"{text}: check that it runs", minutes=minutes)
+
+
+UNTRIED = "untried"
+"""The id of the note about a pending pod without a trace of kube-scheduler."""
+_MINUTE = 60 * 10**9
+_UNTRIED_AFTER = 5
+"""Minutes after which kube-scheduler tries an unschedulable pod again
+(podMaxInUnschedulablePodsDuration in pkg/scheduler/backend/queue)."""
 
 
 def _joined_since(cycle: Cycle, event: str) -> list[str]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
-from kschedx.explain.hardware import HardwareHint, hardware_hint
+from kschedx.explain.hardware import HardwareHint, hardware_hint, resource_amount
 from kschedx.explain.node_groups import NodeAccount, NodeGroup, account, node_groups
 from kschedx.findings import InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
 from kschedx.findings.nodes import FAULTS
@@ -273,6 +273,8 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
     holders: Mapping[str, Holders]
     """By missing resource."""
     eviction: PreemptionOutcome
+    capacity: Mapping[str, int]
+    """By missing resource: the node's capacity, if that would be enough, so that only what is reserved is missing."""
 
 
 class Stop(Struct, frozen=True, kw_only=True):
@@ -362,7 +364,17 @@ class Diagnosis:
             parts={finding.resource: self._parts(finding) for finding in short},
             holders={finding.resource: holders(self.cycle, node_account.row, finding.resource) for finding in short},
             eviction=eviction(self.cycle, node_account),
+            capacity={finding.resource: whole for finding in short if (whole := self._whole(node_account, finding))},
         )
+
+    def _whole(self, node_account: NodeAccount, finding: InsufficientResource) -> int:
+        """Return the node's capacity of a resource if the pod lacks only what is reserved of it; 0 otherwise."""
+        nodes = self.cycle.nodes
+        if nodes is None or not finding.never_fits:
+            return 0
+        node = nodes.cluster.nodes[nodes.cluster_row(node_account.row)]
+        whole = resource_amount(finding.resource, node.status.capacity.get(finding.resource))
+        return whole if whole >= finding.requested else 0
 
     def free(self, rows: Iterable[int], resource: str) -> int:
         """Sum the free amounts of a resource on some nodes, rows of `cycle.nodes`."""

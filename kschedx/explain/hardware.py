@@ -15,7 +15,7 @@ from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
 from kschedx.kube.names import is_hugepages
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
-from kschedx.kube.resources import RequestOptions
+from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import pinned_to, selects_node
@@ -40,6 +40,12 @@ class RootCause(Struct, frozen=True, kw_only=True):
 class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
     driver: str
     """Empty if the class does not name one."""
+
+
+class DriverNotInstalled(RootCause, frozen=True, kw_only=True):
+    """A device class does not exist, and no driver publishes devices for it."""
+
+    device_class: str
 
 
 class IncompletePool(RootCause, frozen=True, kw_only=True):
@@ -167,8 +173,16 @@ def nodes_with_unhealthy(cluster: ClusterNodes, resource: str) -> dict[str, tupl
     return {node.name: amounts for node in nodes if (amounts := unhealthy_devices(node, resource)) is not None}
 
 
-def unhealthy(snapshot: Snapshot, resource: str) -> Iterator[RootCause]:
+def unhealthy(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[RootCause]:
+    """Yield nodes whose device plugin reports unhealthy devices; without them, nodes whose plugin reports none."""
+    resource = finding.resource
     unhealthy = nodes_with_unhealthy(snapshot.cluster, resource)
+    if "/" in resource and finding.offered_nowhere and not unhealthy:
+        empty = [node.name for node in snapshot.cluster.nodes if resource in node.status.allocatable]
+        for name in empty[:1]:
+            more = f" (and {count(len(empty) - 1, 'more node')})" if len(empty) > 1 else ""
+            why = "its device plugin finds no device, or does not run"
+            yield RootCause(text=f"{name}{more}: 0 {resource} in capacity and allocatable; {why}")
     for name, (capacity, allocatable) in islice(unhealthy.items(), 1):
         more = f" (and {count(len(unhealthy) - 1, 'more node')})" if len(unhealthy) > 1 else ""
         amounts = f"capacity {capacity} {resource}, allocatable {allocatable}"
@@ -255,9 +269,12 @@ def is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:
     return any(HAMI_REGISTER.fullmatch(key) for node in snapshot.cluster.nodes for key in node.metadata.annotations)
 
 
-def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:
-    """Yield the other resources of the vendor, if no node has the requested one, not even out of order."""
+def partitioned(snapshot: Snapshot, pod: Pod, finding: InsufficientResource) -> Iterator[PartitionedResource]:
+    """Yield the other resources of the vendor, if no node has the requested one, not even out of order. A pod that
+    requests several of them needs each for itself."""
     domain, slash, _ = finding.resource.partition("/")
+    if sum(name.startswith(f"{domain}/") for name in container_requests(pod.spec)) > 1:
+        return
     capacities = (node.status.capacity.get(finding.resource) for node in snapshot.cluster.nodes)
     if slash and finding.offered_nowhere and not any(resource_amount(finding.resource, each) for each in capacities):
         yield from _offered_instead(snapshot, finding.resource, re.compile(f"{re.escape(domain)}/.*"))
@@ -340,6 +357,26 @@ def driver_of(selectors: Iterable[DeviceSelector]) -> str:
     """Return the driver that CEL expressions compare with `device.driver`, or an empty string."""
     matches = (_DRIVER.search(selector.cel.expression) for selector in selectors if selector.cel is not None)
     return next((match[1] for match in matches if match is not None), "")
+
+
+def driver_named(snapshot: Snapshot, device_class: str) -> str:
+    """Return the driver with ResourceSlices that a missing device class is probably for: one of its name or domain, or
+    the only one for a name without a domain. Empty if there is none."""
+    drivers = sorted({resource_slice.spec.driver for resource_slice in snapshot.devices.slices})
+    domain = device_class.partition(".")[2]
+    if device_class in drivers:
+        return device_class
+    if not domain:
+        return drivers[0] if len(drivers) == 1 else ""
+    return next((driver for driver in drivers if driver.partition(".")[2] == domain), "")
+
+
+def not_installed(snapshot: Snapshot, device_class: str) -> Iterator[DriverNotInstalled]:
+    if not driver_named(snapshot, device_class):
+        drivers = sorted({resource_slice.spec.driver for resource_slice in snapshot.devices.slices})
+        others = f"; drivers with ResourceSlices: {listed(drivers, 3)}" if drivers else ""
+        text = f"no driver publishes devices for device class {device_class}{others}"
+        yield DriverNotInstalled(text=text, device_class=device_class)
 
 
 def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:

@@ -50,7 +50,7 @@ def require_nodes_and_pods(snapshot: Snapshot) -> None:
 def require_nodes(snapshot: Snapshot, pod: Pod) -> None:
     """Raise `NotReadError` for a dump that holds pods and no nodes."""
     if not snapshot.cluster.nodes and snapshot.source.is_dump and not snapshot.source.is_complete("Node"):
-        _refuse_dump("Node", "where the pod fits", pod)
+        _refuse_dump(["Node"] if snapshot.source.kinds.get("Pod") else ["Pod", "Node"], "where the pod fits", pod)
 
 
 def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] = ()) -> None:
@@ -68,7 +68,7 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
         ("RuntimeClass", runtime, f"what RuntimeClass {runtime} adds to its pods"),
     ):
         if name and _is_not_dumped(snapshot, kind):
-            _refuse_dump(kind, leaves, pod)
+            _refuse_dump([kind], leaves, pod)
         if name and kind in forbidden:
             refuse(snapshot, kind, leaves, pod)
     if "PriorityClass" in forbidden and spec.priority is None and not named:
@@ -86,10 +86,10 @@ def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
     return has_none or (not source.is_complete(kind) and is_left_out(snapshot, kind))
 
 
-def _refuse_dump(kind: str, leaves: str, pod: Pod) -> NoReturn:
-    """Raise the `NotReadError` for a kind without objects in a dump."""
-    because = f"the dump holds no {KINDS[kind].plural}"
-    raise NotReadError(pod.key, leaves, because, f"{get_command([kind], ADDED)}, and add -s {ADDED}")
+def _refuse_dump(kinds: Sequence[str], leaves: str, pod: Pod) -> NoReturn:
+    """Raise the `NotReadError` for kinds without objects in a dump."""
+    because = f"the dump holds no {' and no '.join(KINDS[kind].plural for kind in kinds)}"
+    raise NotReadError(pod.key, leaves, because, f"{get_command(kinds, ADDED)}, and add -s {ADDED}")
 
 
 def require_for_decision(cycle: Cycle) -> None:

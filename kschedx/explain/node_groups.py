@@ -21,7 +21,7 @@ from kschedx.findings import (
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code, FilterOutcome, Status, Verdicts
 from kschedx.kube.selectors import NODE_NAME_FIELD
-from kschedx.snapshot.columns import FloatArray, IntArray, TableRow, TableRows, distinct, each_row, paired
+from kschedx.snapshot.columns import FloatArray, IntArray, TableRow, TableRows, distinct, each_row, first_rows, paired
 from kschedx.snapshot.nodes import NodeTable
 
 # What rejects a node. The *verdict* is the first plugin that rejects it, which is all that kube-scheduler reports; the
@@ -124,9 +124,10 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
         return ()
     kinds, distances = [_nominated(outcome, rows)], np.zeros(len(rows), dtype=np.float64)
     for verdicts in outcome.verdicts:
-        kind, distance = _kinds(verdicts, nodes, rows)
-        kinds.append(kind)
-        distances += distance
+        if verdicts.rejected[rows].any():
+            kind, distance = _kinds(verdicts, nodes, rows)
+            kinds.append(kind)
+            distances += distance
     group = reduce(paired, kinds)
     groups: list[tuple[tuple[float, ...], NodeGroup]] = []
     for code in distinct(group):
@@ -155,10 +156,8 @@ def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArr
     """(row,) the kind of a plugin's rejection, 0 for none, and the distance from passing."""
     kinds, distances = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.float64)
     hit = np.flatnonzero(verdicts.rejected[rows])
-    if not len(hit):
-        return kinds, distances
     rejected = rows[hit]
-    _, first, inverse = np.unique(_facets(verdicts, nodes, rejected), return_index=True, return_inverse=True)
+    first, inverse = first_rows(_facets(verdicts, nodes, rejected))
     seen: dict[Hashable, int] = {}
     kind_of = np.zeros(len(first), dtype=np.int64)
     distance_of = np.zeros(len(first), dtype=np.float64)
@@ -190,9 +189,7 @@ def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
     known: set[str] = set()
     while True:
         traits = {
-            trait
-            for first in np.unique(facets, return_index=True)[1]
-            for trait in _traits(verdicts.explain(TableRow(int(rows[first]))))
+            trait for first in first_rows(facets)[0] for trait in _traits(verdicts.explain(TableRow(int(rows[first]))))
         }
         if _EACH_NODE in traits:
             return np.arange(len(rows), dtype=np.int64)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from msgspec import Struct
 
 from kschedx.apiserver.admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
-from kschedx.explain.cycle_notes import attached_elsewhere
+from kschedx.explain.cycle_notes import attached_elsewhere, unusable_volumes
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
     RootCause,
@@ -18,6 +17,7 @@ from kschedx.explain.hardware import (
     device_claim_refusal,
     incomplete_pool,
     is_of_hami,
+    not_installed,
     of_other_vendors,
     partitioned,
     plugins_down,
@@ -26,11 +26,20 @@ from kschedx.explain.hardware import (
     unhealthy,
     unpublished,
 )
+from kschedx.explain.pod_selectors import (
+    absent_matches,
+    and_more,
+    covered_namespace,
+    misses_pod,
+    others_counted,
+    unselected_namespaces,
+)
 from kschedx.findings import (
     ClaimInUse,
     ClaimNotFound,
     ClaimUnbound,
     DeviceClaimNotCreated,
+    DeviceClassNotFound,
     ExistingAntiAffinityConflict,
     Finding,
     GangTooSmall,
@@ -42,13 +51,12 @@ from kschedx.findings import (
     PodAffinityUnsatisfied,
     PodAntiAffinityConflict,
     PodGroupIncomplete,
-    TermMatch,
+    SelectedNodeMismatch,
     TooManyPods,
     TopologySpreadSkew,
     VolumeLimitExceeded,
     VolumeNodeAffinityMismatch,
 )
-from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
@@ -56,11 +64,9 @@ from kschedx.kube.controllers import stored_controller
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.resources import container_requests
-from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim, own_claims
-from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, ObjectMeta, Pod, PodAffinity
-from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, TEMPLATE_HASH, pinned_to
-from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
+from kschedx.kube.types import AUTOSCALER_STATUS, Pod
+from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
@@ -84,12 +90,6 @@ class MembersNotCreated(RootCause, frozen=True, kw_only=True):
 
     message: str
     """What the API server refuses them with."""
-
-
-class MatchingPodPending(RootCause, frozen=True, kw_only=True):
-    """The pod that a podAffinity term selects is itself pending."""
-
-    pod: str
 
 
 class NodeGone(RootCause, frozen=True, kw_only=True):
@@ -149,6 +149,17 @@ class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
 
     driver: str
     node: str
+
+
+class HostNameDiffers(RootCause, frozen=True, kw_only=True):
+    """The node of a local volume exists under another form of its host name."""
+
+    host: str
+    volume: str
+
+    @property
+    def leaves_no_node(self) -> bool:
+        return True
 
 
 class CapacityNotPublished(RootCause, frozen=True, kw_only=True):
@@ -320,10 +331,6 @@ def _outdated(cycle: Cycle) -> Iterator[RootCause]:
         yield RootCause(text=f"{template.owner} has a newer revision, and {template.why}")
 
 
-def _and_more(others: int) -> str:
-    return f" and {count(others, 'more pod')}" if others else ""
-
-
 def _taken(cycle: Cycle) -> Iterator[RootCause]:
     node, pods = cycle.pod.status.nominated_node_name, cycle.snapshot.pods
     if not node or node not in cycle.snapshot.cluster.index or not cycle.pod.metadata.creation_timestamp:
@@ -333,7 +340,7 @@ def _taken(cycle: Cycle) -> Iterator[RootCause]:
     rows = [row for row in np.flatnonzero(is_kept).tolist() if (pods.creation_timestamps[row] or "") > since]
     if rows:
         first = max(rows, key=lambda row: (int(pods.priorities[row]), pods.creation_timestamps[row] or ""))
-        by = f"{pods.key(first)} (priority {pods.priorities[first]}){_and_more(len(rows) - 1)}"
+        by = f"{pods.key(first)} (priority {pods.priorities[first]}){and_more(len(rows) - 1)}"
         yield RootCause(text=f"nominated node {node} was taken: {by} runs there and is newer")
 
 
@@ -417,42 +424,23 @@ def _reported(cycle: Cycle) -> Iterator[RootCause]:
 def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
     cycle = diagnosis.cycle
     match finding:
-        case InsufficientResource() if is_of_hami(cycle.snapshot, finding):
-            phrase = "HAMi counts parts of a device, and no node publishes them"
-            yield SharedByHami(text=f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod")
         case InsufficientResource():
-            yield from _resizes(diagnosis, finding)
-            yield from _unfinished_resizes(diagnosis, finding)
-            yield from partitioned(cycle.snapshot, finding)
-            yield from of_other_vendors(cycle.snapshot, finding)
-            yield from unhealthy(cycle.snapshot, finding.resource)
-            yield from plugins_down(cycle.snapshot, cycle.all_nodes.options, finding.resource, diagnosis.hardware)
-            yield from _never_preempts(diagnosis)
+            yield from _of_shortage(diagnosis, finding)
         case NodeAffinityMismatch():
             yield from _of_namespace(cycle, finding)
             yield from _of_runtime_class(cycle, finding)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
-        case ClaimUnbound():
-            yield from _unusable(cycle.snapshot, finding)
-        case VolumeNodeAffinityMismatch(terms=terms):
-            yield from _unreachable(cycle.snapshot.cluster, terms)
-        case ClaimNotFound(ephemeral=False, claim=claim):
-            namespace, _, name = claim.partition("/")
-            others = sorted(key for key in cycle.snapshot.storage.claims if key.partition("/")[2] == name)
-            if others:
-                uses = f"a pod of namespace {namespace} uses only claims of that namespace"
-                yield RootCause(text=f"claim {listed(others, 2)} exists, but {uses}")
         case InsufficientDevices(shortages=shortages):
             for shortage in shortages:
                 if shortage.stage == "none":
                     yield from unpublished(cycle.snapshot, shortage.device_class)
                 yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
                 yield from taint_rules(cycle.snapshot, shortage)
+        case DeviceClassNotFound(device_class=device_class):
+            yield from not_installed(cycle.snapshot, device_class)
         case DeviceClaimNotCreated():
             yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
-        case ClaimInUse():
-            yield from _shared_claim(cycle, finding)
         case VolumeLimitExceeded():
             yield from _unused_attachments(diagnosis)
         case GangTooSmall() | PodGroupIncomplete():
@@ -464,15 +452,50 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
                 text = f"{owner.kind} {owner.name} cannot create the others: {why}"
                 yield MembersNotCreated(text=text, message=why)
         case TopologySpreadSkew():
-            yield from _others_counted(cycle, finding)
+            yield from others_counted(cycle, finding)
         case ExistingAntiAffinityConflict():
-            yield from _covered_namespace(cycle, finding)
+            yield from covered_namespace(cycle, finding)
         case PodAffinityUnsatisfied(matches_itself=False):
-            yield from _absent_matches(cycle, finding)
-            yield from _unselected_namespaces(cycle, finding)
+            yield from absent_matches(cycle, finding)
+            yield from unselected_namespaces(cycle, finding)
         case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
             missed = f"the labelSelector of podAntiAffinity term {term + 1} ({finding.selector})"
             yield RootCause(text=f"{missed} does not match the pod itself: it avoids other pods")
+        case _:
+            yield from _of_claim(cycle, finding)
+
+
+def _of_shortage(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[RootCause]:
+    snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
+    if is_of_hami(snapshot, finding):
+        phrase = "HAMi counts parts of a device, and no node publishes them"
+        yield SharedByHami(text=f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod")
+        return
+    yield from _resizes(diagnosis, finding)
+    yield from _unfinished_resizes(diagnosis, finding)
+    yield from partitioned(snapshot, pod, finding)
+    yield from of_other_vendors(snapshot, finding)
+    yield from unhealthy(snapshot, finding)
+    yield from plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)
+    yield from _never_preempts(diagnosis)
+
+
+def _of_claim(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
+    match finding:
+        case ClaimUnbound():
+            yield from (RootCause(text=text) for text in unusable_volumes(cycle.snapshot, finding))
+        case SelectedNodeMismatch(selected_node=node) if node not in cycle.snapshot.cluster.index:
+            yield RootCause(text=f"node {node} does not exist, so that no volume is provisioned there")
+        case VolumeNodeAffinityMismatch():
+            yield from _unreachable(cycle.snapshot.cluster, finding)
+        case ClaimNotFound(ephemeral=False, claim=claim):
+            namespace, _, name = claim.partition("/")
+            others = sorted(key for key in cycle.snapshot.storage.claims if key.partition("/")[2] == name)
+            if others:
+                uses = f"a pod of namespace {namespace} uses only claims of that namespace"
+                yield RootCause(text=f"claim {listed(others, 2)} exists, but {uses}")
+        case ClaimInUse():
+            yield from _shared_claim(cycle, finding)
         case _:
             return
 
@@ -483,44 +506,20 @@ def _shared_claim(cycle: Cycle, finding: ClaimInUse) -> Iterator[RootCause]:
         yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
 
 
-def _unreachable(cluster: ClusterNodes, terms: Sequence[TermMatch]) -> Iterator[RootCause]:
-    """Yield that the node of a volume is gone, or that its zone has no nodes."""
+def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
+    """Yield that the node of a volume is gone or has another form of its name, or that its zone has no nodes."""
     gone = {ZONE: "no node is in zone {}", HOSTNAME: "node {} does not exist, and the volume is on its disks"}
-    for requirement in terms[0].requirements if terms else ():
-        if requirement.key in gone and not {*requirement.values} & {*cluster.label(requirement.key).values}:
+    for requirement in finding.terms[0].requirements if finding.terms else ():
+        known = {*cluster.label(requirement.key).values} if requirement.key in gone else {*requirement.values}
+        if known & {*requirement.values}:
+            continue
+        hosts = {value.partition(".")[0] for value in requirement.values if requirement.key == HOSTNAME}
+        meant = next((value for value in sorted(filter(None, known)) if value.partition(".")[0] in hosts), "")
+        if meant:
+            text = f"label {HOSTNAME} of the node is {meant}, not {listed(requirement.values, 2)}"
+            yield HostNameDiffers(text=text, host=meant, volume=finding.persistent_volume)
+        else:
             yield RootCause(text=gone[requirement.key].format(listed(requirement.values, 2)))
-
-
-def _unusable(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[RootCause]:
-    """Yield the causes for a claim whose class does not provision volumes, so that an existing volume has to match."""
-    claim = snapshot.storage.claims.get(finding.claim.claim)
-    storage_class = None if claim is None else snapshot.storage.classes.get(claim.storage_class)
-    is_provisioned = storage_class is not None and storage_class.can_provision
-    if claim is None or finding.cause == "class-missing" or (is_provisioned and not claim.spec.volume_name):
-        return
-    try:
-        nearest = VolumeSearch(claim, snapshot.storage, attributes_classes=True).nearest(frozenset())
-    except SearchError:
-        return
-    named = claim.spec.volume_name
-    volume = next((candidate for candidate in nearest if not named or candidate.name == named), None)
-    if volume is not None and (why := _why_lost(volume, claim.key)):
-        about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"
-        yield RootCause(text=f"{about} {why}")
-
-
-def _why_lost(volume: VolumeCandidate, claim: str) -> str:
-    """Return why the volume does not match, or an empty string for other reasons."""
-    reserved = "is Released: it still has the claimRef of an earlier claim of that name"
-    why = {
-        "access-modes": f"has the access modes {volume.detail}",
-        "bound-to-another-claim": reserved if volume.detail == claim else f"is bound to claim {volume.detail}",
-        "selector": "is not selected by the claim",
-        "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
-        "volume-mode": f"has volumeMode {volume.detail}",
-        "not-available": f"is {volume.detail}",
-    }
-    return why.get(volume.lost, "")
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
@@ -532,110 +531,6 @@ def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
         name = pod.spec.priority_class_name
         named = f"PriorityClass {name} has" if name else "the pod has"
         yield RootCause(text=f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted")
-
-
-def _absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
-    """Yield the selected pods if all of them have ended or have no node. Otherwise a running one's domain is out of
-    reach."""
-    affinity = cycle.pod.spec.affinity or Affinity()
-    terms = (affinity.pod_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
-    if finding.term >= len(terms):
-        return
-    pods, selector = cycle.snapshot.pods, compile_selector(terms[finding.term].label_selector)
-    inside = pods.labels.where(selector.matches)
-    if not finding.every_namespace:
-        inside &= pods.namespaces.where(lambda name: name in finding.namespaces)
-    rows = [row for row in np.flatnonzero(inside).tolist() if pods.key(row) != cycle.pod.key]
-    left = [row for row in rows if pods.phases[row] not in ("Succeeded", "Failed")]
-    if not rows or any(pods.node_names[row] for row in left):
-        return
-    key, others = pods.key((left or rows)[0]), len(left or rows) - 1
-    text = f"podAffinity term {finding.term + 1} selects {key}{_and_more(others)}, which"
-    if left:
-        verb = "have no node themselves" if others else "has no node itself"
-        yield MatchingPodPending(text=f"{text} {verb}", pod=key)
-    else:
-        yield RootCause(text=f"{text} {'have' if others else 'has'} ended and {'do' if others else 'does'} not count")
-
-
-def _unselected_namespaces(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
-    """Yield the namespace with the pods that a term selects, if it looks only in others."""
-    affinity = cycle.pod.spec.affinity or Affinity()
-    terms = (affinity.pod_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
-    if finding.term >= len(terms) or finding.every_namespace:
-        return
-    pods, term = cycle.snapshot.pods, terms[finding.term]
-    rows = np.flatnonzero((pods.node >= 0) & pods.labels.where(compile_selector(term.label_selector).matches))
-    there = sorted({pods.namespaces[int(row)] for row in rows})
-    if not there or {*there} & {*finding.namespaces}:
-        return
-    inside = f"in namespace {listed(finding.namespaces, 2)}"
-    if term.namespace_selector is not None:
-        inside = f"in namespaces with {compile_selector(term.namespace_selector)}"
-    chosen = f"podAffinity term {finding.term + 1} selects pods only {inside}"
-    yield RootCause(text=f"{chosen}; pods {finding.selector} run in namespace {there[0]}")
-
-
-def _others_counted(cycle: Cycle, finding: TopologySpreadSkew) -> Iterator[RootCause]:
-    """Yield the other workloads whose pods a constraint of the pod counts, or that it does not count the pod itself."""
-    if not finding.itself:
-        missed = f"the labelSelector of the spread constraint over {finding.topology_key} does not match the pod itself"
-        yield RootCause(text=f"{missed}: it counts other pods")
-        return
-    constraints, pods = cycle.pod.spec.topology_spread_constraints, cycle.snapshot.pods
-    maker = _maker(cycle.pod.metadata)
-    if finding.constraint >= len(constraints) or not maker:
-        return
-    constraint, labels = constraints[finding.constraint], cycle.pod.metadata.labels
-    selector, own = (
-        compile_selector(constraint.label_selector),
-        {key: labels.get(key) for key in constraint.match_label_keys},
-    )
-    counted = (pods.node >= 0) & pods.namespaces.where(lambda name: name == cycle.pod.metadata.namespace)
-    counted &= pods.labels.where(lambda other: selector.matches(other) and own.items() <= other.items())
-    others = Counter(_maker(pods[row].metadata) or f"pod {pods.names[row]}" for row in np.flatnonzero(counted).tolist())
-    del others[maker]
-    if others:
-        (name, number), more = others.most_common(1)[0], len(others) - 1
-        text = f"the spread constraint over {finding.topology_key} also counts {count(number, 'pod')} of {name}"
-        yield RootCause(text=f"{text}{_and_more(more)}")
-
-
-def _maker(metadata: ObjectMeta) -> str:
-    """Return the controller of a pod, `Deployment web` for its ReplicaSets; empty without a controller."""
-    owner, template = metadata.controller, metadata.labels.get(TEMPLATE_HASH)
-    if owner is None:
-        return ""
-    is_of_deployment = owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}")
-    return f"Deployment {owner.name.removesuffix(f'-{template}')}" if is_of_deployment else f"{owner.kind} {owner.name}"
-
-
-def _covered_namespace(cycle: Cycle, finding: ExistingAntiAffinityConflict) -> Iterator[RootCause]:
-    """Yield the field by which the anti-affinity of a pod in another namespace covers this pod."""
-    namespace, first = cycle.pod.metadata.namespace, finding.pods[0]
-    if first.partition("/")[0] == namespace:
-        return
-    pods = cycle.snapshot.pods
-    affinity = pods.specs[pods.rows[first]].affinity or Affinity()
-    terms = (affinity.pod_anti_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
-    if finding.term < len(terms):
-        field = "namespaces" if namespace in terms[finding.term].namespaces else "namespaceSelector"
-        yield RootCause(text=f"the anti-affinity of {first} covers namespace {namespace} by its {field}")
-
-
-def misses_pod(pod: Pod, term: int) -> bool:
-    """Return whether a required podAntiAffinity term selects only other pods, and no other term separates the pod from
-    its own kind. Such a rule was probably copied, unless it is about a neighbor or excludes its own kind by NotIn."""
-    affinity = pod.spec.affinity or Affinity()
-    rules = affinity.pod_anti_affinity or PodAffinity()
-    terms = rules.required_during_scheduling_ignored_during_execution
-    if term >= len(terms) or any(compile_selector(term.label_selector).matches(pod.metadata.labels) for term in terms):
-        return False
-    results = compile_selector(terms[term].label_selector).explain(pod.metadata.labels)
-    return any(not result.matched and result.requirement.operator not in _LEAVES_OUT for result in results)
-
-
-_LEAVES_OUT = ("NotIn", "DoesNotExist")
 
 
 def _rejected(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]:

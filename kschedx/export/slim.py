@@ -280,6 +280,7 @@ class Slim:
                 "ownerReferences": self._shared(meta.owner_references, _OWNERS),
                 "creationTimestamp": meta.creation_timestamp,
                 "deletionTimestamp": meta.deletion_timestamp,
+                "deletionGracePeriodSeconds": meta.deletion_grace_period_seconds,
                 "finalizers": self._shared(meta.finalizers, Leaf()) if meta.deletion_timestamp else None,
             }
             pod: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": _known(metadata)}

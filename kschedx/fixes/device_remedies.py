@@ -11,7 +11,7 @@ from itertools import accumulate, islice
 
 from msgspec.structs import replace
 
-from kschedx.explain.hardware import device_claim_refusal, driver_of, hardware_label, unpublished
+from kschedx.explain.hardware import device_claim_refusal, driver_named, driver_of, hardware_label, unpublished
 from kschedx.findings import (
     DeviceClaimBeingDeleted,
     DeviceClaimNotCreated,
@@ -33,6 +33,7 @@ from kschedx.kube.devices import (
     Device,
     DeviceClaim,
     DeviceClass,
+    DeviceClassSpec,
     DeviceRequest,
     DeviceSelector,
     ExactDeviceRequest,
@@ -93,15 +94,19 @@ def device_remedies(finding: DeviceProblem, place: RemedyCandidate) -> Iterator[
             yield from _from_template(finding, place)
         case DeviceClassNotFound():
             claim = devices.claims.get(finding.claim)
-            known = sorted(devices.classes)
+            known, domain = sorted(devices.classes), finding.device_class.partition(".")[2]
             close = meant_by(finding.device_class, known)
-            for name in [close] if close else known[:_TRIED]:
+            related = [name for name in known if not domain or name.partition(".")[2] == domain]
+            for name in [close] if close else related[:_TRIED]:
                 if claim is not None:
                     spec = _of_class(claim.spec, finding.device_class, name)
                     yield _recreated(claim, spec, place, f" with class {name}")
-            device_class = DeviceClass(metadata=ObjectMeta(name=finding.device_class))
-            title = f"create device class {finding.device_class}"
-            yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(device_class,))
+            if driver := driver_named(place.snapshot, finding.device_class):
+                of_driver = DeviceSelector(cel=CELDeviceSelector(expression=f'device.driver == "{driver}"'))
+                class_spec = DeviceClassSpec(selectors=(of_driver,))
+                device_class = DeviceClass(metadata=ObjectMeta(name=finding.device_class), spec=class_spec)
+                title = f"create device class {finding.device_class} for devices of driver {driver}"
+                yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(device_class,))
         case _:
             claim = devices.claims.get(finding.claim)
             if claim is None:

@@ -45,24 +45,30 @@ def tolerating(pod: Pod, taints: Iterable[Taint]) -> Pod:
 
 
 def requesting(pod: Pod, resource: str, amount: int, options: RequestOptions) -> Pod | None:
-    """Return the pod with a request of at most `amount` (milli-units of cpu, units of everything else). Init containers
-    that request more are lowered to it; of the containers, the one with the largest request is lowered. None if that is
-    not enough."""
+    """Return the pod with a request of at most `amount` (milli-units of cpu, units of everything else). Of containers
+    and sidecars, the one with the largest request is lowered; init containers that request more than then is left
+    beside the sidecars before them are lowered to it. None if that is not enough."""
     spec = pod.spec
     if spec.resources is not None:
         return _requesting_as_a_whole(pod, spec.resources, resource, amount, options)
-    inits = tuple(
-        _with_request(c, resource, amount) if _asked(c, resource) > amount else c for c in spec.init_containers
+    left = amount - _asked(Container(resources=ResourceRequirements(requests=spec.overhead)), resource)
+    running = [*spec.containers, *(container for container in spec.init_containers if container.is_restartable_init)]
+    largest = max(running, key=lambda container: _asked(container, resource), default=None)
+    surplus = sum(_asked(container, resource) for container in running) - left
+    lowered: dict[str, int] = {}
+    if surplus > 0 and largest is not None:
+        lowered[largest.name] = _asked(largest, resource) - surplus
+    for container in spec.init_containers:
+        asked = lowered.get(container.name, _asked(container, resource))
+        if container.is_restartable_init:
+            left -= asked
+        elif asked > left:
+            lowered[container.name] = left
+    if any(asked <= 0 for asked in lowered.values()):
+        return None
+    after = _with_containers(
+        pod, lambda each: _with_request(each, resource, lowered[each.name]) if each.name in lowered else each
     )
-    containers = list(spec.containers)
-    asks = [_asked(container, resource) for container in containers]
-    surplus = sum(asks) - amount + _other_than_containers(spec, resource)
-    if surplus > 0:
-        index = max(range(len(containers)), key=asks.__getitem__, default=None)
-        if index is None or asks[index] <= surplus:
-            return None
-        containers[index] = _with_request(containers[index], resource, asks[index] - surplus)
-    after = with_spec(pod, replace(spec, containers=tuple(containers), init_containers=inits))
     return after if pod_request(after.spec, after.status, options).amounts.get(resource, 0) <= amount else None
 
 
@@ -154,13 +160,6 @@ def with_requests(pod: Pod, requests: Iterable[ContainerRequest]) -> Pod:
     for (name, resource), amount in wanted.items():
         pod = pod if name else _with_pod_request(pod, resource, amount)
     return _with_containers(pod, changed)
-
-
-def _other_than_containers(spec: PodSpec, resource: str) -> int:
-    """Return what sidecars and the overhead request while the containers run."""
-    sidecars = sum(_asked(c, resource) for c in spec.init_containers if c.is_restartable_init)
-    overhead = Container(resources=ResourceRequirements(requests=spec.overhead))
-    return sidecars + _asked(overhead, resource)
 
 
 def _asked(container: Container, resource: str) -> int:

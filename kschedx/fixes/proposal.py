@@ -394,6 +394,13 @@ def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound:
         if before.spec.storage_class_name is None and replace(before.spec, storage_class_name=named) == after.spec:
             yield Change(target=target, patch=(_class_operation(after),))
             return
+        if (
+            before.spec == after.spec
+            and replace(before.metadata, annotations=after.metadata.annotations) == after.metadata
+        ):
+            patch = map_patch(before.metadata.annotations, after.metadata.annotations, "/metadata/annotations")
+            yield Change(target=target, patch=tuple(patch))
+            return
     if isinstance(before, StorageClass) and isinstance(after, StorageClass):
         patch = map_patch(before.metadata.annotations, after.metadata.annotations, "/metadata/annotations")
         yield Change(target=target, patch=tuple(patch))

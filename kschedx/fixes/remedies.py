@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx import findings as f
-from kschedx.explain.root_causes import misses_pod
+from kschedx.explain.pod_selectors import misses_pod
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
     PodAffinityUnsatisfied,

@@ -156,7 +156,7 @@ def _misspelled(short: Sequence[InsufficientResource], place: RemedyCandidate) -
     offered = [resource for column, resource in enumerate(cluster.resources.names) if cluster.offers[:, column].any()]
     if name not in offered and (meant := meant_by(name, offered)):
         yield s.RequestInstead(resource=name, meant=meant)
-    for cause in partitioned(place.snapshot, short[0]):
+    for cause in partitioned(place.snapshot, place.pod, short[0]):
         others = (resource for resource in cause.others if _is_part(resource, name) or _is_part(name, resource))
         yield from (s.RequestInstead(resource=name, meant=other, is_part=True) for other in others)
 

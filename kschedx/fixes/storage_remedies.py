@@ -36,6 +36,7 @@ from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorRequ
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
     DEFAULT_CLASS,
+    SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -262,11 +263,17 @@ def claim_remedies(finding: ClaimProblem, place: RemedyCandidate) -> Iterator[s.
     match finding:
         case ClaimUnbound():
             yield from _bind(finding, claim, place)
-        case VolumeNotFound():
+        case VolumeNotFound() | ClaimLost():
             storage_class = snapshot.storage.classes.get(claim.storage_class)
             volume = volume_for(claim, claim.spec.volume_name, storage_class, bound=True)
-            yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, is_restored=True)
-            yield s.RecreateClaim(claim=_anew(claim, place))
+            found = replace(bound_claim(claim, volume.name), status=replace(claim.status, phase="Bound"))
+            yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=found, is_restored=True)
+            yield _without_data(claim, place)
+        case SelectedNodeMismatch(selected_node=node):
+            annotations = {key: text for key, text in claim.metadata.annotations.items() if key != SELECTED_NODE}
+            freed = replace(claim, metadata=replace(claim.metadata, annotations=annotations))
+            title = f"remove annotation {SELECTED_NODE}: {node} from claim {claim.key}"
+            yield s.ObjectStep(title=title, cost=s.Cost.REPAIR, objects=(freed,))
         case ClaimNotOwned():
             yield s.RecreateClaim(claim=_anew(claim, place, owned=True))
         case ClaimBeingDeleted() if users := tuple(_users(claim, snapshot)):
@@ -299,9 +306,12 @@ def give_up_volume(
     """Yield a claim without its old volume, if no other pod uses it."""
     claim = place.snapshot.storage.claims.get(finding.claim)
     if claim is not None and not any(True for _ in _users(claim, place.snapshot)):
-        lost = f"the data on volume {finding.persistent_volume} is lost"
-        title = f"delete and recreate claim {claim.key}; {lost}"
-        yield s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(_anew(claim, place),))
+        yield _without_data(claim, place)
+
+
+def _without_data(claim: PersistentVolumeClaim, place: RemedyCandidate) -> s.FixStep:
+    title = f"delete and recreate claim {claim.key}; the data on volume {claim.spec.volume_name} is lost"
+    return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(_anew(claim, place),))
 
 
 def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: bool = False) -> Iterator[int]:

@@ -72,6 +72,27 @@ class _Normalized(Struct):
     """The lowest and the highest raw score of the feasible nodes."""
 
 
+class _Ranked(Struct):
+    """The scores that do not change while pods are assigned to some feasible nodes."""
+
+    passes: BoolArray
+    feasible: ClusterRows
+    total: IntArray
+    """The sum of the normalized scores; `INFEASIBLE` for nodes that are not feasible."""
+    extremes: tuple[tuple[IntArray, tuple[int, int] | None], ...]
+    """`raw` and `extremes` of each `_Normalized`."""
+
+    def is_independent_of(self, rows: IntArray) -> bool:
+        """Return whether the scores stay the same if these nodes are not feasible any more, but others still are."""
+        for raw, extremes in self.extremes:
+            if extremes is None:
+                return False
+            here = raw[rows]
+            if extremes[0] != extremes[1] and ((here == extremes[0]) | (here == extremes[1])).any():
+                return False
+        return True
+
+
 class _SumScore(Struct):
     """A plugin that scores a node by sums over its pods."""
 
@@ -138,6 +159,8 @@ class Standing:
         """The number of moves that are included."""
         self.taken = np.zeros(count, dtype=np.int64)
         """(node,) replicas that are counted and not yet in the table of nodes."""
+        self._ranked: _Ranked | None = None
+        """The last result of `ranked`."""
         self._ahead = _Ahead(count)
         self._resized = framework.nodes.cluster.resized
         self._read_filters(filtering)
@@ -197,7 +220,7 @@ class Standing:
         rows = ClusterRows(moved[~self.is_refused[moved]])
         if len(rows):
             ahead, count = self._ahead, len(rows)
-            is_full, score = self._with_more(ClusterRows(np.tile(rows, 2)), np.arange(2).repeat(count))
+            is_full, score = self._with_more(ClusterRows(np.concatenate((rows, rows))), np.arange(2).repeat(count))
             self.is_full[rows], ahead.is_full[rows] = is_full[:count], is_full[count:]
             self.sum[rows] += score[:count] - self._score[rows]
             self._score[rows], ahead.score[rows] = score[:count], score[count:]
@@ -209,6 +232,7 @@ class Standing:
 
     def _read_nodes(self, rows: ClusterRows) -> None:
         """Read changed nodes again, except for what depends on sums over their pods."""
+        self._ranked = None
         part, state, pod = self.framework.nodes.at(rows), self.state, self._pod
         is_refused = ~np.isin(rows, self._rows)
         for plugin in self._node_filters:
@@ -245,8 +269,20 @@ class Standing:
         self.seen += 1
         return changed, change
 
-    def normalize(self, fixed: _Normalized, feasible: ClusterRows) -> None:
-        plugin, raw = fixed.plugin, fixed.raw[feasible]
+    def ranked(self, passes: BoolArray) -> _Ranked:
+        """Return the scores with these feasible nodes. Raises `NotFollowedError` if one is out of bounds."""
+        known = self._ranked
+        if known is None or not np.array_equal(known.passes, passes):
+            feasible, total = ClusterRows(passes.nonzero()[0]), np.where(passes, 0, INFEASIBLE)
+            for fixed in self.fixed:
+                self._normalize(fixed, feasible)
+                total += fixed.weighted
+            extremes = tuple((fixed.raw, fixed.extremes) for fixed in self.fixed)
+            known = self._ranked = _Ranked(passes, feasible, total, extremes)
+        return known
+
+    def _normalize(self, fixed: _Normalized, feasible: ClusterRows) -> None:
+        plugin, raw = fixed.plugin, fixed.raw.take(feasible)
         if plugin.normalizes_by_extremes:
             extremes = int(raw.min()), int(raw.max())
             if extremes == fixed.extremes:
@@ -332,8 +368,10 @@ class ReplicaSeries:
         every move affects. Raises `NotFollowedError`."""
         self._standing, self._framework = standing, standing.framework
         self._following: list[_Followed] = []
+        self._passes = np.zeros(len(standing.sum), dtype=np.bool_)
         self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
         self._base = standing.sum
+        self._ranked: _Ranked | None = None
         self._ties: ClusterRows | None = None
         """None if unknown."""
         if concerned:
@@ -392,7 +430,7 @@ class ReplicaSeries:
             raw = followed.following.raw
             if raw is None or not followed.weight:
                 continue
-            here = raw if len(self._feasible) == len(raw) else raw[self._feasible]
+            here = raw if len(self._feasible) == len(raw) else raw.take(self._feasible)
             lowest, highest = int(here.min()), int(here.max())
             is_short = highest - lowest < len(raw)
             scores = followed.following.normalized(
@@ -419,7 +457,7 @@ class ReplicaSeries:
                 self._ties = cluster_rows([node])
             for followed in self._following:
                 changed |= followed.following.place(node) and followed.filters
-            if changed and not self._drop(node):
+            if changed:
                 self._find_feasible()
         except NotFollowedError:
             return False
@@ -451,34 +489,24 @@ class ReplicaSeries:
         taken[:] = 0
         return ClusterRows(nodes[:placed].copy()), goes_on  # the copy frees the unused rest
 
-    def _drop(self, node: ClusterRow) -> bool:
-        """Remove a full node from the feasible ones, if nothing else changes; otherwise return False."""
-        standing = self._standing
-        if self._following or not standing.is_full[node] or len(self._feasible) < 2:
-            return False
-        for fixed in standing.fixed:
-            if fixed.extremes is None or (fixed.extremes[0] != fixed.extremes[1] and fixed.raw[node] in fixed.extremes):
-                return False
-        self._feasible = ClusterRows(np.delete(self._feasible, np.searchsorted(self._feasible, node)))
-        self._base[node] = INFEASIBLE
-        return True
-
     def _find_feasible(self) -> None:
         standing = self._standing
         passes = ~(standing.is_refused | standing.is_full)
         for followed in self._following:
             if followed.filters and followed.following.rejected is not None:
                 passes &= ~followed.following.rejected
-        feasible = ClusterRows(passes.nonzero()[0])
-        if np.array_equal(feasible, self._feasible):
+        changed = (passes != self._passes).nonzero()[0]
+        if not len(changed):
             return
-        self._feasible, self._ties = feasible, None
-        if not len(feasible):
+        before, self._passes, is_less = self._ranked, passes, not passes[changed].any()
+        if not passes.any():
+            self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
             return
-        if not all(followed.following.fit(feasible) for followed in self._following):
+        if before is not None and is_less and before.is_independent_of(changed):
+            self._feasible = ClusterRows(passes.nonzero()[0])
+            self._base[changed] = INFEASIBLE  # other totals, and the remaining ties, stay
+        else:
+            self._ranked = ranked = standing.ranked(passes)
+            self._feasible, self._base, self._ties = ranked.feasible, standing.sum + ranked.total, None
+        if not all(followed.following.fit(self._feasible) for followed in self._following):
             raise NotFollowedError
-        total = standing.sum
-        for fixed in standing.fixed:
-            standing.normalize(fixed, feasible)
-            total = total + fixed.weighted
-        self._base = np.where(passes, total, INFEASIBLE)

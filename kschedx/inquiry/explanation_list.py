@@ -39,8 +39,6 @@ class Replica(Struct, frozen=True, kw_only=True):
     """`namespace/name`."""
     node: str = ""
     """Empty if it is unschedulable."""
-    taken: Taken | None = None
-    """The place that it would have alone."""
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -57,8 +55,8 @@ class Item(Struct, frozen=True, kw_only=True):
     place: Place = Place()
     node: str = ""
     """The pod's node, if it is known without a full explanation."""
-    taken: Taken | None = None
-    """The place that it would have alone."""
+    taken: Callable[[str], Taken | None] | None = None
+    """Returns the place that the pod, or a replica, would have alone."""
     waits: str = ""
     """kube-scheduler's message about a pod that is pending after the whole queue, though it may fit by itself then."""
     workload: str = ""
@@ -144,7 +142,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 alone,
                 explain=lambda: replace(outcome.explanation(pod.key), autoscalers=autoscalers),
                 node="" if preempts else place,
-                taken=outcome.taken(pod.key),
+                taken=outcome.taken,
                 waits=outcome.message(pod.key),
                 message=outcome.evicting(pod.key),
                 likeness=None if row not in kinds or (own := outcome.likeness(pod.key)) is None else (kinds[row], own),
@@ -240,9 +238,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         item = self._item(self.inquiry.clusters.applied, group.pod, target, partial(together.explain, group))
         item = replace(item, open_count=group.undecided)
         nodes = {pod: "" if together.preempts(pod) else node for pod, node in together.nodes(group).items()}
-        replicas = tuple(
-            Replica(pod=pod, node=node, taken=None if node else together.taken(pod)) for pod, node in nodes.items()
-        )
+        replicas = tuple(Replica(pod=pod, node=node) for pod, node in nodes.items())
         refused = together.refused(group)
         if isinstance(target, Written) and target.is_daemon and group.workload is not None:
             name = group.workload.key
@@ -250,12 +246,13 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 yield replace(item, replicas=placed, workload=name)
             for pods in together.waiting(group):
                 waiting = tuple(replica for replica in replicas if replica.pod in pods)
-                yield replace(item, replicas=waiting, workload=name, explain=partial(together.story, pods[0]))
+                story = partial(together.story, pods[0])
+                yield replace(item, replicas=waiting, workload=name, explain=story, taken=together.taken)
         elif nodes:
             if together.is_queued(group) or len(nodes) > 1:
                 is_workload = group.workload is not None and len(together.state(group).pods) > 1
                 name = group.workload.reference if group.workload is not None and is_workload else ""
-                item = replace(item, replicas=replicas, workload=name)
+                item = replace(item, replicas=replicas, workload=name, taken=together.taken)
             yield item
         if refused and isinstance(target, Written):
             yield self._refused_replicas(target, item, refused, together.refusal(group))
@@ -324,7 +321,8 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
     def _refused_replicas(self, target: Written, others: Item, pods: Sequence[str], refusal: str) -> Item:
         """Return the replicas of a workload that no controller can create, whatever the answer about the others."""
         explain = partial(self.inquiry.refused, target, NotAdmittedError(refusal), len(pods))
-        return replace(others, pod=pods[0], explain=explain, replicas=tuple(Replica(pod=pod) for pod in pods))
+        replicas = tuple(Replica(pod=pod) for pod in pods)
+        return replace(others, pod=pods[0], explain=explain, replicas=replicas, taken=None)
 
     def _without_created_pods(self, within: str | None) -> Iterator[Item]:
         """Yield workloads whose missing pods are not created: refused, or held in a queue."""

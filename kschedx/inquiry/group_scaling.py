@@ -31,6 +31,7 @@ from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeRemedy, NodeTrial, RemedyStep, StepKind, edited, other_ways
 from kschedx.kube.autoscalers import OpenShiftMachineSet
 from kschedx.kube.documents import Document, Json, part_of
+from kschedx.kube.names import ZONE
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
 from kschedx.releases.plugins import Trait, plugins_with
@@ -326,8 +327,11 @@ def _new_group(
     name = f"{verdict.name}-new"
     groups = autoscaler.status.groups
     new = NodeGroupStatus(name=name, target=0, max_size=_PLENTY, health=Health.HEALTHY, scale_up=ScaleUp.NO_ACTIVITY)
+    added = {key: value for key, value in sorted(labels.items()) if before.get(key) != value}
+    zone = added.pop(ZONE, "")
     differences = (
-        ("with label", [f"{key}={value}" for key, value in sorted(labels.items()) if before.get(key) != value]),
+        ("in zone", [zone] if zone else []),
+        ("with label", [f"{key}={value}" for key, value in added.items()]),
         ("without label", sorted(before.keys() - labels.keys())),
         ("without taint", list(map(str, without))),
     )

@@ -550,7 +550,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                     yield Fix.untried(
                         "run 1 replica, use a claim with ReadWriteMany, or a StatefulSet with a claim each"
                     )
-                elif (recreate := self._recreate_strategy(holder)) is not None:
+                    continue
+                if (recreate := self._recreate_strategy(holder)) is not None:
                     yield recreate
                 title = f"delete {holder.key} on {node}, which uses the volume"
                 yield Fix.untried(title, commands=(delete_pod(holder.key),))

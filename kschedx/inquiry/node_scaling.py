@@ -24,6 +24,7 @@ from kschedx.inquiry.fix import Fix, component_repair
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import Node, Pod
 from kschedx.render.states import ComponentDown
+from kschedx.render.wording import listed
 from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
 
 _OF_QUOTA = re.compile(r"quota|limit ?exceeded", re.IGNORECASE)
 OTHER_WAYS = "use other instance types or zones, or add another"
+OTHER_TYPES = "use other instance types, zones, or capacity types"
+NO_CAPACITY = re.compile(
+    r"insufficient ?(instance ?)?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE
+)
+_INCOMPATIBLE = re.compile(r"incompatible requirements, key (?P<key>\S+), \S+ In \[(?P<values>[^]]*)\] not in")
 _OF_POOL = re.compile(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
 _CLUSTER_LIMIT = re.compile(r"max cluster (?P<resource>\S+) limit reached")
 """MaxResourceLimitReached. Upstream: cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
@@ -165,14 +171,21 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
         yield by_autoscaler(f"let the node group {OTHER_WAYS}: {why}", group=None)
 
 
-def reported_by_karpenter(message: str) -> Iterator[Fix]:
-    """Yield fixes according to Karpenter's own event, if the cluster's objects do not show its NodePools."""
+def reported_by_karpenter(message: str, pool: str = "") -> Iterator[Fix]:
+    """Yield fixes according to Karpenter's own event, if the cluster's objects do not show its NodePools or their
+    instance types."""
     match = _OF_POOL.search(message)
-    pool = f"NodePool {match['name']}" if match else "a NodePool"
-    if "exceed limits" in message:
+    name = pool or (match["name"] if match else "")
+    pool = f"NodePool {name}" if name else "a NodePool"
+    if NO_CAPACITY.search(message):
+        yield by_autoscaler(f"let {pool} {OTHER_TYPES}: the cloud has no capacity for its NodeClaim")
+    elif "exceed limits" in message:
         yield by_autoscaler(f"raise the limits of {pool}, which Karpenter reports as reached")
     elif "no instance type" in message or "filtered out all" in message:
         yield by_autoscaler(f"allow larger or other instance types in {pool}: Karpenter reports that none fits")
+    elif match := _INCOMPATIBLE.search(message):
+        wanted = f"{match['key']} {listed(match['values'].split(), 2, conjunction='or')}"
+        yield by_autoscaler(f"allow {wanted} in {pool}: Karpenter reports that it excludes the pod")
     elif "incompatible requirements" in message:
         yield by_autoscaler(f"allow in {pool} what the pod requires, which Karpenter reports as incompatible")
 

@@ -53,6 +53,7 @@ from kschedx.inquiry.target import new_pod
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encoded, map_at
+from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
@@ -441,8 +442,14 @@ def contradiction(
         return NotBound(subject=pod.key, message=theirs.message, extender=f"{failed.url} {failed.why}")
     is_finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
     ended = np.flatnonzero(is_finished & pods.node_names.where(lambda name: name in nodes))
+    spaces = tuple(sorted({*pods.namespaces.values}))
+    is_whole = snapshot.source.is_complete("Pod") or any(space.startswith(SYSTEM_NAMESPACES) for space in spaces)
     return Contradicted(
-        subject=pod.key, message=theirs.message, nodes=nodes, finished=tuple(pods.key(row) for row in ended.tolist())
+        subject=pod.key,
+        message=theirs.message,
+        nodes=nodes,
+        finished=tuple(pods.key(row) for row in ended.tolist()),
+        namespaces=() if is_whole else spaces,
     )
 
 

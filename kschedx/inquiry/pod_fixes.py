@@ -13,11 +13,12 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workload_lifecycle import refused, rescaled
 from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.hardware import DeviceClaimRefused, SharedByHami
+from kschedx.explain.hardware import DeviceClaimRefused, DriverNotInstalled, SharedByHami
+from kschedx.explain.pod_selectors import MatchingPodPending, MatchingWorkload, misses_pod
 from kschedx.explain.root_causes import (
     CapacityNotPublished,
     DriverNotRegistered,
-    MatchingPodPending,
+    HostNameDiffers,
     MembersNotCreated,
     NodeGone,
     PortOfService,
@@ -25,7 +26,6 @@ from kschedx.explain.root_causes import (
     SharedClaim,
     VirtualNode,
     balanced_service,
-    misses_pod,
     root_causes,
 )
 from kschedx.findings import PodAntiAffinityConflict
@@ -44,7 +44,8 @@ from kschedx.inquiry.fix import Fix, admin_access, free_port, kueue_fixes, one_p
 from kschedx.inquiry.lifecycle_remedies import Stopped, gate_keepers, with_newer_template
 from kschedx.inquiry.manifest_edit import as_manifest
 from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
-from kschedx.kube.escaping import shell_command, why_command
+from kschedx.kube.escaping import about_cluster, shell_command, why_command
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
@@ -305,6 +306,13 @@ class PodFixes:
                 case MatchingPodPending():
                     title = f"make room for {cause.pod} first, which this pod follows"
                     yield Fix.untried(title, commands=(why_command(cause.pod),))
+                case MatchingWorkload(kind=kind, namespace=namespace, name=name, is_at_zero=True):
+                    command = shell_command("kubectl scale {} -n {} --replicas=1", f"{kind.lower()}/{name}", namespace)
+                    yield Fix.untried(f"scale {kind} {name} up first: this pod follows its pods", commands=(command,))
+                case MatchingWorkload(kind=kind, namespace=namespace, name=name):
+                    command = shell_command("kschedx why {} -n {}", f"{kind.lower()}/{name}", namespace)
+                    title = f"find out first why {kind} {name} has no pods, which this pod follows"
+                    yield Fix.untried(title, commands=(about_cluster(command),))
                 case SelectorOfNamespace(namespace=namespace, annotation=annotation):
                     emptied = f"kubectl annotate namespace {{}} {annotation}= --overwrite"
                     commands = [shell_command(emptied, namespace)]
@@ -326,6 +334,10 @@ class PodFixes:
                 case CapacityNotPublished(driver=driver, storage_class=name):
                     where = f"the parameters of class {name}, and the driver's controller"
                     yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
+                case DriverNotInstalled(device_class=device_class):
+                    yield Fix.untried(f"install the driver whose devices device class {device_class} is for")
+                case HostNameDiffers(host=host, volume=volume):
+                    yield Fix.untried(f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity")
                 case DriverNotRegistered(driver=driver, node=node):
                     agents = agents_down(self.cycle.snapshot, node)
                     down = f" ({listed(agents, 2)})" if agents else ""

@@ -18,7 +18,18 @@ from kschedx.fixes.node_remedies import is_of_provider
 from kschedx.fixes.resource_remedies import rounded_down
 from kschedx.fixes.steps import DropRequirements, LowerRequests, ResourceAmount, SelectInstead, Tolerate
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeRemedy, NodeTrial, RemedyStep, StepKind, by_autoscaler, edited
+from kschedx.inquiry.node_scaling import (
+    LEAST_SHARE,
+    NO_CAPACITY,
+    OTHER_TYPES,
+    NodeRemedy,
+    NodeTrial,
+    RemedyStep,
+    StepKind,
+    by_autoscaler,
+    edited,
+    reported_by_karpenter,
+)
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
@@ -58,11 +69,6 @@ MOST_TRIALS = 8
 MOST_REMEDIES = 3
 MOST_TYPES = 4
 """Instance types for which a limit is raised, smallest first."""
-_NO_CAPACITY = re.compile(
-    r"insufficient ?(instance ?)?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE
-)
-
-
 _OF_TYPES = re.compile(r"/(instance-|sku-)")
 """Keys of requirements that restrict the instance types of a NodePool."""
 
@@ -93,6 +99,22 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
     def progress(self) -> str:
         """What is in progress for the pod; empty if nothing is."""
         return f"Karpenter adds a node of NodePool {self.decision.pool}" if self.decision.pool else ""
+
+    @cached_property
+    def reports(self) -> dict[str, str]:
+        """Karpenter's own words, by the NodePool that might get a node for the pod: the cloud has no capacity, or the
+        pod does not match. An empty name stands for several NodePools."""
+        snapshot, provisioning = self.autoscaler.snapshot, self.decision
+        of_pod = snapshot.karpenter_events.get(self.pod.key)
+        unsure = [pool.name for pool in provisioning.pools if pool.certainty is LaunchCertainty.UNKNOWN]
+        reports: dict[str, str] = {}
+        if of_pod is not None and unsure and not provisioning.pool:
+            reports[unsure[0] if len(unsure) == 1 else ""] = of_pod.message
+        for (kind, _, name), event in snapshot.failed_creates.items():
+            pool = name.rpartition("-")[0]  # NodeClaims are named after their NodePool
+            if kind == "NodeClaim" and pool in (provisioning.pool, *unsure):
+                reports[pool] = event.message
+        return reports
 
     @property
     def document(self) -> ProvisioningDocument:
@@ -157,6 +179,8 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             is_own = self.pod.key in karpenter.snapshot.pods.rows
             helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None
             yield trial.fix(title, karpenter.node_of(provisioning.pool, self.pod), helps=helps)
+        for pool, message in self.reports.items():
+            yield from reported_by_karpenter(message, pool)
         yield from self._other_types()
         for remedy in self.remedies:
             if with_changes_of_pod or remedy.makes_room:
@@ -168,7 +192,11 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         """Yield untried fixes of NodePools whose instance types do not suffice: other types or zones, none of which the
         cluster shows."""
         for verdict in self.decision.pools if not self.decision.pool and not self.remedies else ():
-            if not isinstance(verdict.rejection, NoInstanceType) or verdict.rejection.too_few:
+            if (
+                verdict.name in self.reports
+                or not isinstance(verdict.rejection, NoInstanceType)
+                or verdict.rejection.too_few
+            ):
                 continue
             template = verdict.pool.spec.template.spec
             wanted = verdict.rejection.requirements.about(ZONE)
@@ -193,10 +221,9 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             said = next((condition for condition in untrue if condition.message), None)
             if not is_waiting:
                 yield by_autoscaler(f"wait for the node of {named}; if it does not register, find out why", command)
-            elif said is not None and _NO_CAPACITY.search(f"{said.reason} {said.message}"):
-                ways = "other instance types, zones, or capacity types"
+            elif said is not None and NO_CAPACITY.search(f"{said.reason} {said.message}"):
                 pool = claim.metadata.labels.get(NODE_POOL, "")
-                title = f"let NodePool {pool} use {ways}: the cloud has no capacity for {named}"
+                title = f"let NodePool {pool} {OTHER_TYPES}: the cloud has no capacity for {named}"
                 yield trial.fix(title, karpenter.node_of(pool, self.pod), group=None)
             elif said is not None:
                 yield by_autoscaler(f"repair what keeps {named} from launching: {said.message}", command, group=None)

@@ -411,9 +411,10 @@ class _Trial:
     def _counted(self) -> tuple[Counter[Workload], Counter[Workload]]:
         """Return the number of each workload's pods with a node, and of its ready pods."""
         pods, owners = self._simulator.run.cluster.pods, self._simulator.manager.owners
-        running = self._is_movable & (pods.node >= 0)
-        replicas = Counter(owners.of_each(pods, np.flatnonzero(running).tolist()))
-        ready = Counter(owners.of_each(pods, np.flatnonzero(running & self._is_available).tolist()))
+        running = owners.rows_by_workload(pods, np.flatnonzero(self._is_movable & (pods.node >= 0)))
+        replicas = Counter({workload: len(rows) for workload, rows in running.items()})
+        is_ready = self._is_available
+        ready = Counter({workload: int(np.count_nonzero(is_ready[rows])) for workload, rows in running.items()})
         return replicas, ready
 
     def result(self, failure: Failure) -> FailureResult:
@@ -479,19 +480,16 @@ class _Trial:
 
     def _by_workload(self, lost: Iterable[tuple[int, LostPod]]) -> tuple[WorkloadLoss, ...]:
         owners, pods = self._simulator.manager.owners, self._simulator.run.cluster.pods
-        by_workload: dict[Workload, list[LostPod]] = {}
-        some = list(lost)
-        for workload, (_, pod) in zip(owners.of_each(pods, [row for row, _ in some]), some, strict=True):
-            by_workload.setdefault(workload, []).append(pod)
+        pod_of = dict(lost)
         losses = [
             WorkloadLoss(
                 workload=workload,
                 replicas=self._replicas[workload],
                 ready=self._ready[workload],
-                pods=tuple(its),
+                pods=tuple(map(pod_of.__getitem__, rows.tolist())),
                 is_outage=self._mode is OutageMode.OUTAGE,
             )
-            for workload, its in by_workload.items()
+            for workload, rows in owners.rows_by_workload(pods, np.array([*pod_of], dtype=np.int64)).items()
         ]
         order = list(WorkloadImpact)
         return tuple(sorted(losses, key=lambda loss: (order.index(loss.state), -loss.lost, loss.workload.reference)))
@@ -580,6 +578,8 @@ class _Account:
 
     def __init__(self, simulator: Simulator, failure: Failure, first_row: int, first_step: int) -> None:
         self._simulator = simulator
+        self._pods = simulator.pods
+        self._is_recreated = self._pods.owners.where(is_controlled)
         self._gone = {*failure.nodes}
         self._steps: Sequence[QueueStep] = simulator.queue.steps[first_step:]
         self._last = {step.pod: step for step in self._steps}
@@ -591,8 +591,7 @@ class _Account:
     @cached_property
     def _successors(self) -> dict[Workload, list[int]]:
         """New pods under new names, by workload, which replace deleted ones."""
-        simulator = self._simulator
-        pods, owners, rows = simulator.pods, simulator.manager.owners, dict[Workload, list[int]]()
+        pods, owners, rows = self._pods, self._simulator.manager.owners, dict[Workload, list[int]]()
         for row in range(self._first_row, len(pods)):
             if row not in self._deleted and not stays_with_node(pods, row):
                 rows.setdefault(owners.of(pods, row), []).append(row)
@@ -608,7 +607,7 @@ class _Account:
         *,
         preempted: bool = False,
     ) -> LostPod:
-        simulator, pods = self._simulator, self._simulator.pods
+        simulator, pods = self._simulator, self._pods
 
         def ends(outcome: OutageOutcome, message: str = "", to: str = "") -> LostPod:
             return LostPod(key, node, outcome, to, message, preempted, is_ready)
@@ -616,7 +615,7 @@ class _Account:
         fate, budget = fates.get(key, (None, ""))
         if fate in STAYS:
             return ends(OutageOutcome.BLOCKED, budget)
-        if not is_controlled(pods.owners[row]):
+        if not self._is_recreated[row]:
             return ends(OutageOutcome.NOT_RECREATED, "no controller recreates it")
         now = pods.rows[key]
         if now in self._deleted:
@@ -645,7 +644,7 @@ class _Account:
 
     def message(self, row: int) -> str:
         """Return kube-scheduler's message, or why kube-scheduler does not look at the pod."""
-        step, spec = self._last.get(row), self._simulator.pods.specs[row]
+        step, spec = self._last.get(row), self._pods.specs[row]
         if step is not None:
             return step.message
         if spec.scheduling_gates:
@@ -660,7 +659,7 @@ class _Account:
                 if row in seen or row >= self._first_row:
                     continue
                 seen.add(row)
-                key = self._simulator.pods.key(row)
+                key = self._pods.key(row)
                 yield row, self.lost(row, key, self._node_of(row, step), True, {}, preempted=True)
 
     def _node_of(self, victim: int, step: QueueStep) -> str:

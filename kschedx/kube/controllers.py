@@ -67,6 +67,8 @@ class ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel"):
     updated_number_scheduled: Int32 = 0
     active: Int32 = 0
     completion_time: str | None = None
+    failed_indexes: str = ""
+    """Of a Job with `backoffLimitPerIndex`: `3,9`."""
 
 
 class Controller(Struct, frozen=True, kw_only=True):

@@ -157,6 +157,8 @@ def is_counted(name: str) -> bool:
 
 # The labels with the location of a node: the first one that it has counts.
 
+SYSTEM_NAMESPACES = ("kube-", "openshift-")
+"""Prefixes of the names of system namespaces."""
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"

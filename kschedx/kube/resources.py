@@ -255,11 +255,8 @@ class _Claims(Struct, frozen=True, kw_only=True):
 
     def names_everywhere(self, resources: Iterable[str]) -> bool:
         """Return whether every container requests each of the resources."""
-        return all(
-            name in requests
-            for name in resources
-            for requests in (*(c[1] for c in self.containers), *(c[2] for c in self.init_containers))
-        )
+        lists = [*(c[1] for c in self.containers), *(c[2] for c in self.init_containers)]
+        return all(name in requests for name in resources for requests in lists)
 
     def total(self, missing: Exact | None = None) -> Exact:
         """Return the whole request, with `missing` for requests that a container does not have."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 from msgspec import Meta
@@ -81,6 +81,14 @@ def newest(times: Iterable[str | None]) -> str:
             return False
 
     return next(filter(is_valid, sorted({time for time in times if time}, reverse=True)), "")
+
+
+def earlier(text: str, seconds: int) -> str:
+    """Return the time so many seconds before one in RFC 3339; the text as it is, if it is no time."""
+    try:
+        return datetime.fromtimestamp(nanoseconds(text) // _SECOND - seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (InputError, OverflowError, ValueError):
+        return text
 
 
 def nanoseconds(text: str) -> int:

@@ -180,6 +180,14 @@ class Selector(Struct, frozen=True, kw_only=True):
         """Whether it restricts nothing."""
         return self.selectable and not self.requirements
 
+    @property
+    def one_of_labels(self) -> tuple[tuple[str, str], ...]:
+        """Labels of which matching labels have one; empty if no requirement lists any."""
+        for requirement in self.requirements:
+            if requirement.operator in (Operator.IN, Operator.EQUALS):
+                return tuple((requirement.key, value) for value in requirement.values)
+        return ()
+
     def matches(self, labels: Mapping[str, str]) -> bool:
         return self.selectable and all(requirement.matches(labels) for requirement in self.requirements)
 

@@ -185,9 +185,9 @@ class MatchInterPodAffinity(Predicate):
         if isinstance(now, str):
             return Verdicts.everywhere(len(nodes), worded_error(now))
         rejected = Verdicts.first_of(
-            (now.existing.any_positive(nodes.rows), Code.UNSCHEDULABLE, texts.existing_anti_affinity),
+            (now.existing.any_positive(nodes), Code.UNSCHEDULABLE, texts.existing_anti_affinity),
             (_lacks_affinity(now, pod, nodes), era.unresolvable, texts.own_affinity),
-            (now.anti_affinity.any_positive(nodes.rows), Code.UNSCHEDULABLE, texts.own_anti_affinity),
+            (now.anti_affinity.any_positive(nodes), Code.UNSCHEDULABLE, texts.own_anti_affinity),
             explain=now.rules.explain(pod, nodes, texts.pod_affinity),
         )
         about_pods = Verdicts.first_of((rejected.rejected, Code.UNSCHEDULABLE, texts.pod_affinity))

@@ -164,7 +164,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         places = [known[resource] for resource, _ in checked]
         requested = np.array([amount for _, amount in checked], dtype=np.int64)
         # the number of pods is checked first
-        limit = np.column_stack([nodes.allowed_pods - 1, nodes.allocatable[:, places] - requested])
+        limit = np.empty((len(nodes), 1 + len(places)), dtype=np.int64)  # by rows: parts are taken often
+        limit[:, 0], limit[:, 1:] = nodes.allowed_pods - 1, nodes.allocatable[:, places] - requested
 
         def sums(some: NodeTable) -> IntArray:
             used = np.empty((len(some), 1 + len(places)), dtype=np.int64)

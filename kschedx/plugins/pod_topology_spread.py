@@ -47,7 +47,6 @@ from kschedx.snapshot.columns import (
     IntArray,
     TableRow,
     all_false,
-    distinct,
 )
 from kschedx.snapshot.node_selection import where_required
 from kschedx.snapshot.nodes import NodeTable, PodRows
@@ -479,7 +478,7 @@ class SoftSpread(Struct, frozen=True, kw_only=True):
     matching: IntArray
     """Matching pods in the node's domain; meaningful only for scored nodes."""
 
-    def cost(self, rows: IntArray) -> FloatArray:
+    def cost(self, rows: IntArray | slice = slice(None)) -> FloatArray:
         """(node,) matching x weight + (maxSkew - 1) on nodes with the label, 0 elsewhere."""
         cost = self.matching[rows] * self.weight + float(self.constraint.max_skew - 1)
         return np.where(self.labelled[rows], cost, 0.0)
@@ -523,7 +522,7 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
             else:
                 counted = complete & rules.counted(constraint, pod, everything)
                 domain = _domains(constraint.topology_key, everything)
-                size = len(distinct(domain[scored]))
+                size = int(np.count_nonzero(np.bincount(domain[scored])))
                 matching = np.bincount(domain, weights=matching * counted)[domain]
             return SoftSpread(
                 constraint=constraint,
@@ -555,9 +554,7 @@ def _weight(domains: int) -> float:
 
 def _rounded_sum(costs: Sequence[FloatArray], count: int) -> IntArray:
     """(node,) the sum of the costs, added in their order."""
-    total = np.zeros(count, dtype=np.float64)
-    for cost in costs:
-        total = total + cost
+    total = sum(costs[1:], costs[0]) if costs else np.zeros(count, dtype=np.float64)
     whole = np.floor(total)
     return (whole + (total - whole >= 0.5)).astype(np.int64)
 
@@ -607,7 +604,7 @@ class _FollowedSpreads(Following):
             spreads.append((replace(spread, weight=_weight(size)), counts))
         self._soft = spreads
         if spreads:
-            self._costs = [spread.cost(np.arange(len(spread.labelled))) for spread, _ in spreads]
+            self._costs = [spread.cost() for spread, _ in spreads]
             self.raw = _rounded_sum(self._costs, len(self._costs[0]))
         return self.raw is None or int(self.raw.min()) > _INVALID
 
@@ -617,11 +614,13 @@ class _FollowedSpreads(Following):
             if counts and spread.counted[node]:
                 spread.matching[spread.domains.codes[node]] += 1
                 moved = True
-        for (soft, counts), cost in zip(self._soft, self._costs, strict=True):
+        for index, (soft, counts) in enumerate(self._soft):
             if counts and soft.counted[node]:
-                rows = np.array([node]) if soft.domain is None else np.flatnonzero(soft.domain == soft.domain[node])
-                soft.matching[rows] += 1
-                cost[rows] = soft.cost(rows)
+                if soft.domain is None:
+                    soft.matching[node] += 1
+                else:
+                    np.add(soft.matching, soft.domain == soft.domain[node], out=soft.matching)
+                self._costs[index] = soft.cost()
         if self._costs:
             self.raw = _rounded_sum(self._costs, len(self._costs[0]))
         if moved:

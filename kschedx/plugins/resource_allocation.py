@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -59,7 +60,7 @@ def amounts(nodes: NodeTable, matrix: IntArray, resource: str) -> IntArray:
     return np.zeros(len(nodes), dtype=np.int64) if column is None else matrix[:, column]
 
 
-def truncated(dividend: IntArray, divisor: IntArray) -> IntArray:
+def truncated(dividend: IntArray, divisor: IntArray | int) -> IntArray:
     """Go's `/` on int64 arrays: rounds towards zero, while numpy's `//` rounds down."""
     quotient: IntArray = dividend // divisor
     if quotient.min(initial=0) < 0:
@@ -95,9 +96,23 @@ def read_requests(handle: Handle, pod: Pod) -> Hashable:
     """`Plugin.reads` of a pod's requests, as they count on a node, for a pending pod, and for scores."""
     if touches_through_requests(handle, pod) is Touch.CLUSTER:
         return WHOLE
-    options = handle.nodes.options
+    spec, status, options = pod.spec, pod.status, handle.nodes.options
+    if status.container_statuses or status.init_container_statuses:
+        return _read(handle.release, options, pod)
+    # many apps differ in other respects, and not in what their containers request
+    running = [container.resources for container in spec.containers]
+    starting = [(container.resources, container.restart_policy) for container in spec.init_containers]
+    parts = _ENCODER.encode((running, starting, spec.overhead, spec.resources, status))
+    return _READ.of(handle.nodes.cluster.derived, lambda: _read(handle.release, options, pod), options, parts)
+
+
+_ENCODER = msgspec.json.Encoder()
+_READ = Memo[Hashable]()
+
+
+def _read(release: Release, options: RequestOptions, pod: Pod) -> Hashable:
     waiting = replace(options, use_status_resources=False, node_allocatable_claims=False)
-    scored = scored_options(options, handle.release)
+    scored = scored_options(options, release)
     without_gates = replace(scored, use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
     requests = (
         pod_request(pod.spec, pod.status, request_options)
@@ -290,8 +305,8 @@ def requested_to_capacity_ratio(
 def _weighted_mean(scores: IntArray, allocation: Allocation, resources: Sequence[ResourceSpec]) -> IntArray:
     """(node,) the mean of the (node, resource) scores that count, 0 where none does."""
     if allocation.counts_everywhere:
-        weights = np.array([resource.weight for resource in resources], dtype=np.int64)
-        return truncated(scores @ weights, np.maximum(weights.sum(keepdims=True), 1))
+        weights = [resource.weight for resource in resources]
+        return truncated(scores @ np.array(weights, dtype=np.int64), max(sum(weights), 1))
     total, weight = _weighted_sums(scores, allocation.counts, resources)
     return truncated(total, np.maximum(weight, 1))
 

@@ -73,15 +73,17 @@ def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider
     said = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
     lacking = undeclared(autoscaler, scaling, explanation.cycle.pod)
     reads = "" if lacking is None else f"{lacking.group} has no node from which to read {lacking.need}"
+    sentence = autoscaler_sentence(autoscaler, scaling)
     return Decider(
         name="autoscaler",
-        sentence=autoscaler_sentence(autoscaler, scaling),
+        sentence=sentence,
         rows=(
             *((DeciderRow(text=reads),) if reads else ()),
             *(_row(row, is_brief=number > 0) for number, row in enumerate(rows)),
         ),
         event=event,
         recorded=_recorded(said, event),
+        reports=(said.message,) if said is not None and sentence.startswith("is undecided") else (),
         basis=tuple(autoscaler_basis(autoscaler)),
     )
 

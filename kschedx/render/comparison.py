@@ -31,6 +31,7 @@ from kschedx.render.terminal import (
     more,
     paragraph,
     shortens,
+    shown,
     text,
     title_lines,
     wrapped,
@@ -193,6 +194,7 @@ MOST_NODES = 4
 """Nodes whose scores are shown: both sides' winners and the nodes behind them."""
 NOTHING = "–"
 MARK = "≠ "
+LONGEST_PLUGIN = len("NodeResourcesBalancedAllocation")
 
 
 class ComparisonRow(Struct, frozen=True, kw_only=True):
@@ -208,6 +210,11 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
         return self.before != self.after
 
 
+def _nodes_of(before: Story) -> Sequence[str]:
+    return before.nodes
+
+
+@shortens(_nodes_of)
 def story_lines(
     before: Story, after: Story, names: tuple[str, str], *, width: int, only_differences: bool = False
 ) -> list[Text]:
@@ -220,12 +227,13 @@ def story_lines(
         _without_empty_sections(row for row in story_rows if row.is_title or row.differs or not only_differences)
     )
     size = max((cell_len(visible(row.label)) for row in rows if not row.is_title), default=8)
-    size = min(size, width // 3)
+    size = min(size, max(width // 3, LONGEST_PLUGIN))
     room = max((width - size - 8) // 2, 16)
     head = ComparisonRow(label="", before=f"{names[0]} ({before.version})", after=f"{names[1]} ({after.version})")
-    lines = [text(f"{after.pod}: before and after", BOLD), BLANK, *_beside(head, size, room, DIM)]
-    if not any(row.differs for row in story_rows):
-        lines.append(text("  nothing differs"))
+    differs = any(row.differs for row in story_rows)
+    sides = names if before.version == after.version else (head.before, head.after)
+    title = f"{after.pod} {'differs' if differs else 'does not differ'}: {sides[0]} → {sides[1]}"
+    lines = [*title_lines(title, Tone.BAD if differs else Tone.GOOD, width), BLANK, *_beside(head, size, room, DIM)]
     for row in rows:
         mark, style = (MARK, BOLD) if row.differs else ("  ", "")
         lines += [BLANK, text(f"  {row.label}", BOLD)] if row.is_title else _beside(row, size, room, style, mark)
@@ -245,9 +253,9 @@ def _without_empty_sections(rows: Iterable[ComparisonRow]) -> Iterator[Compariso
 
 
 def _beside(row: ComparisonRow, size: int, room: int, style: str, mark: str = "  ") -> list[Text]:
-    sides = (wrapped(visible(side) or NOTHING, room) for side in (row.before, row.after))
+    sides = (wrapped(shown(side) or NOTHING, room) for side in (row.before, row.after))
     lines: list[Text] = []
-    for label, first, second in zip_longest(wrapped(visible(row.label), size), *sides, fillvalue=""):
+    for label, first, second in zip_longest(wrapped(shown(row.label), size), *sides, fillvalue=""):
         content = f"{_padded(label, size)}  {_padded(first, room)}  {second}".rstrip()
         lines.append(line(("  " if lines else mark, "yellow"), (content, style)))
     return lines

@@ -16,7 +16,7 @@ from kschedx.errors import InputError, Place
 from kschedx.explain.missing_kinds import with_article
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
-from kschedx.render.terminal import BLANK, BOLD, DIM, ended, fact_lines, line, paragraph, title_lines
+from kschedx.render.terminal import BLANK, BOLD, DIM, fact_lines, line, paragraph, title_lines
 from kschedx.render.view import Fix, Tone
 from kschedx.render.wording import Fact, Words, count, listed
 
@@ -312,8 +312,6 @@ def _file(place: Place) -> str:
 MOST_LINES = 40
 FACT_LINES = 3
 """Lines of one fact without `-o wide`."""
-CLOSED_LINES = 2
-"""The number of lines of a headline that is shown without its details."""
 KINDS = 4
 SNAPSHOT = "cluster.json"
 
@@ -323,15 +321,9 @@ class _Block(Struct, frozen=True, kw_only=True):
 
     head: list[Text]
     detail: list[Text]
-    width: int
 
     def lines(self, *, opened: bool) -> list[Text]:
-        if opened:
-            return [BLANK, *self.head, *self.detail]
-        *kept, last = self.head[:CLOSED_LINES]
-        if len(self.head) > CLOSED_LINES:
-            last = line((ended(f"{last.plain} …", self.width), BOLD))
-        return [*kept, last]
+        return [BLANK, *self.head, *self.detail] if opened else self.head
 
 
 def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:
@@ -419,7 +411,7 @@ def _block(finding: gaps.Finding, width: int, *, wide: bool) -> _Block:
     words = finding_words(finding, whole=wide)
     facts = words.facts if wide else _without_repeats(words.facts)
     detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
-    return _Block(head=_headline(words.headline, finding, width), detail=detail, width=width)
+    return _Block(head=_headline(words.headline, finding, width), detail=detail)
 
 
 def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
@@ -462,7 +454,6 @@ def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _B
     return _Block(
         head=head,
         detail=lines + (fact_lines(_reaction_fact(gaps.Reaction.SILENT), width) if silent else []),
-        width=width,
     )
 
 

@@ -43,6 +43,7 @@ def pool_decider(of_pools: PoolScaling, explanation: Explanation) -> Decider:
         rows=tuple(_pools(of_pools)),
         event=provisioning.event,
         recorded="" if said is None else _recorded(said.message, provisioning.event),
+        reports=tuple(of_pools.reports.values()),
         basis=(karpenter_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
     )
 

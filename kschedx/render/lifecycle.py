@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import assert_never
 
 from kschedx.explain.cycle_notes import CANNOT_START
@@ -181,8 +181,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from _down(lifecycle)
         case StillActive() | ManagedElsewhere() | KeptBySidecar():
             yield from _of_job(lifecycle)
-        case Contradicted(finished=finished):
-            yield _difference(finished)
+        case Contradicted():
+            yield from _difference(lifecycle)
         case _:
             assert_never(lifecycle)
 
@@ -235,12 +235,17 @@ def _down(state: ComponentDown) -> Iterator[str]:
         yield f"{pods[0]} {state.state}"
 
 
-def _difference(finished: Sequence[str]) -> str:
-    """Return why the cluster's event may differ."""
-    if not finished:
-        return "the dump lacks objects that decide, or they changed since the event"
-    have = "has" if len(finished) == 1 else "have"
-    return f"{listed(finished, 3)} {have} finished, perhaps after the event, and made room there"
+def _difference(pod: Contradicted) -> Iterator[str]:
+    """Yield why the cluster's event may differ."""
+    if pod.finished:
+        have = "has" if len(pod.finished) == 1 else "have"
+        yield f"{listed(pod.finished, 3)} {have} finished, perhaps after the event, and made room there"
+    elif pod.namespaces:
+        spaces = "namespace" if len(pod.namespaces) == 1 else "namespaces"
+        yield f"the dump has pods of {spaces} {listed(pod.namespaces, 3)} only; those of others use the nodes too"
+        yield "kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
+    else:
+        yield "the dump lacks objects that decide, or they changed since the event"
 
 
 def _eviction(pod: OnLostNode) -> Iterator[str]:
@@ -310,7 +315,9 @@ def _start(pod: WaitingForKubelet) -> Iterator[str]:
 
 
 def _deletion(pod: BeingDeleted) -> Iterator[str]:
-    """Yield what blocks the deletion of a pod or workload."""
+    """Yield why a pod or workload is deleted, and what blocks the deletion."""
+    if pod.why:
+        yield pod.why
     if pod.node and pod.is_node_lost:
         yield f"no kubelet answers for node {pod.node}, so the deletion is not confirmed"
     if DEPENDENTS_FIRST in pod.finalizers:
@@ -320,7 +327,8 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
         which, it = ("finalizers", "them") if len(others) > 1 else ("finalizer", "it")
         yield f"{which} {listed(others, 4)}: the object stays until the controller behind {it} is done"
     elif pod.node and not pod.is_node_lost:
-        yield f"its containers are stopping on node {pod.node}"
+        limit = f", by {pod.until} at the latest" if pod.until else ""
+        yield f"its containers are stopping on node {pod.node}{limit}"
     elif not pod.node and not pod.is_workload:
         yield "kube-scheduler skips pods that are being deleted"
     if pod.successor:

@@ -25,7 +25,7 @@ from kschedx.render.terminal import (
     shortens,
 )
 from kschedx.render.view import Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, listed
+from kschedx.render.wording import Fact, count
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_NODES = 16
@@ -64,7 +64,7 @@ def _columns(rows: Sequence[NodeRow], sort: str = "") -> list[_Column]:
         _Column(label="pool", cell=lambda row: row.pool, rank=4),
         _Column(label="type", cell=lambda row: row.type, rank=6),
         _Column(label="bought as", cell=_bought, rank=5),
-        _Column(label="taints", cell=lambda row: listed(row.taints, 1), rank=7),
+        _Column(label="taints", cell=lambda row: ", ".join(row.taints), rank=7),
     ]
     sort = {"free": "largest pod", "price": "bought as"}.get(sort, _label(sort, extended))
     all_columns = [replace(column, rank=0) if column.label == sort else column for column in all_columns]

@@ -60,6 +60,7 @@ class PodAnswers(Struct, frozen=True, kw_only=True):
 
     answers: Sequence[PodAnswer]
     fix_of: Callable[[CauseGroup], FixView | None]
+    facts_of: Callable[[CauseGroup], Sequence[Fact]]
     notes: Sequence[str] = ()
     nothing: str = ""
     """The title if there are no pods."""
@@ -88,7 +89,7 @@ def pending_lines(pods: PodAnswers, *, width: int, wide: bool = False) -> list[T
     room = MOST_LINES - len(lines)
     blocks: list[list[Text]] = []
     for events in range(len(causes) if wide else min(len(causes), MOST_LINES), -1, -1):  # small groups omit the event
-        blocks = list(_blocks(causes, pods.fix_of, width, wide=wide, events=events))
+        blocks = list(_blocks(causes, pods, width, wide=wide, events=events))
         if wide or (len(blocks) == len(causes) and sum(map(len, blocks)) <= room):
             break
     left = len(causes)
@@ -152,7 +153,7 @@ def _taken(taken: Taken) -> str:
 
 def _blocks(
     cause_groups: Sequence[CauseGroup],
-    fix_of: Callable[[CauseGroup], FixView | None],
+    pods: PodAnswers,
     width: int,
     *,
     wide: bool,
@@ -165,26 +166,24 @@ def _blocks(
     expected = sum(to_mend) if wide else min(sum(to_mend), MOST_BLOCKS)
     each = counted(cause_groups, Phase.TRYING_FIXES, expected, "causes", lambda it: cause_tone(it) is not Tone.GOOD)
     for number, group in enumerate(each):
-        block = [BLANK, *_block(group, fix_of, width, wide=wide, event=number < events)]
+        block = [BLANK, *_block(group, pods, width, wide=wide, event=number < events)]
         yield block
         lines += len(block)
         if lines > MOST_LINES and not wide:
             return
 
 
-def _block(
-    group: CauseGroup, fix_of: Callable[[CauseGroup], FixView | None], width: int, *, wide: bool, event: bool
-) -> list[Text]:
+def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event: bool) -> list[Text]:
     first, tone = group.first, cause_tone(group)
     lines = paragraph(cause_title(group), width, first=tone.mark, style=_STYLES.get(tone, BAD))
-    facts = list(cause_facts(group))
+    facts = pods.facts_of(group)
     lines += [row for fact in facts if fact.label == REQUIRES for row in _labelled(fact.label, fact.items[0], width)]
     lines += _members(group, width, wide=wide)
     message = _labelled("event" if is_event(first) else BECAUSE, first.message, width, style=DIM)
     shown = message if event and first.headlines and first.message else []
     lines += [] if is_event(first) else shown
     lines += [row for fact in facts if fact.label == ALONE for row in _labelled(fact.label, fact.items[0], width)]
-    fix = None if tone is Tone.GOOD else fix_of(group)
+    fix = None if tone is Tone.GOOD else pods.fix_of(group)
     if fix is not None:
         lines += _labelled("fix", fix.text, width)
     lines += shown if is_event(first) else []
@@ -213,15 +212,16 @@ def cause_tone(group: CauseGroup) -> Tone:
             return Tone.BAD
 
 
-def cause_facts(group: CauseGroup) -> Iterator[Fact]:
-    """Yield the facts of a group besides its title, its event, and its fix."""
+def _facts(group: CauseGroup, taken: Taken | None) -> Iterator[Fact]:
+    """Yield the facts of a group besides its title, its event, and its fix. `taken` is the place that its first pod
+    would have alone."""
     first = group.first
     if first.wants:
         yield Fact(label=REQUIRES, items=(first.wants,))
     if first.message and not is_event(first):
         yield Fact(label=BECAUSE, items=(first.message,))
-    if first.taken is not None:
-        yield Fact(label=ALONE, items=(_taken(first.taken),))
+    if taken is not None:
+        yield Fact(label=ALONE, items=(_taken(taken),))
     if first.command and cause_tone(group) is not Tone.GOOD:
         yield Fact(label="more", items=(first.command,), command=first.command)
 
@@ -398,7 +398,7 @@ class ListAnswer(Struct, dict=True):
         if group is not None and group.lacks_room:
             headline = gang_cause(group)
         message = item.waits or (explanation.message if group is None else group.message)
-        undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, taken=None, message=message)
+        undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, message=message)
         undecided = replace(undecided, state="WaitingForGang")
         return replace(undecided, cause=("group", named), headlines=(headline,))
 
@@ -417,11 +417,9 @@ class ListAnswer(Struct, dict=True):
         """Return an answer for each replica; `story` is that of every replica without a node."""
         if not item.replicas:
             return (story,)
-        placed = replace(self._undecided(item), outcome=Outcome.SCHEDULED, taken=None)
+        placed = replace(self._undecided(item), outcome=Outcome.SCHEDULED)
         return tuple(
-            replace(placed, pod=replica.pod, nodes=(replica.node,))
-            if replica.node
-            else replace(story, pod=replica.pod, taken=replica.taken)
+            replace(placed, pod=replica.pod, nodes=(replica.node,)) if replica.node else replace(story, pod=replica.pod)
             for replica in item.replicas
         )
 
@@ -432,7 +430,6 @@ class ListAnswer(Struct, dict=True):
             priority=item.priority,
             outcome=None,
             command=item.command,
-            taken=item.taken,
         )
 
     @property
@@ -523,9 +520,22 @@ class ListAnswer(Struct, dict=True):
         for_one = len(group.answers) > 1 and not group.first.state
         return None if fix is None else group_fix(fix, for_one=for_one)
 
+    def _taken_of(self, answer: PodAnswer) -> Taken | None:
+        """Return the place that a pod of `answers` would have alone; None if it would have none."""
+        item = next(item for item, answers in self.by_item if any(answer is other for other in answers))
+        if item.taken is None or (answer.state == "WaitingForGang" and not item.replicas):
+            return None
+        return item.taken(answer.pod)
+
     @cached_property
     def view(self) -> PodAnswers:
         fixes: dict[int, FixView | None] = {}
+        facts: dict[int, Sequence[Fact]] = {}
+
+        def facts_of(group: CauseGroup) -> Sequence[Fact]:
+            if id(group.first) not in facts:
+                facts[id(group.first)] = tuple(_facts(group, self._taken_of(group.first)))
+            return facts[id(group.first)]
 
         def fix_of(group: CauseGroup) -> FixView | None:
             if id(group.first) not in fixes:
@@ -535,6 +545,7 @@ class ListAnswer(Struct, dict=True):
         return PodAnswers(
             answers=self.answers,
             fix_of=fix_of,
+            facts_of=facts_of,
             notes=(*_evicted_note(self.of.evicted), *self.of.notes, *map(growth_text, self.of.growths)),
             nothing=self.nothing,
             competing=self.of.is_competing,

@@ -17,7 +17,6 @@ from kschedx.render.terminal import (
     BOLD,
     DIM,
     columns,
-    ended,
     fact_lines,
     joined,
     line,
@@ -25,6 +24,7 @@ from kschedx.render.terminal import (
     shown,
     text,
     title_lines,
+    wrapped,
 )
 from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed, visible
@@ -197,7 +197,8 @@ def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
             mark, said = PASSES, f"fits, score {totals[name]}" if name in totals else "fits"
         else:
             mark, said = REJECTS, _blockers(diagnosis, row)
-        rows.append([mark, name, ended(said, room)])
+        first, *others = wrapped(shown(said), room)
+        rows += [[mark, name, first], *(["", "", other] for other in others)]
     return columns(rows, width=width, name=1)
 
 

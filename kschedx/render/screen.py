@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.errors import InputError, nearest
+from kschedx.explain.cycle_notes import UNTRIED
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded
 from kschedx.explain.notes import ROUTINE, RunsAlready
@@ -18,6 +19,7 @@ from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import short_names
+from kschedx.kube.storage import own_claims
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
@@ -74,15 +76,20 @@ Block = Callable[[Level], list[Text]]
 
 
 def _nodes_of(explanation: Explanation) -> Sequence[str]:
-    """Return the nodes that are shown by their short names: none if the pod selects a value that equals a short name,
-    because the two would look the same."""
-    spec, names = explanation.cycle.pod.spec, explanation.cycle.all_nodes.names
-    required = spec.required_node_affinity
-    expressions = (
-        (expression for term in required.node_selector_terms for expression in term.match_expressions)
-        if required
-        else ()
+    """Return the nodes that are shown by their short names: none if the pod or its volume selects a value that equals a
+    short name, because the two would look the same."""
+    spec, names, storage = (
+        explanation.cycle.pod.spec,
+        explanation.cycle.all_nodes.names,
+        explanation.cycle.snapshot.storage,
     )
+    claims = (storage.claims.get(key) for key in own_claims(explanation.cycle.pod))
+    volumes = (storage.volumes.get(claim.spec.volume_name) for claim in claims if claim is not None)
+    affinities = (volume.spec.node_affinity for volume in volumes if volume is not None)
+    of_volumes = (affinity.required for affinity in affinities if affinity is not None)
+    selectors = (selector for selector in (spec.required_node_affinity, *of_volumes) if selector is not None)
+    terms = (term for selector in selectors for term in selector.node_selector_terms)
+    expressions = (expression for term in terms for expression in term.match_expressions)
     selected = {*spec.node_selector.values(), *(value for expression in expressions for value in expression.values)}
     return () if selected.intersection(short_names(names).values()) else names
 
@@ -141,9 +148,15 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
             *filter(None, (now,)),
             *outcome_details(cycle, ranked, explanation.holding),
             *_of_running(explanation),
+            *(note.text for note in explanation.notes if note.id == UNTRIED),
         ),
         because=causes(diagnosis),
-        roots=(*roots(diagnosis), *_victims(explanation), *(_refusals(explanation, deciders) if with_fixes else ())),
+        roots=(
+            *roots(diagnosis),
+            *(_request_sources(explanation) if with_fixes else ()),
+            *_victims(explanation),
+            *(_refusals(explanation, deciders) if with_fixes else ()),
+        ),
         facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *indecisive_facts(explanation)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
@@ -226,20 +239,37 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
     return tuple(phrases[:MOST_VICTIMS])
 
 
+def _request_sources(explanation: Explanation) -> Iterator[str]:
+    """Yield where a request that a fix lowers comes from, if the pod template does not set it."""
+    if not explanation.fixes:
+        return
+    from kschedx.fixes.pod_edits import INJECTED
+    from kschedx.fixes.steps import LowerRequests
+
+    steps = (step for fix in explanation.fixes for step in fix.steps if isinstance(step, LowerRequests))
+    requests = (request for step in steps for request in step.requests if request.source)
+    for request in dict.fromkeys(replace(request, after=0) for request in requests):
+        of = f"requests.{request.resource} of container {request.container}"
+        if request.source.startswith(INJECTED):
+            yield f"container {request.container} is not in the pod template: admission injects it"
+        else:
+            yield f"{request.source} sets {of}, not the pod template"
+
+
 def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator[str]:
     """Yield why no autoscaler adds a node for the pod: `Karpenter adds no node: general: limit reached: ...`."""
-    if explanation.state.name != "Unschedulable" or explanation.autoscaler_down is not None:
+    if explanation.autoscaler_down is not None:
         return
-    event = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
     for scaling, decider in zip(explanation.scalings, deciders, strict=True):
         name = scaling.autoscaler.name
+        yield from (f"{name} reports: {report}" for report in decider.reports)
+        if explanation.state.name != "Unschedulable" or decider.reports:
+            continue
         may_add, _, others = decider.sentence.partition("; no other group helps")
         if decider.rows and (decider.sentence.startswith(("adds no node", "has no")) or may_add != decider.sentence):
             why = decider.rows[0].text.replace(" ✗ ", ": ", 1).replace(" ? ", ": ", 1)
             first = f"{may_add}; " if may_add != decider.sentence else "adds no node: "
             yield f"{name} {first}{why.removesuffix('; the pod would fit')}{others}"
-        elif event is not None and decider.sentence.startswith("is undecided"):
-            yield f"{name} reports: {event.message}"
         else:
             yield f"{name} {decider.sentence}"
 

@@ -223,10 +223,17 @@ def drains_lines(
 
 @shortens(_nodes_before)
 def simulation_lines(
-    simulation: Simulation, *, width: int, steps: bool = False, wide: bool = False, ties: str | None = None
+    simulation: Simulation,
+    *,
+    width: int,
+    steps: bool = False,
+    wide: bool = False,
+    ties: str | None = None,
+    shared: SharedFixes | None = None,
 ) -> list[Text]:
-    """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more."""
-    mending = SharedFixes(simulation)
+    """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `shared` are the fixes that
+    were tried before."""
+    mending = shared or SharedFixes(simulation)
     first = title_lines(simulation_headline(simulation), simulation_tone(simulation), width)
     if simulation.changes:
         phrases = list(map(str, simulation.changes))

@@ -58,11 +58,11 @@ class BeingDeleted(StateFacts, frozen=True, kw_only=True):
     finalizers: tuple[str, ...] = ()
     is_workload: bool = False
     is_node_lost: bool = False  # whether the node is NotReady or gone, so that no kubelet confirms the deletion
-    owner: str = ""
-    """`StatefulSet db`."""
+    owner: str = ""  # `StatefulSet db`
     barrier: str = ""  # why the DaemonSet creates no other pod there: `the node has the taint ...`
-    successor: str = ""
-    """The Deployment with strategy Recreate that creates its new pods only once this old one is gone."""
+    successor: str = ""  # the Deployment with strategy Recreate that creates its new pods once this old one is gone
+    why: str = ""  # who evicted it, according to its condition DisruptionTarget
+    until: str = ""  # when its grace period ends
 
 
 class Finished(StateFacts, frozen=True, kw_only=True):
@@ -429,8 +429,8 @@ class Contradicted(StateFacts, frozen=True, kw_only=True):
     message: str
     """The message of the event or condition."""
     nodes: tuple[str, ...] = ()
-    finished: tuple[str, ...] = ()
-    """Pods of these nodes that have finished, possibly since then."""
+    finished: tuple[str, ...] = ()  # pods of these nodes that have finished, possibly since then
+    namespaces: tuple[str, ...] = ()  # of the dump's pods, if it has none of a system namespace
 
 
 class NotBound(StateFacts, frozen=True, kw_only=True):

@@ -154,7 +154,7 @@ def _group_item(answer: DaemonSetAnswer, group: NodeGroup, kind: str, tone: Tone
 
 
 def _fix_on(fix: Fix, node: str) -> FixView:
-    seen = "" if node in fix.title else f"on {node}"
+    seen = "" if node in fix.title else f"tried on {node}"
     return replace(group_fix(fix, for_one=False), seen=seen, changes=())
 
 

@@ -83,6 +83,8 @@ class Decider(Struct, frozen=True, kw_only=True):
     event: str = ""
     recorded: str = ""
     """The event that it recorded in the cluster, or that it is the same."""
+    reports: tuple[str, ...] = ()
+    """Its own words where kschedx cannot tell what it does."""
     fixes: tuple[Fix, ...] = ()
     basis: tuple[str, ...] = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from itertools import islice, takewhile
+from itertools import compress, islice, takewhile
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -337,8 +337,9 @@ class Queue:
         is_known = {code: self._known(specs[code].scheduler_name) for code in {int(codes[row]) for row in waiting}}
         taken = [row for row in waiting if is_known[codes[row]]]
         self.of_others |= {row: None for row in waiting if not is_known[codes[row]]}
-        self.gated |= {row: None for row in taken if pods.specs[row].scheduling_gates}
-        return [row for _, row in self._places(row for row in taken if not pods.specs[row].scheduling_gates)]
+        gated = pods.specs.take(np.array(taken, dtype=np.int64)).where(lambda spec: bool(spec.scheduling_gates))
+        self.gated |= dict.fromkeys(compress(taken, gated))
+        return [row for _, row in self._places(compress(taken, ~gated))]
 
     @property
     def created(self) -> Collection[int]:
@@ -383,9 +384,9 @@ class Queue:
         has_groups = bool(run.snapshot.pod_groups) and run.scheduler.release.behaviour.groups_are_queued
         if self._sort_key is not None or has_groups:
             return sorted(map(self._place, rows))
-        pods, created = run.cluster.pods, self._created
-        priorities, stamps = pods.priorities, pods.creation_timestamps
-        return sorted(((-int(priorities[row]), created.get(row, stamps[row] or "")), row) for row in rows)
+        pods, created, some = run.cluster.pods, self._created, [*rows]
+        ranks, stamps = (-pods.priorities[some]).tolist() if some else [], pods.creation_timestamps
+        return sorted(((rank, created.get(row, stamps[row] or "")), row) for rank, row in zip(ranks, some, strict=True))
 
     def _own_place(self, pod: Pod, since: str) -> tuple[object, ...]:
         return (-pod.priority, since) if self._sort_key is None else self._sort_key(pod, since)

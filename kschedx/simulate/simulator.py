@@ -237,8 +237,12 @@ class Simulator:
         leaving: list[int] = []
         if in_order:
             _ = self.run
-        for row, workload in zip(in_order, self.manager.owners.of_each(pods, in_order), strict=True):
-            if workload.kind in OF_CONTROLLERS:
+        by_workload = self.manager.owners.rows_by_workload(pods, np.array(in_order, dtype=np.int64))
+        controlled = {
+            row for workload, its in by_workload.items() if workload.kind in OF_CONTROLLERS for row in its.tolist()
+        }
+        for row in in_order:
+            if row in controlled:
                 self.queue.depart_together(leaving)
                 leaving = []
                 if self.manager.recreate(row):

@@ -35,6 +35,7 @@ from kschedx.snapshot.wire import (
     PodColumns,
     PodItem,
     SlimObjectMeta,
+    SlimPodSpec,
 )
 
 _B = TypeVar("_B")
@@ -363,6 +364,19 @@ class SnapshotBuilder:
             typed = msgspec.structs.replace(typed, metadata=msgspec.structs.replace(metadata, namespace=namespace))
         self._others[kind].append(_defaulted(typed))
 
+    def _add_pods_of_events(self) -> None:
+        """Add the pending pods that a dump of events alone is about, with all that is known of them."""
+
+        def fail(item: int, error: InputError) -> NoReturn:
+            raise error.at(Place(object=f"Event about {items[item].metadata.name}"))
+
+        items = []
+        for pod, (scheduler, event) in self._events.of_unread_pods().items():
+            namespace, _, name = pod.partition("/")
+            metadata = SlimObjectMeta(name=name, namespace=namespace, uid=event.uid, creation_timestamp=event.last_seen)
+            items.append(PodItem(metadata=metadata, spec=SlimPodSpec(scheduler_name=scheduler)))
+        self._pods.add(items, fail)
+
     def _once(self, kind: str, namespace: str, name: str, index: int, origin: ObjectOrigin) -> None:
         """Register an object; a second one with the same name is an error."""
         self.kinds[kind] += 1
@@ -394,9 +408,11 @@ class SnapshotBuilder:
         nodes = [self._nodes[row] for row in order]
         classes = priority_classes(objects)
         index = {node.metadata.name: row for row, node in enumerate(nodes)}
+        if len(self._pods):
+            self.kinds["Pod"] = len(self._pods)
+        elif self.kinds.keys() == {events.KIND} and not self.headers:
+            self._add_pods_of_events()
         pods = self._pods.table(index, classes, keeps_order=keeps_order)
-        if len(pods):
-            self.kinds["Pod"] = len(pods)
         contents = Contents(
             namespaces={},
             source=Source(text=source, kinds=dict(sorted(self.kinds.items())), is_slim=bool(self.headers)).with_header(

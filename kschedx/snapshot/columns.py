@@ -33,9 +33,28 @@ def all_false(count: int) -> BoolArray:
 
 def paired(first: IntArray, second: IntArray) -> IntArray:
     """Return codes that are equal where both arrays are equal."""
-    joined = first * (int(second.max(initial=0)) + 1) + second
-    codes: IntArray = np.searchsorted(distinct(joined), joined)
-    return codes
+    return _places(first * (int(second.max(initial=0)) + 1) + second)[1]
+
+
+def first_rows(codes: IntArray) -> tuple[IntArray, IntArray]:
+    """Return (value,) the first row of each distinct code, in the order of the codes, and (row,) the place of each
+    row's code in that order."""
+    present, places = _places(codes)
+    first = np.empty(present, dtype=np.int64)
+    first[places[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last one written stays
+    return first, places
+
+
+def _places(codes: IntArray) -> tuple[int, IntArray]:
+    """Return the number of distinct codes, and (row,) the place of each row's code among them, in their order."""
+    highest = int(codes.max(initial=0))
+    if highest <= 8 * len(codes) and codes.min(initial=0) >= 0:  # a fraction of the time of sorting
+        is_present = np.zeros(highest + 1, dtype=np.bool_)
+        is_present[codes] = True
+        places = is_present.cumsum() - 1
+        return int(places[-1]) + 1, places[codes]
+    values = distinct(codes)
+    return len(values), np.searchsorted(values, codes)
 
 
 Derived: TypeAlias = dict[object, object]

@@ -35,7 +35,14 @@ BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unheal
 """Warnings about pods that have a node and do not start."""
 _REPEATS_STATUS = "Error: "
 """The start of a kubelet event that only repeats the container's status."""
-_UNMADE = {"PersistentVolumeClaim": OF_CLAIMS, "CronJob": OF_CRON_JOBS, "Pod": frozenset({SYNC_ERROR, CLAIM_REFUSED})}
+NO_CAPACITY = "InsufficientCapacityError"
+"""From Karpenter: the cloud launches no node for a NodeClaim, which Karpenter then deletes."""
+_UNMADE = {
+    "PersistentVolumeClaim": OF_CLAIMS,
+    "CronJob": OF_CRON_JOBS,
+    "Pod": frozenset({SYNC_ERROR, CLAIM_REFUSED}),
+    "NodeClaim": frozenset({NO_CAPACITY}),
+}
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET}.union(*_UNMADE.values()))
 GROUPS = frozenset({"", "events.k8s.io"})
@@ -168,6 +175,14 @@ class RecordedEvents:
             _keep(self._unmade, key, event, names_reason=event.reason != FAILED_CREATE)
         if event.reason == FAILED_SCHEDULING and pod:
             _keep(self._scheduling, (pod, event.reporter), event)
+
+    def of_unread_pods(self) -> dict[str, tuple[str, RecordedEvent]]:
+        """Return the reporter and its last event by pod, for the pods that schedulers report as pending."""
+        return {
+            pod: (reporter, event)
+            for (pod, reporter), (_, event) in sorted(self._scheduling.items())
+            if reporter != KARPENTER
+        }
 
     def of_makers(self) -> dict[tuple[str, str, str], RecordedEvent]:
         """Return the last event of a controller by kind, namespace, and name of the owner."""

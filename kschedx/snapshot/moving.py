@@ -424,7 +424,7 @@ class MovingCluster:
         self._remember_many(_PLACE, pods, nodes)
         names, codes = self.node_names, self._code_of_name
         self.pods.node_names.codes[pods] = [codes[names[node]] for node in nodes.tolist()]
-        for pod in self.pods.nominations.keys() & {*pods.tolist()}:
+        for pod in self.pods.nominations.keys() & pods.tolist() if self.pods.nominations else ():
             self._set_nominated(pod, "")
         self._moved_many(pods, nodes, 1)
 
@@ -756,7 +756,7 @@ class MovingCluster:
         for pod, node, sign in zip(rows.tolist(), places.tolist(), signs.tolist(), strict=True):
             pods.on_nodes.moved.setdefault(node, []).append(pod if sign > 0 else ~pod)
         pods.steps.add_many(rows, places, signs)
-        is_once = len({*places.tolist()}) == len(places)
+        is_once = len(places) < 2 or len({*places.tolist()}) == len(places)
         for table in self._tables():
             for sums, each in (
                 (table.requested, signs[:, None] * table.requests.matrix[rows]),
@@ -765,8 +765,8 @@ class MovingCluster:
             ):
                 if is_once:  # a fraction of the time for distinct nodes
                     sums[places] += each
-                else:
-                    np.add.at(sums, places, each)
+                for column, its in () if is_once else zip(np.atleast_2d(sums.T), np.atleast_2d(each.T), strict=True):
+                    np.add.at(column, places, its)  # five times faster than all columns at once
 
     def _note(self, pod: int, node: ClusterRow, sign: int) -> None:
         self.pods.steps.add(pod, node, sign)

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -32,6 +33,8 @@ from kschedx.snapshot.columns import (
     rows_where,
 )
 from kschedx.snapshot.pods import NodeRule, PodTable, RequestTable, ResourceNames
+
+ArrayOfNodes = TypeVar("ArrayOfNodes", BoolArray, IntArray)
 
 
 class ImageState(Struct, frozen=True, kw_only=True):
@@ -359,23 +362,27 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
     def name(self, row: TableRow) -> str:
         return self.cluster.names[self.cluster_row(row)]
 
+    def part(self, numbers: ArrayOfNodes) -> ArrayOfNodes:
+        """Return the rows of this table's nodes of an array over the whole cluster."""
+        return numbers if self.is_whole else numbers[self.rows]
+
     @property
     def allocatable(self) -> IntArray:
         """(node, resource) the nodes' allocatable."""
-        return self.cluster.allocatable if self.is_whole else self.cluster.allocatable[self.rows]
+        return self.part(self.cluster.allocatable)
 
     @property
     def offers(self) -> BoolArray:
         """(node, resource) whether a node's allocatable names the resource."""
-        return self.cluster.offers if self.is_whole else self.cluster.offers[self.rows]
+        return self.part(self.cluster.offers)
 
     @property
     def allowed_pods(self) -> IntArray:
-        return self.cluster.allowed_pods if self.is_whole else self.cluster.allowed_pods[self.rows]
+        return self.part(self.cluster.allowed_pods)
 
     @property
     def unschedulable(self) -> BoolArray:
-        return self.cluster.unschedulable if self.is_whole else self.cluster.unschedulable[self.rows]
+        return self.part(self.cluster.unschedulable)
 
     @property
     def taints(self) -> Column[tuple[Taint, ...]]:

@@ -293,6 +293,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     deletion_timestamps: Sequence[str | None]
     finalizers: Mapping[str, tuple[str, ...]] = {}
     """Finalizers of terminating pods, by `namespace/name`."""
+    grace_periods: Mapping[str, int] = {}
+    """Seconds that terminating pods have until their deletion timestamp, by `namespace/name`."""
     nominated_node_names: Sequence[str]
     node_names: Column[str]
     node: IntArray

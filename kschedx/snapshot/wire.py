@@ -70,6 +70,7 @@ class SlimObjectMeta(Struct, kw_only=True, rename="camel", gc=False):
     owner_references: MaybeRaw = UNSET
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
     finalizers: MaybeRaw = UNSET
 
 
@@ -227,6 +228,7 @@ class PodColumns:
         self.creation_timestamps: list[str | None] = []
         self.deletion_timestamps: list[str | None] = []
         self.finalizers: dict[str, tuple[str, ...]] = {}
+        self.grace_periods: dict[str, int] = {}
         self.nominated: list[str] = []
         self.node_names = _Interner("", "")
         self._with_label_keys: set[int] = set()
@@ -264,8 +266,11 @@ class PodColumns:
         self.creation_timestamps += [same.setdefault(at, at) for at in [meta.creation_timestamp for meta in metas]]
         self.deletion_timestamps += [meta.deletion_timestamp for meta in metas]
         for item, meta in enumerate(metas):
-            if meta.deletion_timestamp and isinstance(meta.finalizers, Raw):
-                self.finalizers[f"{namespaces[item]}/{names[item]}"] = _finalizers(bytes(meta.finalizers))
+            if meta.deletion_timestamp:
+                key = f"{namespaces[item]}/{names[item]}"
+                self.grace_periods[key] = meta.deletion_grace_period_seconds or 0
+                if isinstance(meta.finalizers, Raw):
+                    self.finalizers[key] = _finalizers(bytes(meta.finalizers))
         self.phases.codes += self.phases.codes_of([status.phase or "" for status in statuses], str, fail)
         self.start_times += [same.setdefault(at, at) for at in [status.start_time for status in statuses]]
         self.nominated += [status.nominated_node_name or "" for status in statuses]
@@ -338,6 +343,7 @@ class PodColumns:
             creation_timestamps=sorted_rows(self.creation_timestamps),
             deletion_timestamps=sorted_rows(self.deletion_timestamps),
             finalizers=self.finalizers,
+            grace_periods=self.grace_periods,
             nominated_node_names=sorted_rows(self.nominated),
             node_names=node_names,
             node=np.where(finished, -1, node_names.map(lambda name: nodes.get(name, -1))),

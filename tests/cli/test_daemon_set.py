@@ -58,7 +58,7 @@ def test_its_nodes_by_what_becomes_of_a_pod_there(question: str, tmp_path: Path)
         lines[0] == "✗ DaemonSet infra/agent fits 2 of 3 eligible nodes; 1 pod stays pending; 3 nodes are not eligible"
     )
     assert "✗ 1 node: pod pending, insufficient cpu, short by 1" in ran.out
-    assert "  fix       lower requests.cpu of container main from 2 to 1 · on small" in ran.out
+    assert "  fix       lower requests.cpu of container main from 2 to 1 · tried on small" in ran.out
     assert "✓ 2 nodes: pod fits\n  cordoned, runs\n" in ran.out
     assert "· 2 nodes: not eligible, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
     # to tolerate it would create another pod that stays pending on tainted-and-small

@@ -57,6 +57,30 @@ def test_a_snapshot_of_the_dump_says_the_same(manifest: Path, tmp_path: Path) ->
     assert LACK in " ".join(ran.split())
 
 
+def test_events_alone_leave_their_pods_undecided(tmp_path: Path) -> None:
+    message = "0/5 nodes are available: 5 Insufficient cpu."
+    event: Manifest = {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "shop"},
+        "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "web-0"}, "reason": "FailedScheduling",
+        "message": message, "source": {"component": "default-scheduler"}, "lastTimestamp": "2026-01-02T00:00:00Z",
+    }  # fmt: skip
+    cluster = write(tmp_path, event, name="events.yaml")
+    ran = kschedx("why", "web-0", "-n", "shop", "-s", cluster)
+    assert (ran.code, message in ran.out, "holds no pods and no nodes" in ran.out) == (3, True, True)
+    assert message in " ".join(kschedx("why", "--all-pending", "-s", cluster).out.split())
+    assert kschedx("nodes", "-s", cluster).code == 2
+
+
+def test_a_dump_of_one_namespace_says_so_where_the_event_contradicts(tmp_path: Path) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes: full"}
+    created = {"creationTimestamp": "2026-01-02T00:00:00Z"}
+    one = {**node("a"), "metadata": {"name": "a", **created}}
+    waits = {**pod("x"), "status": {"phase": "Pending", "conditions": [condition]}}
+    waits["metadata"] = {"name": "x", "namespace": "shop", **created}
+    ran = kschedx("why", "x", "-n", "shop", "-s", write(tmp_path, one, waits, name="dump.yaml"))
+    assert (ran.code, "the dump has pods of namespace shop only" in ran.out) == (3, True)
+
+
 def test_what_another_file_brings_is_not_missed(tmp_path: Path) -> None:
     gathered = tmp_path / "dump"
     forms.folder(gathered, forms.cluster_info())

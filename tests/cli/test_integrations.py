@@ -22,6 +22,7 @@ from tests.api_server import FakeApiServer, kubeconfig, served
 from tests.builders import Manifest
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, write
 from tests.command import ROOT, kschedx
+from tests.fork_server import fork_server
 
 CLAIM: dict[str, object] = {
     "apiVersion": "v1",
@@ -159,6 +160,18 @@ def test_an_api_server_takes_the_indexed_job(tmp_path: Path) -> None:
 # Every command line of every file, run as its host runs it: on a small cluster behind an API server, by a real shell.
 
 SHELL = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PAGER": "cat"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let `kschedx` be the command of the fork server."""
+    with fork_server(tmp_path_factory.mktemp("bin")) as script:
+        before = SHELL["PATH"]
+        SHELL["PATH"] = f"{script.parent}{os.pathsep}{before}"
+        yield
+        SHELL["PATH"] = before
+
+
 ZONE_FULL = ROOT / "fixtures/zone-full"
 WORKLOADS = {
     "daemonsets": ("DaemonSet", "apps/v1"),

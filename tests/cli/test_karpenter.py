@@ -61,6 +61,40 @@ def test_the_document_has_each_pools_reason_and_what_would_help() -> None:
     ]
 
 
+NO_CAPACITY = {
+    "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "default"}, "type": "Warning",
+    "involvedObject": {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": "general-x1"},
+    "reason": "InsufficientCapacityError", "message": "NodeClaim general-x1 event: insufficient capacity",
+    "source": {"component": "karpenter"},
+}  # fmt: skip
+EXCLUDED = {
+    "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "default"}, "type": "Warning",
+    "involvedObject": {"apiVersion": "v1", "kind": "Pod", "name": "web", "namespace": "default"},
+    "reason": "FailedScheduling", "source": {"component": "karpenter"},
+    "message": 'Failed to schedule pod, incompatible with nodepool "general", incompatible requirements, '
+    "key example.com/disk, example.com/disk In [ssd] not in example.com/disk In [hdd]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("event", "cpu", "fix"),
+    [
+        (NO_CAPACITY, "64", "let NodePool general use other instance types, zones, or capacity types"),
+        (NO_CAPACITY, "1", "let NodePool general use other instance types, zones, or capacity types"),
+        (EXCLUDED, "64", "allow example.com/disk ssd in NodePool general"),
+    ],
+)
+def test_karpenters_own_words_count_where_its_instance_types_are_not_known(
+    tmp_path: Path, event: dict[str, object], cpu: str, fix: str
+) -> None:
+    objects = [node(), pool("general"), node_class("eu-1a"), pod(cpu), event]
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
+    text = " ".join(kschedx("why", "web", "-s", str(cluster)).out.split())
+    assert f"Karpenter reports: {event['reason'] if event is NO_CAPACITY else 'Failed to schedule pod'}" in text
+    assert fix in text
+
+
 def test_a_catalogue_has_all_types(tmp_path: Path) -> None:
     file = tmp_path / "types.yaml"
     file.write_text(CATALOGUE, encoding="utf-8")

@@ -11,7 +11,6 @@ from tests.builders import Manifest, evaluate, node, pod
 from tests.storage_builders import DRIVER, ZONE, capacity, claim, csi_driver, csi_node, storage_class, using, volume
 
 HERE = [node("n", labels={ZONE: "a"}), csi_node("n", limit=5)]
-SELECTED = "volume.kubernetes.io/selected-node"
 BAD: Manifest = {"matchExpressions": [{"key": ZONE, "operator": "Near"}]}
 
 
@@ -40,11 +39,6 @@ def notes(*objects: Manifest) -> dict[str, str]:
             [claim("data", volume="pv"), volume("pv", holder="data", uid="old")],
             "volume-bound-elsewhere",
             "an earlier claim of that name",
-        ),
-        (
-            [claim("data", annotations={SELECTED: "gone"}), storage_class(provisioner=DRIVER)],
-            "selected-node-missing",
-            'node "gone"',
         ),
         (
             [claim("data", volume="pv"), volume("pv", holder="data"), csi_node("gone")],

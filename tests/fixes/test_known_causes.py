@@ -142,6 +142,15 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             id="unhealthy devices",
         ),
         pytest.param(
+            [
+                node("a", allocatable={"cpu": "9", "devices.example.com/kvm": "0", "devices.example.com/tun": "9"}),
+                asking("me", **{"devices.example.com/kvm": "1", "devices.example.com/tun": "1"}),
+            ],
+            "a: 0 devices.example.com/kvm in capacity and allocatable; its device plugin finds no device",
+            "add a node with at least 1 devices.example.com/kvm",
+            id="a device plugin without devices",
+        ),
+        pytest.param(
             [node("a", labels=PARTITIONING), asking("me", **{"nvidia.com/mig-1g.10gb": "1"})],
             "the MIG manager has not applied nvidia.com/mig.config=all-1g.10gb on a: state failed",
             "repair the MIG manager on a, which applies nvidia.com/mig.config=all-1g.10gb",
@@ -265,6 +274,16 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
         ),
         pytest.param(
             [
+                node("a"),
+                *(device_class("tpu.example.org"), claim("mine", request(device_class=DRIVER)), claiming("mine")),
+                resource_slice("a", device("x")),
+            ],
+            f"device class {DRIVER} does not exist",
+            f"create device class {DRIVER} for devices of driver {DRIVER}",
+            id="a missing device class of a driver that publishes devices",
+        ),
+        pytest.param(
+            [
                 node("a", labels={"kubernetes.io/hostname": "a"}),
                 {**pod("loader", on="a", labels={"app": "loader"}), "status": {"phase": "Succeeded"}},
                 pod("me", affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TO_LOADER]}}),
@@ -320,6 +339,16 @@ def test_an_event_of_an_earlier_claim_is_not_quoted() -> None:
 # What lies outside the pod and its nodes: the fix comes first, and no trial can show it.
 
 IMAGE = [{"name": "main", "image": "app:1"}]
+NEXT_TO_LOADER = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TO_LOADER]}}
+
+
+def loads(**spec: object) -> Manifest:
+    """Return the Deployment whose pods `TO_LOADER` selects."""
+    template = {"metadata": {"labels": {"app": "loader"}}, "spec": {"containers": IMAGE}}
+    metadata = {"name": "loader", "namespace": "default"}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": template, **spec}}
+
+
 NEWER = {"creationTimestamp": "2026-01-02T00:00:00Z"}
 SELECTOR = {"openshift.io/node-selector": "env=prod"}
 PROJECT: Manifest = {
@@ -433,6 +462,39 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             "recreate the pod with schedulerName hami-scheduler: HAMi's webhook, which sets it, was ignored or did not "
             "run",
             id="a part of a device on the default scheduler",
+        ),
+        pytest.param(
+            [
+                node("a", labels={"kubernetes.io/hostname": "a.example.com"}),
+                bound_claim("data", volume="disk"),
+                volume("disk", reach=in_term("kubernetes.io/hostname", "a"), holder="data"),
+                pod("me", volumes=DATA),
+            ],
+            "label kubernetes.io/hostname of the node is a.example.com, not a",
+            "recreate volume disk with kubernetes.io/hostname a.example.com in its nodeAffinity",
+            id="a local volume with another form of the host name",
+        ),
+        pytest.param(
+            [
+                node("a"),
+                *(device_class("tpu.example.org"), claim("mine", request(device_class=DRIVER)), claiming("mine")),
+                resource_slice("a", device("x"), driver="tpu.example.org"),
+            ],
+            f"no driver publishes devices for device class {DRIVER}; drivers with ResourceSlices: tpu.example.org",
+            f"install the driver whose devices device class {DRIVER} is for",
+            id="a missing device class of a driver that is not installed",
+        ),
+        pytest.param(
+            [node("a"), loads(replicas=0), pod("me", affinity=NEXT_TO_LOADER)],
+            "podAffinity term 1 selects the pods of Deployment loader, which is scaled to zero",
+            "scale Deployment loader up first: this pod follows its pods",
+            id="affinity to a workload that is scaled to zero",
+        ),
+        pytest.param(
+            [node("a"), loads(replicas=2), pod("me", affinity=NEXT_TO_LOADER)],
+            "podAffinity term 1 selects the pods of Deployment loader, which has no pods",
+            "find out first why Deployment loader has no pods, which this pod follows",
+            id="affinity to a workload without pods",
         ),
         pytest.param(
             [node("b"), pod("me", affinity=PINNED, metadata={"ownerReferences": OF_DAEMON_SET})],

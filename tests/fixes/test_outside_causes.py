@@ -18,6 +18,7 @@ from kschedx.render.fixes import fix_views
 from kschedx.render.outcome import causes, roots
 from kschedx.render.states import headline
 from tests.builders import Manifest, at, node, pod
+from tests.command import kschedx as run
 from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice
 from tests.storage_builders import DRIVER as DISK
 from tests.storage_builders import claim as volume_claim
@@ -338,6 +339,52 @@ def test_an_init_container_is_called_one() -> None:
     small = node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
     lowered = "lower requests.cpu of init container migrate from 6 to 4"
     assert lowered in titles(small, pod("me", initContainers=init, containers=[{"name": "main"}]))
+
+
+def test_the_capacity_is_shown_where_the_pod_lacks_only_what_is_reserved(tmp_path: Path) -> None:
+    small = node("a", allocatable={"cpu": "3920m", "memory": "9Gi", "pods": "9"})
+    small["status"] = {**at(small, "status"), "capacity": {"cpu": "4"}}
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(json.dumps({"kind": "List", "items": [small, asking("me", cpu="4")]}))
+    out = run("why", "me", "-s", cluster).out
+    assert "3920m allocatable (capacity 4000m, the rest is reserved) - 0 requested" in out
+
+
+def test_what_sets_a_request_is_named_where_the_template_does_not(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}}
+    metadata = {"name": "web", "namespace": "default", "uid": "1"}
+    web = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"template": template}}
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "1", "controller": True}
+    limits = {"limits": [{"type": "Container", "defaultRequest": {"cpu": "9"}}]}
+    limit_range = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {**metadata, "name": "r"}, "spec": limits}
+    me = asking("web-0", cpu="9")
+    me["metadata"] = {**at(me, "metadata"), "ownerReferences": [owner]}
+    items = [node("a", allocatable={"cpu": "4", "memory": "9Gi", "pods": "9"}), web, limit_range, me]
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(json.dumps({"kind": "List", "items": items}))
+    assert (
+        "LimitRange r sets requests.cpu of container main, not the pod template"
+        in run("why", "web-0", "-s", cluster).out
+    )
+
+
+def test_a_cordoned_node_that_is_being_removed_is_called_so() -> None:
+    leaving = node("a", unschedulable=True, taints=["ToBeDeletedByClusterAutoscaler=1:NoSchedule"])
+    found = explained(leaving, asking("me"))
+    assert causes(Diagnosis(found.cycle)) == ("1 node is being removed by cluster-autoscaler",)
+
+
+def test_beside_sidecars_an_init_container_or_the_largest_sidecar_is_lowered() -> None:
+    small = node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
+
+    def asking_beside(proxy: str, migrate: str) -> list[str]:
+        sidecar = {"name": "proxy", "restartPolicy": "Always", "resources": {"requests": {"cpu": proxy}}}
+        init = {"name": "migrate", "resources": {"requests": {"cpu": migrate}}}
+        main = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
+        return titles(small, pod("me", initContainers=[sidecar, init], containers=[main]))
+
+    assert "lower requests.cpu of init container migrate from 3000m to 2500m" in asking_beside("1500m", "3")
+    assert "lower requests.cpu of init container proxy from 3500m to 3000m" in asking_beside("3500m", "500m")
 
 
 def test_a_claim_with_another_class_keeps_the_other_steps_in_its_title() -> None:

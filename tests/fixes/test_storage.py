@@ -9,6 +9,9 @@ import kschedx
 from tests.builders import Manifest, at, node, pod
 from tests.storage_builders import DRIVER, claim, storage_class, volume
 
+RESTORED = "restore volume gone with the handle of its disk, if the disk still exists"
+EMPTIED = "delete and recreate claim default/data; the data on volume gone is lost"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
 IS_DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
 ME = pod("me", spec={"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]})
 
@@ -119,7 +122,12 @@ def titles(*objects: Manifest) -> list[str]:
             ["create storage class premium"],
         ),
         # volumes that are gone or too small
-        ([claim("data", volume="gone")], ["restore volume gone"]),
+        ([claim("data", volume="gone"), storage_class(provisioner=DRIVER)], [RESTORED, EMPTIED]),
+        ([claim("data", volume="gone", phase="Lost"), storage_class(provisioner=DRIVER)], [RESTORED, EMPTIED]),
+        (
+            [claim("data", annotations={SELECTED_NODE: "gone"}), storage_class(provisioner=DRIVER)],
+            [f"remove annotation {SELECTED_NODE}: gone from claim default/data"],
+        ),
         (
             [claim("data"), storage_class(), volume("small", size="5Gi")],
             [

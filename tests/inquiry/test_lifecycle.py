@@ -1255,6 +1255,28 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
     assert "node.kubernetes.io/out-of-service" in ran.out
 
 
+EVICTIONS = [
+    ("PreemptionByScheduler", "kube-scheduler preempts it on m for default/urgent (priority 9)"),
+    ("DeletionByTaintManager", "evicted because it does not tolerate example.com/drain:NoExecute of m"),
+    ("EvictionByEvictionAPI", "evicted through the Eviction API"),
+    ("DeletionByPodGC", "DeletionByPodGC: by a controller"),
+]
+
+
+@pytest.mark.parametrize(("reason", "cause"), EVICTIONS)
+def test_a_terminating_pod_names_its_eviction_and_the_end_of_its_grace_period(
+    tmp_path: Path, reason: str, cause: str
+) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "by a controller"}
+    metadata = {"deletionTimestamp": "2026-01-02T01:00:00Z", "deletionGracePeriodSeconds": 3600}
+    victim = pod("x", on="m", metadata=metadata, status={"phase": "Running", "conditions": [condition]})
+    urgent = pod("urgent", spec={**SMALL, "priority": 9}, status={"phase": "Pending", "nominatedNodeName": "m"})
+    ran = why(tmp_path, "pod/x", node("m", taints=["example.com/drain:NoExecute"]), victim, urgent)
+    assert f"default/x is being deleted (since {SINCE})" in ran.out.splitlines()[0]
+    assert cause in ran.out.splitlines()[1]
+    assert "its containers are stopping on node m, by 2026-01-02T01:00:00Z at the latest" in ran.out
+
+
 @pytest.mark.parametrize("verb", ["drain", "cordon"])
 def test_no_fix_takes_back_the_change_of_the_question(tmp_path: Path, verb: str) -> None:
     only, waits = node("only", labels={"pool": "db"}), pod("x", spec={**SMALL, "nodeSelector": {"pool": "db"}})
@@ -1459,6 +1481,11 @@ PREEMPTED = pod(
                 pod("web-x", on="n", metadata=owned("Job", "web"), status={"phase": "Failed"}),
             ],
             "kubectl logs web-x -n default",
+        ),
+        (
+            "job/web",
+            [{**workload("Job"), "status": {**limits("Failed", "True", "FailedIndexes"), "failedIndexes": "3,9"}}],
+            ": 3,9",
         ),
         (
             "job/web",

@@ -68,7 +68,7 @@ def test_a_rule_is_written_kept_and_broken(team: Path) -> None:
     write_rule(team, ', config="binpack.yaml"')
     code, text = run(team)
     assert code == 1
-    assert "shop/search-api-wpn7dxsnmv-jdk92: before and after" in text
+    assert "shop/search-api-wpn7dxsnmv-jdk92 differs: " in text
     assert "NodeResourcesBalancedAllocation" in text
     assert "If this is correct: pytest --kschedx-update" in text
     # a story, and no document

@@ -40,6 +40,8 @@ def test_the_first_line(outcomes: list[Outcome | None], expected: str) -> None:
 def test_pods_that_compete_are_said_to_be_looked_at_alone(
     competing: bool, outcomes: list[Outcome | None], is_said: bool
 ) -> None:
-    pods = PodAnswers(answers=answers(*outcomes), fix_of=lambda group: None, competing=competing)
+    pods = PodAnswers(
+        answers=answers(*outcomes), fix_of=lambda group: None, facts_of=lambda group: (), competing=competing
+    )
     lines = pending_lines(pods, width=100)
     assert (ALONE in [line.plain for line in lines]) == is_said

@@ -287,6 +287,27 @@ def test_identical_nodes_are_one_row_in_every_form() -> None:
     assert len(nodes_lines(rows, 80, wide=True)) > 33
 
 
+def test_nodes_that_differ_in_their_last_taint_are_two_rows() -> None:
+    taints = ("gpu=true:NoSchedule", "team=a:NoSchedule"), ("gpu=true:NoSchedule", "team=b:NoSchedule")
+    nodes = [
+        {"metadata": {"name": f"node-{number}"}, "status": {"allocatable": {"cpu": "4", "pods": "110"}}}
+        | {"apiVersion": "v1", "kind": "Node"}
+        | {
+            "spec": {
+                "taints": [
+                    dict(zip(("key", "value", "effect"), re.split("[=:]", one), strict=True))
+                    for one in taints[number % 2]
+                ]
+            }
+        }
+        for number in range(40)
+    ]
+    snapshot = kschedx.Snapshot.from_objects(nodes)
+    rows = node_rows(Setup.for_cluster(snapshot).scheduler_on(snapshot).nodes)
+    screen = " ".join(line.plain for line in nodes_lines(rows, 80))
+    assert all(", ".join(each) in re.sub(r"\s+", " ", screen) for each in taints)
+
+
 def test_numbers_of_identical_rows_are_a_range() -> None:
     values = [(2, "8 of 10"), (5, "8 of 10"), (3, "9 of 10")]
     items = tuple(

@@ -19,6 +19,8 @@ from kschedx.apiserver import placement_validation, validation
 from kschedx.apiserver import validation as container_validation
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
 from kschedx.apiserver.validation import _STANDARD as STANDARD_RESOURCES
+from kschedx.controllers.pod_lifecycle import JOB_ENDS
+from kschedx.explain.setup import GROUP_CONDITIONS
 from kschedx.export.anonymous import Anonymous, anonymize, tokens
 from kschedx.export.anonymous.fields import ANNOTATIONS, RECORDS
 from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
@@ -43,7 +45,8 @@ from kschedx.kube.selectors import NODE_OPERATORS, NodeSelectorRequirement
 from kschedx.kube.storage import IN_TREE_PLUGINS, csi_limit_key
 from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
 from kschedx.plugins.node_declared_features import KNOWN as KNOWN_FEATURES
-from kschedx.snapshot.events import CUT, FAILED_SCHEDULING, KARPENTER, KIND, NOTE_LENGTH, EventItem
+from kschedx.releases.plugins import PLUGINS
+from kschedx.snapshot.events import CUT, FAILED_SCHEDULING, GROUPS, KARPENTER, KIND, NOTE_LENGTH, REASONS, EventItem
 from tests.builders import Manifest, at, node, pod
 from tests.command import ROOT
 from tests.conformance.decisions import cases
@@ -183,6 +186,14 @@ def event(message: str, **fields: object) -> Manifest:
     return {**fixed, "message": message, **fields}
 
 
+@pytest.mark.parametrize(
+    ("message", "kept"), [("The node had condition: [DiskPressure]. ", True), ("Pod acme was rejected", False)]
+)
+def test_of_what_a_kubelet_says_only_the_pressure_of_a_node_is_kept(message: str, kept: bool) -> None:
+    (anonymous,) = anonymize([pod("a", status={"phase": "Failed", "reason": "Evicted", "message": message})])
+    assert at(anonymous, "status") == {"phase": "Failed", "reason": "Evicted", "message": message if kept else ""}
+
+
 def test_events_of_a_scheduler_are_kept_unless_they_were_cut() -> None:
     cut = "x" * (NOTE_LENGTH - len(CUT)) + CUT
     other = event("Started container canary", reason="Started")
@@ -220,6 +231,9 @@ KNOWN = {
     *(ZONE, REGION, storage.BETA_ZONE, storage.BETA_REGION, storage.NO_PROVISIONER),
     *MAKING_PODS,
     *SCHEDULERS,
+    *(*GROUPS, *REASONS, *JOB_ENDS, *GROUP_CONDITIONS),
+    *("Progressing", "ProgressDeadlineExceeded", "OnDelete", "ScalingActive", "ScalingLimited", "SyncFailed"),
+    *(plugin.name for plugin in PLUGINS),
     KARPENTER,
     DEFAULT_SCHEDULER_NAME,
 }

@@ -149,13 +149,16 @@ NAMES: Mapping[type[Struct], Replacement] = {
 }
 """Records whose `name` has a shorter maximum length than other names."""
 
+_UNDER_PRESSURE = re.compile(r"The node had condition: \[[A-Z][A-Za-z]{2,12}Pressure\]\. ?")
+"""The message of a pod that a kubelet rejects before it starts."""
+
 OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     # messages of other programs have no known form, so they are omitted
     (TimedCondition, "message"): lambda _value, _names: None,
     (kueue.AdmissionCheckState, "message"): lambda _value, _names: None,
     (types.ContainerStateWaiting, "message"): lambda _value, _names: None,
     (types.ContainerStateTerminated, "message"): lambda _value, _names: None,
-    (types.PodStatus, "message"): lambda _value, _names: None,
+    (types.PodStatus, "message"): changes.text(lambda text, _: text if _UNDER_PRESSURE.fullmatch(text) else ""),
     (types.NamespaceCondition, "message"): lambda _value, _names: None,
     # no scheduling decision reads what a claim's volume is filled with
     (types.PersistentVolumeClaimSpec, "data_source"): lambda _value, _names: None,

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 
 from kschedx.kube.kinds import KINDS
+from kschedx.releases.plugins import PLUGINS
+from kschedx.releases.release import POINTS, Messages, in_every_release
+from kschedx.snapshot import events
 
 WORD = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")
 """A word of a name, between `-`, `.`, `/`, `_`, `:`, and any other character that is neither a letter nor a digit."""
@@ -105,6 +108,9 @@ Pending Running Succeeded Failed Unknown Bound Available Released Lost
 True False PodScheduled PodResizePending PodResizeInProgress Infeasible Deferred DisruptionTarget PreemptionByScheduler
 Ready MemoryPressure DiskPressure PIDPressure NetworkUnavailable OutOfDisk
 Unschedulable SchedulingGated SchedulerError FailedScheduling Active Terminating Suspended ReplicaFailure FailedCreate
+Progressing ProgressDeadlineExceeded OnDelete OrderedReady Parallel Forbid Replace Allow Complete SuccessCriteriaMet
+FailureTarget ScalingActive ScalingLimited ScalingDisabled TooManyReplicas SyncFailed FileSystemResizePending Resizing
+PodGroupScheduled PodGroupInitiallyScheduled ReadyForProvisioning
 Waiting ImagePullBackOff ErrImagePull ErrImageNeverPull InvalidImageName CreateContainerConfigError CreateContainerError
 ContainerCreating PodInitializing CrashLoopBackOff RunContainerError ContainersNotReady ContainersNotInitialized
 OOMKilled Error Completed DeadlineExceeded Evicted ContainerCannotRun StartError ContainerStatusUnknown PodCompleted
@@ -130,9 +136,14 @@ claim container request extended resources
 
 _KINDS = " ".join((
     "Pod Node PersistentVolumeClaim PodGroup v1 v1beta1 policy/v1 scheduling.k8s.io",
-    *(f"{kind.name} {kind.api_version}" for kind in KINDS.values() if kind.template),
+    *(f"{kind.name} {kind.api_version}" for kind in KINDS.values() if kind.template), *events.GROUPS, *events.REASONS,
 ))  # fmt: skip
-"""Kinds, among them owners of pods."""
+"""Kinds, among them owners of pods, and events about them."""
+
+_PLUGINS = " ".join((*(plugin.name for plugin in PLUGINS), *POINTS, "Reserve Permit PreBind Bind plugin running"))
+_DATED_MESSAGES = " ".join(
+    text for name in vars(Messages) if not name.startswith("_") for text in in_every_release(name)
+)
 
 _MESSAGES = """
 0 nodes are available: Insufficient cpu, Too many pods. node(s) were unschedulable, had untolerated taint {}, that the
@@ -238,6 +249,8 @@ VOCABULARY: frozenset[str] = frozenset(
                 _DEVICES,
                 _KINDS,
                 _MESSAGES,
+                _PLUGINS,
+                _DATED_MESSAGES,
                 _AUTOSCALER,
                 _KARPENTER,
                 _KARPENTER_MESSAGES,

@@ -237,7 +237,7 @@ class CreateVolume(FixStep, frozen=True, kw_only=True):
     def title(self) -> str:
         spec = self.volume.spec
         if self.is_restored:
-            return f"restore volume {self.volume.name}"
+            return f"restore volume {self.volume.name} with the handle of its disk, if the disk still exists"
         of_class = f" of class {spec.storage_class_name}" if spec.storage_class_name else ""
         what = f"{spec.capacity['storage']} {'+'.join(spec.access_modes)}{of_class}"
         if self.provisioner and self.claim is not None:

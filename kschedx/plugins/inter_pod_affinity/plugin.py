@@ -139,9 +139,9 @@ class FilterState(Struct, frozen=True, kw_only=True):
         finds_nobody = np.zeros(len(nodes), dtype=np.bool_)
         for key, sums in self.affinity.sums.items():
             lacks_label |= ~nodes.label(key).present
-            finds_nobody |= sums[nodes.rows] <= 0
+            finds_nobody |= nodes.part(sums) <= 0
         if self.matches_itself:
-            finds_nobody &= self.affinity.everywhere[nodes.rows] != 0
+            finds_nobody &= nodes.part(self.affinity.everywhere) != 0
         return lacks_label | finds_nobody
 
     def rejected(self, nodes: NodeTable) -> BoolArray:
@@ -150,10 +150,10 @@ class FilterState(Struct, frozen=True, kw_only=True):
         return self.lacks_affinity(nodes) | self.breaks_anti_affinity(nodes) | existing
 
     def breaks_anti_affinity(self, nodes: NodeTable) -> BoolArray:
-        return self.anti_affinity.any_positive(nodes.rows)
+        return self.anti_affinity.any_positive(nodes)
 
     def breaks_existing_anti_affinity(self, nodes: NodeTable) -> BoolArray:
-        return self.existing_anti_affinity.any_positive(nodes.rows)
+        return self.existing_anti_affinity.any_positive(nodes)
 
 
 FILTER: StateKey[FilterState] = StateKey("PreFilterInterPodAffinity", 'error reading "{}" from cycleState: not found')

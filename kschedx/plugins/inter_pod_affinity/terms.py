@@ -6,7 +6,7 @@ pkg/scheduler/framework/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -225,6 +225,7 @@ class ExistingTerms:
         self._compiled: dict[int, PodTerms] = {}
         self._about: dict[Hashable, tuple[tuple[int, PodTerms], ...]] = {}
         """Results of `about_pod`: each plugin asks about a pod, and many pods are identical."""
+        self._labelled: dict[str, Mapping[tuple[str, str] | None, Sequence[int]]] = {}
         self._naming: dict[str, list[int]] = {}
         self._selecting: list[int] = []
         for number, (source, namespace) in enumerate(self._sources):
@@ -239,18 +240,26 @@ class ExistingTerms:
             self._compiled[group] = PodTerms.of_existing(*self._sources[group])
         return self._compiled[group]
 
-    def about(self, namespace: str) -> Iterator[tuple[int, PodTerms]]:
-        """Yield the groups with a term that may apply to pods of a namespace, because it names the namespace or selects
-        namespaces."""
-        for group in sorted({*self._naming.get(namespace, ()), *self._selecting}):
-            yield group, self[group]
+    def _by_label(self, namespace: str) -> Mapping[tuple[str, str] | None, Sequence[int]]:
+        """Return the groups with a term that may apply to pods of a namespace, because it names the namespace or
+        selects namespaces, by a label that such a term requires; None for terms that require none of a few labels."""
+        if namespace not in self._labelled:
+            by_label: dict[tuple[str, str] | None, list[int]] = {}
+            for group in (*self._naming.get(namespace, ()), *self._selecting):
+                for term in self[group].every:
+                    for label in term.selector.one_of_labels or (None,):
+                        by_label.setdefault(label, []).append(group)
+            self._labelled[namespace] = by_label
+        return self._labelled[namespace]
 
     def about_pod(self, pod: Pod, namespace_labels: Mapping[str, str]) -> tuple[tuple[int, PodTerms], ...]:
         """Return these groups with their terms that match a pod, without groups that have none."""
         key = (pod.metadata.namespace, *(frozenset(some.items()) for some in (pod.metadata.labels, namespace_labels)))
         if key not in self._about:
-            groups = ((group, its.about(pod, namespace_labels)) for group, its in self.about(pod.metadata.namespace))
-            self._about[key] = tuple((group, its) for group, its in groups if its.every)
+            by_label = self._by_label(pod.metadata.namespace)
+            groups = {group for label in (None, *pod.metadata.labels.items()) for group in by_label.get(label, ())}
+            matching = ((group, self[group].about(pod, namespace_labels)) for group in sorted(groups))
+            self._about[key] = tuple((group, its) for group, its in matching if its.every)
         return self._about[key]
 
     def listed(self, pods: PodTable, *, is_repelling: bool) -> BoolArray | None:
@@ -415,11 +424,11 @@ class DomainSums(Struct, frozen=True, kw_only=True):
                 changed = True
         return changed
 
-    def any_positive(self, rows: IntArray) -> BoolArray:
+    def any_positive(self, nodes: NodeTable) -> BoolArray:
         """(row,) whether the node's domain has a positive sum for any key."""
-        positive = np.zeros(len(rows), dtype=np.bool_)
+        positive = np.zeros(len(nodes), dtype=np.bool_)
         for numbers in self.sums.values():
-            positive |= numbers[rows] > 0
+            positive |= nodes.part(numbers) > 0
         return positive
 
 

@@ -24,8 +24,8 @@ MOST_MEMBERS = 12_000
 """Members of all rows together. If there are more, all rows have the same limit."""
 MOST_CHARACTERS = 1_200_000
 """Characters of one table's rows. Later rows are counted, so that a page stays below 3 MB."""
-MOST_OF_ITEMS = 1_600_000
-"""The same of rows that open, with their details: enough for 5,000 nodes."""
+MOST_OF_PAGE = 2_700_000
+"""Characters of all tables and of the rows that open, with their details: the rows have what the tables leave."""
 OF_A_DETAIL = 30
 """Characters of a row's details besides their texts."""
 SCREEN_WIDTH = 100
@@ -309,7 +309,9 @@ def page_of(
     """
     read = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.taken or "unknown"))
     footer = (*cited, *read, ("kschedx", version("kschedx")))
-    itemses = [_items(view)] if view.items else []
+    bounded = tuple(map(_bounded, sections))
+    room = MOST_OF_PAGE - sum(len(msgspec.json.encode(section)) for section in bounded)
+    itemses = [_items(view, room)] if view.items else []
     title = " · ".join(filter(None, (view.subject, view.command)))
     return Page(
         title=visible(title),
@@ -326,7 +328,7 @@ def page_of(
             deciders=tuple(map(_decider, view.deciders)),
             notes=tuple(map(visible, view.notes)),
         ),
-        sections=(*itemses, *map(_bounded, sections)),
+        sections=(*itemses, *bounded),
         screen="\n".join(line.plain.rstrip() for line in lines),
         footer=tuple((label, visible(text)) for label, text in footer if text),
     )
@@ -366,7 +368,8 @@ def _bounded(section: Section) -> Section:
     return replace(section, rows=section.rows[:kept], left_out=len(section.rows) - kept)
 
 
-def _items(view: View) -> Items:
+def _items(view: View, room: int) -> Items:
+    """Return as many rows as fit into `room` characters, and at least one."""
     details: dict[Detail, int] = {}
     detail_of: list[int] = []
     kinds = {kind: at for at, kind in enumerate(dict.fromkeys(item.kind for item in view.items))}
@@ -382,7 +385,7 @@ def _items(view: View) -> Items:
         known.update(facts)
         without_members = () if detail in details else (facts, detail.event, detail.fixes, detail.no_fix)
         size += len(msgspec.json.encode((row, without_members))) + OF_A_DETAIL
-        if size > MOST_OF_ITEMS and rows:
+        if size > room and rows:
             break
         rows.append(row)
         detail_of.append(details.setdefault(detail, len(details)))

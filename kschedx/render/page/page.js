@@ -154,6 +154,7 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
           if (made.childElementCount) made.append(make("span", {class: "label"}, made.title));
           else made.textContent = made.title;
         } else if (index && (PHONE || printing)) made.dataset.label = column.label;
+        if ((PHONE || printing) && !made.textContent && !made.childElementCount) made.style.display = "none";
         return made;
       }), ...(printing && pick ? [make("div", {class: "detail"}, ...pick(row))] : [])));
     }
@@ -447,8 +448,10 @@ const DRAW = {
       })),
     ];
     const texts = (at) => at === 2 ? [...all, ...groups].map(({row}) => `✓ ${row[2]}`) : [data.columns[at - 3].label, ...data.rows.map((row) => row[at])];
-    const width = (at) => column_width(at === 2 ? 24 : 7, texts(at));
     const places = [2, ...data.columns.map((_, at) => 3 + at)];
+    // Long texts take a second line before the table scrolls.
+    const needed = places.reduce((sum, at) => sum + letters_of(texts(at)), 0);
+    const width = (at) => column_width(at === 2 ? 24 : 7, texts(at), 9 * needed > innerWidth ? 32 : WIDEST);
     const title = data.title.toLowerCase(), key = `${title}.kind`;
     // What few values of a column tell many rows apart can be chosen by a click.
     const facets = data.columns.flatMap((column, at) => {
@@ -486,7 +489,7 @@ const DRAW = {
     const kinds = chips("state", key, tally(data.rows.map((row) => data.kinds[row[1]]).filter(Boolean)), () => table.refresh());
     const more = facets.map((facet) => chips(facet.label, facet.key, facet.counts, () => table.refresh()));
     if (groups.length) table.tools.prepend(toggle(`every ${data.noun}`, each_key, (on) => table.show(on ? all : groups)));
-    const is_wide = places.reduce((sum, at) => sum + letters_of(texts(at)), 0) > WIDEST_BESIDE;
+    const is_wide = needed > WIDEST_BESIDE;
     section(data.title, kinds, ...more, table.tools, make("div", {class: is_wide ? "split stacked" : "split"}, table.frame, table.story), left_out(data.left_out, data.noun));
     table.open(rows[0]);
   },

@@ -34,6 +34,7 @@ from kschedx.kube.names import HOSTNAME
 from kschedx.render.wording import balance, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import (
+    is_of_leaving_node,
     maintenance_text,
     node_condition,
     requirement_text,
@@ -115,7 +116,8 @@ def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, bool, bool, int]:
     finding = _main(groups[0])
     number = sum(group.count for group in groups)
     is_of_role = isinstance(finding, UntoleratedTaint) and finding.is_of_role
-    return isinstance(finding, NodeUnschedulable), is_of_role, not _offered_nowhere(finding), -number
+    is_going = isinstance(finding, NodeUnschedulable) or is_of_leaving_node(finding)
+    return is_going, is_of_role, not _offered_nowhere(finding), -number
 
 
 def _offered_nowhere(finding: Finding | None) -> bool:
@@ -127,6 +129,8 @@ def _main(group: NodeGroup) -> Finding | None:
     comes before those that are used up."""
     findings = group.exemplar.findings
     first = next((finding for finding in findings if not only_repeats_cordon(finding)), next(iter(findings), None))
+    if isinstance(first, NodeUnschedulable):  # those who remove a node often cordon it as well
+        return next(filter(is_of_leaving_node, findings), first)
     if not isinstance(first, InsufficientResource):
         return first
     short = (finding for finding in findings if isinstance(finding, InsufficientResource))
@@ -167,7 +171,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case InsufficientResource():
             return f"{nodes} {'lacks' if is_single else 'lack'} {_shortfall(finding)}{'' if is_single else ' or more'}"
         case TooManyPods():
-            return f"{nodes} {'runs' if is_single else 'run'} as many pods as allocatable"
+            return f"{nodes} {'runs its' if is_single else 'run their'} maximum number of pods"
         case HostPortConflict():
             return f"host port {finding.port}/{finding.protocol} is in use on {nodes}"
         case NodeUnschedulable():

@@ -114,6 +114,13 @@ _TROUBLE = {
 _PLURAL = {"is": "are", "has": "have"}
 
 
+def is_of_leaving_node(finding: findings.Finding | None) -> bool:
+    """Return whether the node is about to be removed."""
+    if not isinstance(finding, findings.UntoleratedTaint):
+        return False
+    return _TROUBLE.get(finding.key, ("", ""))[1].startswith(("being removed", "about to be"))
+
+
 def node_condition(finding: findings.UntoleratedTaint, nodes: int, name: str = "") -> str:
     """Return `3 nodes are not ready`, `node-4 is not ready`; empty for a taint that is not a condition of the node."""
     if finding.key not in _TROUBLE:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kschedx import findings
-from kschedx.errors import nearest
 from kschedx.kube.devices import IN_MEMORY
+from kschedx.kube.typos import meant_by
 from kschedx.render.wording import Brief, Fact, Words, count, in_words, listed
 
 SHOWN = 4
@@ -44,9 +44,10 @@ def _device_claim_not_owned(finding: findings.DeviceClaimNotOwned) -> Words:
 @in_words.register
 def _device_class_not_found(finding: findings.DeviceClassNotFound) -> Words:
     known = listed(finding.classes, SHOWN) if finding.classes else "none"
-    hint = nearest(finding.device_class, finding.classes)
+    meant = meant_by(finding.device_class, finding.classes)
+    hint = f' (did you mean "{meant}"?)' if meant else ""
     return Words(
-        headline=f"device class {finding.device_class} does not exist{f' ({hint})' if hint else ''}",
+        headline=f"device class {finding.device_class} does not exist{hint}",
         facts=(
             Fact(label="needed by", items=(f"request {finding.request} of claim {finding.claim}",)),
             Fact(label="existing", items=(known,)),

@@ -101,7 +101,9 @@ def _offers(
         return (f"{'0'.rjust(size)}: the node has no {finding.resource}",)
     nominated = " and the nominated pods" if detail and _counts_nominated(detail) else ""
     by = f" by {count(detail.pods, 'pod')}{nominated}" if detail else ""
-    sums_text = f"{sums.offers.rjust(size)} = {sums.allocatable} allocatable - {sums.used} requested{by}"
+    whole = detail.capacity.get(finding.resource) if detail else None
+    of = f" (capacity {sums.alike(finding.resource, (whole,))[0]}, the rest is reserved)" if whole else ""
+    sums_text = f"{sums.offers.rjust(size)} = {sums.allocatable} allocatable{of} - {sums.used} requested{by}"
     return (sums_text, f"rounded to {sums.rounded}") if sums.rounded else (sums_text,)
 
 

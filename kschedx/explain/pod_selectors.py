@@ -1,0 +1,169 @@
+"""Causes in label selectors: pods that an affinity or a spread constraint of the pod selects, or does not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from kschedx.explain.hardware import RootCause
+from kschedx.findings import ExistingAntiAffinityConflict, PodAffinityUnsatisfied, TopologySpreadSkew
+from kschedx.framework.cycle import Cycle
+from kschedx.kube.controllers import stored_controller
+from kschedx.kube.decoding import map_at
+from kschedx.kube.selectors import Selector, compile_selector
+from kschedx.kube.types import Affinity, ObjectMeta, Pod, PodAffinity, PodAffinityTerm, PodSpec
+from kschedx.kube.workloads import TEMPLATE_HASH
+from kschedx.render.wording import count, listed
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class MatchingPodPending(RootCause, frozen=True, kw_only=True):
+    """The pod that a podAffinity term selects is itself pending."""
+
+    pod: str
+
+
+class MatchingWorkload(RootCause, frozen=True, kw_only=True):
+    """The workload whose pods a podAffinity term selects has no pods."""
+
+    kind: str
+    namespace: str
+    name: str
+    is_at_zero: bool
+
+
+def and_more(others: int) -> str:
+    return f" and {count(others, 'more pod')}" if others else ""
+
+
+def _required(spec: PodSpec, *, anti: bool = False) -> tuple[PodAffinityTerm, ...]:
+    affinity = spec.affinity or Affinity()
+    rules = affinity.pod_anti_affinity if anti else affinity.pod_affinity
+    return (rules or PodAffinity()).required_during_scheduling_ignored_during_execution
+
+
+def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
+    """Yield the selected pods if all of them have ended or have no node. Otherwise a running one's domain is out of
+    reach."""
+    terms = _required(cycle.pod.spec)
+    if finding.term >= len(terms):
+        return
+    pods, selector = cycle.snapshot.pods, compile_selector(terms[finding.term].label_selector)
+    inside = pods.labels.where(selector.matches)
+    if not finding.every_namespace:
+        inside &= pods.namespaces.where(lambda name: name in finding.namespaces)
+    rows = [row for row in np.flatnonzero(inside).tolist() if pods.key(row) != cycle.pod.key]
+    left = [row for row in rows if pods.phases[row] not in ("Succeeded", "Failed")]
+    if not rows:
+        namespaces = None if finding.every_namespace else finding.namespaces
+        yield from _without_pods(cycle.snapshot, selector, namespaces, f"podAffinity term {finding.term + 1}")
+    if not rows or any(pods.node_names[row] for row in left):
+        return
+    key, others = pods.key((left or rows)[0]), len(left or rows) - 1
+    text = f"podAffinity term {finding.term + 1} selects {key}{and_more(others)}, which"
+    if left:
+        verb = "have no node themselves" if others else "has no node itself"
+        yield MatchingPodPending(text=f"{text} {verb}", pod=key)
+    else:
+        yield RootCause(text=f"{text} {'have' if others else 'has'} ended and {'do' if others else 'does'} not count")
+
+
+def _without_pods(
+    snapshot: Snapshot, selector: Selector, namespaces: Sequence[str] | None, term: str
+) -> Iterator[MatchingWorkload]:
+    """Yield the first workload whose pods a term selects, and which has none."""
+    for (kind, namespace, name), raw in sorted(snapshot.workloads.items()):
+        if kind not in _SCALED or (namespaces is not None and namespace not in namespaces):
+            continue
+        manifest = msgspec.json.decode(raw)
+        labels = map_at(manifest, "spec", "template", "metadata", "labels")
+        if selector.matches({key: str(value) for key, value in labels.items()}):
+            is_at_zero = stored_controller(raw).spec.replicas == 0
+            if not is_at_zero and snapshot.source.may_lack("Pod"):
+                return
+            has = "is scaled to zero" if is_at_zero else "has no pods"
+            text = f"{term} selects the pods of {kind} {name}, which {has}"
+            yield MatchingWorkload(text=text, kind=kind, namespace=namespace, name=name, is_at_zero=is_at_zero)
+            return
+
+
+_SCALED = ("Deployment", "StatefulSet", "DaemonSet")
+
+
+def unselected_namespaces(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
+    """Yield the namespace with the pods that a term selects, if it looks only in others."""
+    terms = _required(cycle.pod.spec)
+    if finding.term >= len(terms) or finding.every_namespace:
+        return
+    pods, term = cycle.snapshot.pods, terms[finding.term]
+    rows = np.flatnonzero((pods.node >= 0) & pods.labels.where(compile_selector(term.label_selector).matches))
+    there = sorted({pods.namespaces[int(row)] for row in rows})
+    if not there or {*there} & {*finding.namespaces}:
+        return
+    inside = f"in namespace {listed(finding.namespaces, 2)}"
+    if term.namespace_selector is not None:
+        inside = f"in namespaces with {compile_selector(term.namespace_selector)}"
+    chosen = f"podAffinity term {finding.term + 1} selects pods only {inside}"
+    yield RootCause(text=f"{chosen}; pods {finding.selector} run in namespace {there[0]}")
+
+
+def others_counted(cycle: Cycle, finding: TopologySpreadSkew) -> Iterator[RootCause]:
+    """Yield the other workloads whose pods a constraint of the pod counts, or that it does not count the pod itself."""
+    if not finding.itself:
+        missed = f"the labelSelector of the spread constraint over {finding.topology_key} does not match the pod itself"
+        yield RootCause(text=f"{missed}: it counts other pods")
+        return
+    constraints, pods = cycle.pod.spec.topology_spread_constraints, cycle.snapshot.pods
+    maker = _maker(cycle.pod.metadata)
+    if finding.constraint >= len(constraints) or not maker:
+        return
+    constraint, labels = constraints[finding.constraint], cycle.pod.metadata.labels
+    selector, own = (
+        compile_selector(constraint.label_selector),
+        {key: labels.get(key) for key in constraint.match_label_keys},
+    )
+    counted = (pods.node >= 0) & pods.namespaces.where(lambda name: name == cycle.pod.metadata.namespace)
+    counted &= pods.labels.where(lambda other: selector.matches(other) and own.items() <= other.items())
+    others = Counter(_maker(pods[row].metadata) or f"pod {pods.names[row]}" for row in np.flatnonzero(counted).tolist())
+    del others[maker]
+    if others:
+        (name, number), more = others.most_common(1)[0], len(others) - 1
+        text = f"the spread constraint over {finding.topology_key} also counts {count(number, 'pod')} of {name}"
+        yield RootCause(text=f"{text}{and_more(more)}")
+
+
+def _maker(metadata: ObjectMeta) -> str:
+    """Return the controller of a pod, `Deployment web` for its ReplicaSets; empty without a controller."""
+    owner, template = metadata.controller, metadata.labels.get(TEMPLATE_HASH)
+    if owner is None:
+        return ""
+    is_of_deployment = owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}")
+    return f"Deployment {owner.name.removesuffix(f'-{template}')}" if is_of_deployment else f"{owner.kind} {owner.name}"
+
+
+def covered_namespace(cycle: Cycle, finding: ExistingAntiAffinityConflict) -> Iterator[RootCause]:
+    """Yield the field by which the anti-affinity of a pod in another namespace covers this pod."""
+    namespace, first = cycle.pod.metadata.namespace, finding.pods[0]
+    if first.partition("/")[0] == namespace:
+        return
+    pods = cycle.snapshot.pods
+    terms = _required(pods.specs[pods.rows[first]], anti=True)
+    if finding.term < len(terms):
+        field = "namespaces" if namespace in terms[finding.term].namespaces else "namespaceSelector"
+        yield RootCause(text=f"the anti-affinity of {first} covers namespace {namespace} by its {field}")
+
+
+def misses_pod(pod: Pod, term: int) -> bool:
+    """Return whether a required podAntiAffinity term selects only other pods, and no other term separates the pod from
+    its own kind. Such a rule was probably copied, unless it is about a neighbor or excludes its own kind by NotIn."""
+    terms = _required(pod.spec, anti=True)
+    if term >= len(terms) or any(compile_selector(term.label_selector).matches(pod.metadata.labels) for term in terms):
+        return False
+    results = compile_selector(terms[term].label_selector).explain(pod.metadata.labels)
+    return any(not result.matched and result.requirement.operator not in _LEAVES_OUT for result in results)
+
+
+_LEAVES_OUT = ("NotIn", "DoesNotExist")
