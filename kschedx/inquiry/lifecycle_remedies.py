@@ -372,6 +372,10 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         if state.container:
             title = f"find out from its logs why container {state.container} ended"
             yield Fix.untried(title, commands=(self._logs(self.pod.metadata.name, state.container),))
+        elif any(owner.kind == "Node" for owner in self.pod.metadata.owner_references):
+            rejected = state.reason.startswith("OutOf")
+            repair = f"free resources on {state.node}" if rejected else f"find out on {state.node} why it ended"
+            yield Fix.untried(f"{repair}: its kubelet runs this static pod from a manifest file")
         elif state.owner and advice.startswith("delete the pod"):
             title = f"delete the pod: {state.owner} replaces it"
             yield Fix.untried(title, (self._deletion,), commands=(delete_pod(self.pod.key),))

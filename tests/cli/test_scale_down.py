@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 
 from kschedx.schemas import check_document
+from tests.autoscaler import small
 from tests.command import ROOT, kschedx
 
 KARPENTER = ROOT / "fixtures" / "karpenter-grows" / "cluster.yaml"
@@ -53,6 +55,23 @@ def test_a_flag_that_cannot_be_read_is_named() -> None:
     ran = kschedx("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml", *flag)
     assert ran.code == 2
     assert "--scale-down-unneeded-time" in ran.err
+
+
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_what_is_set_to_keep_a_node_has_a_fix(tmp_path: Path, minimum: int) -> None:
+    disabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+    idle = small.node("workers-1")
+    idle["metadata"]["annotations"] = {disabled: "true"}
+    group = small.group(target=2)
+    group["health"]["minSize"] = minimum
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(
+        json.dumps({"kind": "List", "items": [small.node(), idle, small.status(group)]}), encoding="utf-8"
+    )
+    out = kschedx("scale-down", "workers-1", "-s", cluster, columns=200).out
+    assert f"$ kubectl annotate node workers-1 {disabled}-" in out
+    assert ("lower the minimum of node group workers from 2 to 1 · not enough" in out) is (minimum == 2)
+    assert ("nothing else keeps the node" in out) is (minimum == 1)
 
 
 def test_the_table_says_in_words_what_keeps_a_node_and_a_guarded_pod_has_a_fix(tmp_path: Path) -> None:
