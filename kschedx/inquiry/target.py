@@ -23,6 +23,7 @@ from kschedx.inquiry.manifests import (
     knows_claims,
     read_as,
     title,
+    with_referenced_template,
     workload_as_applied,
     written_from,
     written_from_custom_resource,
@@ -359,7 +360,7 @@ def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) ->
         kind, _, its_group = key.partition(".")
         is_meant = word in _words_for(kind) and its_group.startswith(group)
         if is_meant and (there, called) == (space[0] if space else namespace, name):
-            manifest: Manifest = msgspec.json.decode(raw)
+            manifest = with_referenced_template(snapshot, msgspec.json.decode(raw))
             written, state = written_from_custom_resource(manifest), workload_lifecycle(snapshot, manifest)
             yield from written if state is None or state.is_open else islice(written, 1)
             return

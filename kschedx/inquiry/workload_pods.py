@@ -567,7 +567,7 @@ class ManifestQuestions:
         for row in waited if is_tried else ():
             self._simulator.delete(row)
         manager.apply(manifest, template_pod=None if kind_and_group(manifest)[0] == "DaemonSet" else subject.pod)
-        manager.sync()
+        manager.sync(workload)
         return replace(_group_of(subject), workload=workload, manifest=manifest, waited=waited)
 
     def _custom(self, subject: Subject, manifest: Manifest, count: TemplatePodCount) -> ReplicaGroup:
