@@ -163,4 +163,6 @@ def provisioning_text(
             text = advice.format(claim=claim, driver=driver, name=name, storage_class=storage_class)
             return text if claim in text else f"{text}, so that {driver} provisions {volume}"
     behind = f" ({', '.join(down[:2])} {'is' if len(down) == 1 else 'are'} not ready)" if down else ""
-    return f"repair {driver}{behind}, so that it provisions {volume}"
+    verb = "install or repair" if nowhere and not behind and "csi" in driver else "repair"
+    behind = behind or (", which no CSINode lists" if verb != "repair" else "")
+    return f"{verb} {driver}{behind}, so that it provisions {volume}"

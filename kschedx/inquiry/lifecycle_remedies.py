@@ -19,7 +19,7 @@ from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
 from kschedx.explain.root_causes import newer_template
-from kschedx.explain.subject import Subject, stored
+from kschedx.explain.setup import Subject, stored
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.changes import Change, pointer
 from kschedx.fixes.dead_end import gate_of_controller

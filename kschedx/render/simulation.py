@@ -26,7 +26,7 @@ from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import NodeUse, Simulation, WorkloadResult
 from kschedx.inquiry.stalled_drain import DrainFix
-from kschedx.inquiry.ties import OtherOutcomes
+from kschedx.inquiry.what_if import OtherOutcomes
 from kschedx.kube.names import PODS
 from kschedx.progress import Phase, counted
 from kschedx.render.drain import (
