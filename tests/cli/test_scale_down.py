@@ -44,6 +44,16 @@ def test_a_cluster_without_an_autoscaler_is_undecided() -> None:
     assert "the snapshot has no ConfigMap kube-system/cluster-autoscaler-status" in ran.err
 
 
+def test_without_an_autoscaler_the_annotation_that_keeps_a_node_is_named(tmp_path: Path) -> None:
+    disabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+    idle = small.node("idle")
+    idle["metadata"]["annotations"] = {disabled: "true"}
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(json.dumps({"kind": "List", "items": [idle]}), encoding="utf-8")
+    ran = kschedx("scale-down", "idle", "-s", cluster)
+    assert (ran.code, f"annotation {disabled}=true keeps idle in any case" in ran.err) == (3, True)
+
+
 def test_a_node_that_is_not_there_has_its_nearest() -> None:
     ran = kschedx("scale-down", "ip-10-0-1-2.ec2.internal", "-s", "fixtures/scale-down-blocked/cluster.yaml")
     assert ran.code == 2
