@@ -1,4 +1,5 @@
-"""One node: its resources, the pods that use them, and kube-scheduler's result there for each pending pod."""
+"""All nodes with what is free, and one node: its resources, the pods that use them, and kube-scheduler's result there
+for each pending pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The screen of `kschedx diff-profiles`."""
+"""The screens of `kschedx diff-profiles` and `kschedx profiles tune`."""
 
 from __future__ import annotations
 

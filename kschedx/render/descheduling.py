@@ -1,4 +1,5 @@
-"""What the descheduler does: which pods it evicts and why, where they are rescheduled, and which pods are ignored."""
+"""What the descheduler does: which pods it evicts and why, where they are rescheduled, and which pods are ignored; and
+advice on a policy."""
 
 from __future__ import annotations
 
