@@ -249,7 +249,8 @@ def test_the_pods_of_a_custom_resource_are_the_same() -> None:
     template = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]}}
     job = {"spec": {"parallelism": 2, "completions": 2, "template": template}}
     spec = {"replicatedJobs": [{"name": "a", "replicas": 3, "template": job}]}
-    job_set: Manifest = {"apiVersion": "jobset.x-k8s.io/v1", "kind": "JobSet", "metadata": {"name": "train"}, "spec": spec}
+    head = {"apiVersion": "jobset.x-k8s.io/v1", "kind": "JobSet"}
+    job_set: Manifest = {**head, "metadata": {"name": "train"}, "spec": spec}
     (kept,) = slim([job_set])
     assert foreign_pods(kept) == foreign_pods(job_set)
 
