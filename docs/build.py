@@ -287,10 +287,10 @@ def _type(schema: dict[str, Any], whole: dict[str, Any]) -> str:
 
 
 def permissions() -> str:
-    from kschedx.kube.kinds import KINDS
+    from kschedx.kube.kinds import READ_LIVE
 
     rules: dict[str, list[str]] = {}
-    for kind in KINDS.values():
+    for kind in READ_LIVE.values():
         rules.setdefault(kind.group, []).append(kind.plural)
     lines = [
         "# Permissions",
@@ -309,7 +309,7 @@ def permissions() -> str:
         "rules:",
     ]
     for group, plurals in sorted(rules.items()):
-        resources = sorted(set(plurals) - {"configmaps", "events"})
+        resources = sorted(set(plurals) - {"configmaps"})
         if resources:
             lines += [
                 f'  - apiGroups: ["{group}"]',

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.validation import validate_written_node, validate_written_pod_spec
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.controllers import stored_metadata
-from kschedx.kube.kinds import KINDS
+from kschedx.kube.kinds import KINDS, READ_LIVE
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import merged
 from kschedx.progress import Phase, say
@@ -152,7 +152,7 @@ def load_live(
 
     builder = SnapshotBuilder(whole=whole)
     missing: dict[str, Missing] = {}
-    kinds = tuple(KINDS.values()) if on_demand else AT_ALL_TIMES
+    kinds = tuple(READ_LIVE.values()) if on_demand else AT_ALL_TIMES
     with without_collection():
         version = server_version(server)
         for event in read(server, kinds, namespace=namespace):
@@ -167,13 +167,14 @@ def load_live(
                     _forget(kind, builder, keep)
                 case Unread(kind=kind, forbidden=forbidden):
                     _forget(kind, builder, keep)
-                    missing[kind] = Missing.FORBIDDEN if forbidden else Missing.ABSENT
+                    if forbidden or kind in KINDS:
+                        missing[kind] = Missing.FORBIDDEN if forbidden else Missing.ABSENT
         snapshot = Snapshot.of_contents(builder.finish(source))
         snapshot.nodes(AS_TODAY)
     origin = replace(
         snapshot.source,
         missing=dict(sorted(missing.items())),
-        complete=frozenset(kind.key for kind in kinds) - missing.keys(),
+        complete=frozenset(kind.key for kind in kinds if kind.key in KINDS) - missing.keys(),
         server_version=version,
         namespaces=(namespace,) if namespace else (),
     )

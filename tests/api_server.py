@@ -12,7 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from kschedx.kube.kinds import KINDS, ResourceKind
+from kschedx.kube.custom_resources import KINDS as CUSTOM
+from kschedx.kube.kinds import KINDS, READ_LIVE, ResourceKind
 from kschedx.sources.live.lists import path_of
 
 Manifest = Mapping[str, object]
@@ -94,13 +95,20 @@ class FakeApiServer:
         if request.path == "/apis":
             return Reply(body=json.dumps(self.discovery).encode())
         namespace = request.path.partition("/namespaces/")[2].partition("/")[0]
-        for kind in KINDS.values():
-            if request.path in (path_of(kind, kind.versions[0], question) for question in ("", namespace)):
-                return self._page(kind.name, request, namespace)
+        for kind in READ_LIVE.values():
+            version = (kind.versions or ("v1",))[0]
+            if request.path in (path_of(kind, version, question) for question in ("", namespace)):
+                return self._page(kind, request, namespace)
         return failure(404, "the server could not find the requested resource")
 
-    def _page(self, kind: str, request: Request, namespace: str) -> Reply:
-        objects = [item for item in self._lists.get(kind, []) if not namespace or _namespace(item) == namespace]
+    def _page(self, kind: ResourceKind, request: Request, namespace: str) -> Reply:
+        named_so = self._lists.get(kind.name, [])
+        theirs = [item for item in named_so if (_group(item), kind.name) in CUSTOM]
+        if kind.versions:
+            objects = [item for item in named_so if item not in theirs]
+        else:
+            objects = [item for item in theirs if _group(item) == kind.group]
+        objects = [item for item in objects if not namespace or _namespace(item) == namespace]
         named = request.query.get("fieldSelector", "").partition("metadata.name=")[2]
         objects = [item for item in objects if not named or _name(item) == named]
         start = int(request.query.get("continue", "0"))
@@ -110,7 +118,7 @@ class FakeApiServer:
             metadata |= {"continue": str(end), "remainingItemCount": len(objects) - end}
         version = str(objects[0]["apiVersion"]) if objects else "v1"
         items = [{k: v for k, v in item.items() if k not in ("kind", "apiVersion")} for item in objects[start:end]]
-        body = {"kind": f"{kind}List", "apiVersion": version, "metadata": metadata, "items": items}
+        body = {"kind": f"{kind.name}List", "apiVersion": version, "metadata": metadata, "items": items}
         return Reply(body=json.dumps(body, separators=(",", ":")).encode())
 
 
@@ -119,7 +127,7 @@ def discovery_of(kinds: Iterable[ResourceKind]) -> Manifest:
     served: dict[str, dict[str, list[str]]] = {}
     for kind in kinds:
         if kind.group:
-            served.setdefault(kind.group, {}).setdefault(kind.versions[0], []).append(kind.plural)
+            served.setdefault(kind.group, {}).setdefault((kind.versions or ("v1",))[0], []).append(kind.plural)
     items = [
         {
             "metadata": {"name": group},
@@ -131,6 +139,10 @@ def discovery_of(kinds: Iterable[ResourceKind]) -> Manifest:
         for group, versions in served.items()
     ]
     return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+
+def _group(manifest: Manifest) -> str:
+    return str(manifest.get("apiVersion")).rpartition("/")[0]
 
 
 def _name(manifest: Manifest) -> object:

@@ -325,7 +325,6 @@ NOTES = (
     "ranking",
     "root_causes",
     "setup",
-    "subject",
 )
 WITH_SENTENCES = {*(PACKAGE / "explain" / f"{module}.py" for module in NOTES), *FIX_TEXTS}
 """Notes and the steps of fixes, each of which is made and worded in one place."""

@@ -13,6 +13,7 @@ from kschedx.autoscaler.flags import Flags, of_deployments
 from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.node_groups import Membership, group_title, membership
 from kschedx.autoscaler.pods import PodOutcome
+from kschedx.autoscaler.sizes import NOT_READY
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, LoopSetup, PodResult
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
 from kschedx.autoscaler.templates import CloudTemplate, GroupsFile, Template, cloud_templates, machine_templates
@@ -133,6 +134,15 @@ class Autoscaler:
                 place=Place(object=f"ConfigMap {AUTOSCALER_STATUS}"),
             )
         return cls(snapshot, status, options, scheduler.release)
+
+    def open_groups(self, scaling: PodScaling) -> tuple[str, ...]:
+        """Return the groups whose templates only the autoscaler knows, so that they may help, unless an event of the
+        autoscaler says that no group does."""
+        pods, row = self.snapshot.pods, scaling.pod.row
+        said = self.snapshot.autoscaler_events.get(pods.key(row)) if row < len(pods) else None
+        if said is not None and not said.message.startswith("pod triggered"):
+            return ()
+        return tuple(group.name for group in scaling.groups if group.is_unknown and group.skipped == (NOT_READY,))
 
     @cached_property
     def behaviour(self) -> AutoscalerBehaviour:

@@ -544,6 +544,10 @@ class Removal(Struct, frozen=True, kw_only=True):
         return tuple(pod for pod in self.pods if pod.fate is fate)
 
 
+def _is_disabled(node: Node) -> bool:
+    return node.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true"
+
+
 class ScaleDown:
     """Evaluates the nodes of one cluster."""
 
@@ -561,7 +565,11 @@ class ScaleDown:
         """Raises `UndecidableError` for a cluster without the status of an autoscaler."""
         autoscaler = Autoscaler.of(snapshot, options, scheduler)
         if autoscaler is None:
-            raise UndecidableError(f"no cluster-autoscaler found: the snapshot has no ConfigMap {AUTOSCALER_STATUS}")
+            names = [node.name for node in snapshot.cluster.nodes if _is_disabled(node)]
+            raise UndecidableError(
+                f"no cluster-autoscaler found: the snapshot has no ConfigMap {AUTOSCALER_STATUS}"
+                + (f"; annotation {SCALE_DOWN_DISABLED}=true keeps {', '.join(names[:3])} in any case" if names else "")
+            )
         return cls(autoscaler)
 
     @cached_property
@@ -632,7 +640,7 @@ class ScaleDown:
             yield Unremovable.STARTING
         if self._is_being_deleted(node):
             yield Unremovable.CURRENTLY_BEING_DELETED
-        if node.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true":
+        if _is_disabled(node):
             yield Unremovable.SCALE_DOWN_DISABLED_ANNOTATION
         if not state.is_ready and not self.flags.unready_nodes_too:
             yield Unremovable.SCALE_DOWN_UNREADY_DISABLED

@@ -78,7 +78,7 @@ def advise(
 ) -> Answer:
     from kschedx.descheduler.advice import PolicyGoal
     from kschedx.descheduler.advice import advise as advised
-    from kschedx.render.descheduler_policy import advice_lines, advice_page
+    from kschedx.render.descheduling import advice_lines, advice_page
     from kschedx.render.manifests import to_yaml
 
     require_one_of("--goal", goal, PolicyGoal)

@@ -1,4 +1,4 @@
-"""Files with other content than objects."""
+"""Files with other content than objects, and the profiles that come with kschedx."""
 
 from __future__ import annotations
 

@@ -20,8 +20,7 @@ from kschedx.kube.types import Pod
 
 if TYPE_CHECKING:
     from kschedx.errors import Place
-    from kschedx.explain.setup import Setup
-    from kschedx.explain.subject import Subject
+    from kschedx.explain.setup import Setup, Subject
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.fit import Fit
@@ -97,7 +96,7 @@ def _answer(
 ) -> Fit | Explanation:
     """Return how many more fit, or the answer of `why` if no number answers the question."""
     from kschedx.explain.missing_kinds import depends_on_unread
-    from kschedx.explain.subject import stored
+    from kschedx.explain.setup import stored
     from kschedx.inquiry.ask import UNCOUNTED, Inquiry, state_of_more
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.fit import fit as fitted

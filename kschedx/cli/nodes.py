@@ -21,7 +21,7 @@ from kschedx.render.wording import visible
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
-    from kschedx.inquiry.nodes import NodeRow, PriceOf
+    from kschedx.inquiry.node import NodeRow, PriceOf
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Show all nodes: what their pods request, what is free, and the largest pod that still fits.
@@ -67,7 +67,7 @@ def nodes(
     *,
     question: Question,
 ) -> Answer | int:
-    from kschedx.inquiry.nodes import Sort, node_rows, sorted_rows
+    from kschedx.inquiry.node import Sort, node_rows, sorted_rows
 
     labels = None if selector is None else parse_label_query(selector)
     price_of = None if instance_types is None else _prices(instance_types)
@@ -134,7 +134,7 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
 
 
 def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...], sort: str) -> Report:
-    from kschedx.inquiry.nodes import nodes_document
+    from kschedx.inquiry.node import nodes_document
     from kschedx.render.nodes import nodes_lines, nodes_page
 
     return Report(

@@ -285,7 +285,7 @@ def _are_one_file(path: Path, other: Path) -> bool:
 
 def _tell(output: str, counts: str, source: Source) -> None:
     """Print what the file contains, and what it lacks."""
-    from kschedx.kube.kinds import KINDS
+    from kschedx.kube.kinds import READ_LIVE
     from kschedx.render import terminal
     from kschedx.render.view import Tone
     from kschedx.snapshot.snapshot import Missing
@@ -296,4 +296,4 @@ def _tell(output: str, counts: str, source: Source) -> None:
     tone, whole = Tone.OPEN if forbidden else Tone.GOOD, sys.maxsize  # a path is not broken
     terminal.write(terminal.title_lines(f"{output}: {counts}, {amount}", tone, whole), terminal.console(sys.stderr))
     for kind in forbidden:  # a kind that is not served has no objects
-        typer.echo(f"not included: {KINDS[kind].resource} ({Missing.FORBIDDEN.value})", err=True)
+        typer.echo(f"not included: {READ_LIVE[kind].resource} ({Missing.FORBIDDEN.value})", err=True)

@@ -226,7 +226,7 @@ def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedEr
     """Return the answer about a change that the API server refuses: it is not made."""
     from kschedx.cli.why_pod import explanation_report
     from kschedx.controllers.workload_lifecycle import refused
-    from kschedx.explain.subject import Subject
+    from kschedx.explain.setup import Subject
     from kschedx.inquiry.pod import unscheduled
 
     kind, _, key = error.place.object.partition(" ")

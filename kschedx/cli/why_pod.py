@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from kschedx.cli.interactive import Try
-    from kschedx.explain.setup import Setup
-    from kschedx.explain.subject import Subject
+    from kschedx.explain.setup import Setup, Subject
     from kschedx.inquiry.ask import Clusters, Inquiry
     from kschedx.inquiry.daemon_set import DaemonSetAnswer
     from kschedx.inquiry.explanation import Explanation
@@ -232,7 +231,7 @@ def _watched(question: Question, pod: Pod, first: Explanation, interval: int) ->
     """Repeat the same question."""
 
     from kschedx.cli.watch import Watch
-    from kschedx.explain.subject import stored
+    from kschedx.explain.setup import stored
     from kschedx.inquiry.pod import explain
 
     def again(snapshot: Snapshot, pod: Pod) -> Explanation:
@@ -246,7 +245,7 @@ def _watched(question: Question, pod: Pod, first: Explanation, interval: int) ->
 def subject_of(question: Question, wanted: Wanted, setup: Setup, target: Pod | Written, snapshot: Snapshot) -> Subject:
     """Return the pod as it is, or its manifest as the API server would store it, by kschedx's admission or the server's
     dry run."""
-    from kschedx.explain.subject import stored
+    from kschedx.explain.setup import stored
 
     if isinstance(target, Pod):
         return stored(snapshot, target)
@@ -266,7 +265,7 @@ def subject_of(question: Question, wanted: Wanted, setup: Setup, target: Pod | W
 def typed_change(question: Question, setup: Setup) -> Try:
     """Return the function that `why -i` calls with a change of the displayed pod, which includes the fixes tried
     before."""
-    from kschedx.explain.subject import stored
+    from kschedx.explain.setup import stored
     from kschedx.inquiry.manifest_edit import Edit, as_manifest, as_pod
 
     def tried(before: Explanation, change: str) -> Explanation:

@@ -9,8 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import Manifest, copy_pod, is_of_daemon_set, title
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import admitted
+from kschedx.explain.setup import Setup, admitted
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import goes_on, made_of, pinned, pinned_to, runs_on

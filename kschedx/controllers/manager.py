@@ -348,9 +348,9 @@ class Manager:
 
     # --- syncs
 
-    def sync(self) -> bool:
-        """Sync every controller once. Returns False if none changes anything."""
-        moved = [self._sync(managed) for managed in [*self._managed.values()]]
+    def sync(self, only: Workload | None = None) -> bool:
+        """Sync every controller once, or that of one workload. Returns False if nothing changes."""
+        moved = [self._sync(managed) for managed in [*self._managed.values()] if only in (None, managed.workload)]
         return any(moved)
 
     def _sync(self, managed: Managed) -> bool:

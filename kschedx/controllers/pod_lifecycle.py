@@ -189,7 +189,7 @@ def refuser(message: str) -> str:
 
 def _owner(pod: Pod) -> str:
     owner = pod.metadata.controller
-    return "" if owner is None else f"{owner.kind} {owner.name}"
+    return "" if owner is None or owner.kind == "Node" else f"{owner.kind} {owner.name}"
 
 
 def _of_ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:

@@ -14,8 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import admitted, with_claims_of_templates
+from kschedx.explain.setup import Setup, admitted, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.conditions import reports_ready

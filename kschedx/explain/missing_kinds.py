@@ -20,7 +20,7 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Code
 from kschedx.kube.devices import ResourceClaim
-from kschedx.kube.kinds import KINDS
+from kschedx.kube.kinds import EVENTS, KINDS, READ_LIVE
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name
@@ -101,11 +101,11 @@ def require_for_decision(cycle: Cycle) -> None:
 
 def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -> NoReturn:
     """Raise the `NotReadError` with the kind and the command that reads it."""
-    name = KINDS[kind].resource
+    name = READ_LIVE[kind].resource
     about = pod.key if pod else ""
     if snapshot.source.missing[kind] is Missing.ABSENT:
         raise NotReadError(about, leaves, f"the API server serves no {name}")
-    others = [KINDS[other].resource for other in _forbidden(snapshot) if other != kind]
+    others = [READ_LIVE[other].resource for other in _forbidden(snapshot) if other != kind]
     role = "kschedx" if others else f"kschedx-{kind.lower()}"
     besides = f", and so is listing {len(others)} more kind{'s' if len(others) > 1 else ''}" if others else ""
     allow = f"kubectl create clusterrole {role} --verb=get,list --resource={','.join((name, *others))}"
@@ -134,13 +134,13 @@ def missing_notes(cycle: Cycle) -> Iterator[Note]:
     if lacking:
         text = f"missing or incomplete in {_dumps(source)}: {_with_worth(lacking)}"
         yield note("dump", text, formats=tuple(source.formats), kinds=lacking)
-    forbidden = tuple(kind for kind in _forbidden(cycle.snapshot) if kind in MATTERS)
-    if forbidden:
+    if forbidden := tuple(kind for kind in _forbidden(cycle.snapshot) if kind in MATTERS):
         text = f"listing is forbidden for {_with_worth(forbidden)}; this answer does not depend on it"
         yield note("unread-kind", text, kinds=forbidden, cause=Missing.FORBIDDEN)
-    missing = source.missing
-    absent = tuple(kind for kind in missing if missing[kind] is Missing.ABSENT and _matters(kind, cycle))
-    if absent:
+    if EVENTS.key in source.missing:
+        yield note("unread-events", f"listing events is forbidden: {EVENTS.leaves} is unknown")
+    gone = (kind for kind, cause in source.missing.items() if cause is Missing.ABSENT)
+    if absent := tuple(kind for kind in gone if _matters(kind, cycle)):
         text = f"the API server serves no {_names(absent)}, so there are none"
         yield note("unread-kind", text, kinds=absent, cause=Missing.ABSENT)
 
@@ -163,12 +163,12 @@ def _pods_lacking(source: Source) -> Note:
 
 
 def _names(kinds: Iterable[str]) -> str:
-    return ", ".join(KINDS[kind].resource for kind in kinds)
+    return ", ".join(READ_LIVE[kind].resource for kind in kinds)
 
 
 def _with_worth(kinds: Iterable[str]) -> str:
     """List the kinds with what is unknown without them."""
-    return ", ".join(f"{KINDS[kind].resource} ({KINDS[kind].leaves})" for kind in kinds)
+    return ", ".join(f"{READ_LIVE[kind].resource} ({READ_LIVE[kind].leaves})" for kind in kinds)
 
 
 def _dumps(source: Source) -> str:
@@ -188,7 +188,7 @@ def _forbidden(snapshot: Snapshot) -> list[str]:
     return [
         kind
         for kind, cause in snapshot.source.missing.items()
-        if cause is Missing.FORBIDDEN and not (kind in KINDS and KINDS[kind].is_on_demand)
+        if cause is Missing.FORBIDDEN and kind in READ_LIVE and not READ_LIVE[kind].is_on_demand
     ]
 
 

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from kschedx.errors import UndecidableError
 from kschedx.explain.difference import Difference, Rejection, Story, compare
 from kschedx.explain.missing_kinds import require_for_decision
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import unassigned
+from kschedx.explain.setup import Setup, unassigned
 from kschedx.framework.args import PluginArgs
 from kschedx.framework.config import Profile
 from kschedx.framework.config.origins import flat, formatted

@@ -391,6 +391,20 @@ def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[Selec
             yield SelectorOfNamespace(text=text, namespace=namespace, annotation=annotation)
 
 
+def _contradiction(cycle: Cycle) -> Iterator[RootCause]:
+    """Yield a label whose value in the nodeSelector no required term of the nodeAffinity permits."""
+    required = cycle.pod.spec.required_node_affinity
+    terms = required.node_selector_terms if required is not None else ()
+    for key, value in cycle.pod.spec.node_selector.items():
+        permitted = [
+            [it.values for it in term.match_expressions if (it.key, it.operator) == (key, "In")] for term in terms
+        ]
+        if terms and all(any(value not in values for values in of_term) for of_term in permitted):
+            values = listed(sorted({other for of_term in permitted for values in of_term for other in values}), 3)
+            text = f"nodeSelector {key}={value} and nodeAffinity {key} In [{values}] exclude each other"
+            yield RootCause(text=f"{text}: no node can match both")
+
+
 def _of_runtime_class(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield the RuntimeClass that adds an unmet selector to its pods."""
     name = cycle.pod.spec.runtime_class_name or ""
@@ -429,6 +443,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
         case NodeAffinityMismatch():
             yield from _of_namespace(cycle, finding)
             yield from _of_runtime_class(cycle, finding)
+            yield from _contradiction(cycle)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
         case InsufficientDevices(shortages=shortages):

@@ -51,6 +51,15 @@ class ClusterTrial:
         """Rows of the workload's pods."""
 
     @cached_property
+    def _referenced(self) -> Workload | None:
+        """The Deployment whose template the pod's Argo Rollout uses (spec.workloadRef)."""
+        owner = template_owner(self._snapshot, self._pod)
+        if owner is None or owner.kind != "Deployment":
+            return None
+        workload = Workload(owner.kind, self._pod.metadata.namespace, owner.name)
+        return None if workload == self._workload else workload
+
+    @cached_property
     def _without_made(self) -> tuple[Snapshot, dict[Workload, Manifest]]:
         """The cluster without the pods that the question created, and the manifest that the workload had before the
         question. If a fix changes the template, these pods are created again from it."""
@@ -201,6 +210,8 @@ class ClusterTrial:
             self._put(pod, simulator)
         elif workload.kind in workloads.SCALED and change.delete:
             by_hand.apply(_deletion(workload))
+        elif workload == self._referenced:
+            self._put(pod, simulator)
         elif workload == self._workload or workload.kind in workloads.SCALED:
             self._patch(workload, change, by_hand)
         elif target.kind not in _OF_THE_CLUSTER:

@@ -81,7 +81,10 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
         job = owner if controller.kind == "CronJob" else None
         owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest, job=job)
         controller = stored_metadata(raw).controller or _deployment_of(controller, pod.metadata.labels)
-    if owner is not None and controller is not None and _makes_replica_sets(controller):
+    makes_replica_sets = controller is not None and _makes_replica_sets(controller)
+    if controller is not None and makes_replica_sets and (used := _referenced(snapshot, controller, pod)) is not None:
+        return used
+    if owner is not None and controller is not None and makes_replica_sets:
         # the ReplicaSet's template is a copy of the Rollout's, and a change of the copy does not reach other
         # ReplicaSets
         manifest = {**owner.manifest, "apiVersion": controller.api_version}
@@ -97,6 +100,16 @@ def _synced_by(manifest: Mapping[str, object]) -> str:
     """Return the tool that syncs the object from Git; empty if there is none."""
     marks = {**map_at(manifest, "metadata", "labels"), **map_at(manifest, "metadata", "annotations")}
     return next((tool for mark, tool in SYNC_MARKS.items() if mark in marks), "")
+
+
+def _referenced(snapshot: Snapshot, controller: OwnerReference, pod: Pod) -> Owner | None:
+    """Return the workload whose template a custom resource uses (spec.workloadRef)."""
+    namespace, group = pod.metadata.namespace, controller.api_version.partition("/")[0]
+    key = f"{controller.kind}.{group}", namespace, controller.name
+    reference = map_at(msgspec.json.decode(snapshot.custom_resources.get(key, b"{}")), "spec", "workloadRef")
+    kind, name = str(reference.get("kind")), str(reference.get("name"))
+    raw = snapshot.workloads.get((kind, namespace, name))
+    return None if raw is None else Owner(kind=kind, name=name, manifest=msgspec.json.decode(raw))
 
 
 def _makes_replica_sets(controller: OwnerReference) -> bool:

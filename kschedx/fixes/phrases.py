@@ -107,6 +107,9 @@ FAILURES = (
     (r"^Evicted .*DiskPressure", "free disk space on {node}"),
     (r"^Evicted .*MemoryPressure", "free memory on {node}"),
     (r"^Evicted .*PIDPressure", "free process IDs on {node}"),
+    (r"^Evicted .*(?:exceeds the total limit of containers|exceeded its local ephemeral storage limit)",
+     "raise limits.ephemeral-storage to what the pod writes, or mount a volume for it"),
+    (r"^Evicted .*[Uu]sage of EmptyDir volume", "raise sizeLimit of the emptyDir volume, or write less to it"),
     (r"^Evicted .*(?:ephemeral|disk)", "free disk space on {node}, or request and limit ephemeral-storage"),
     (r"^Evicted .*memory", "raise requests.memory to what the pod uses, or free memory on {node}"),
     (r"^(?:NodeShutdown|Terminated|Shutdown)", "delete the pod and create it again: {node} was shut down"),
@@ -160,4 +163,6 @@ def provisioning_text(
             text = advice.format(claim=claim, driver=driver, name=name, storage_class=storage_class)
             return text if claim in text else f"{text}, so that {driver} provisions {volume}"
     behind = f" ({', '.join(down[:2])} {'is' if len(down) == 1 else 'are'} not ready)" if down else ""
-    return f"repair {driver}{behind}, so that it provisions {volume}"
+    verb = "install or repair" if nowhere and not behind and "csi" in driver else "repair"
+    behind = behind or (", which no CSINode lists" if verb != "repair" else "")
+    return f"{verb} {driver}{behind}, so that it provisions {volume}"

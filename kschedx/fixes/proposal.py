@@ -9,15 +9,7 @@ from typing import ClassVar, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.fixes.changes import (
-    Change,
-    add_operation,
-    map_patch,
-    node_patch,
-    pod_patch,
-    pod_status_patch,
-    pointer,
-)
+from kschedx.fixes.changes import Change, add_operation, map_patch, node_patch, pod_patch, pod_status_patch, pointer
 from kschedx.fixes.phrases import amount_text
 from kschedx.kube.decoding import manifest
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice

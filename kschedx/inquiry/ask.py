@@ -21,8 +21,7 @@ from kschedx.controllers.workloads import Owners, workload_of
 from kschedx.errors import NotAdmittedError, NotReadError
 from kschedx.explain.cycle_notes import may_lack_node_support
 from kschedx.explain.notes import TRIED, Note, note
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject, stored
+from kschedx.explain.setup import Setup, Subject, stored
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, key_of, title

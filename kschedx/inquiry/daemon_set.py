@@ -20,8 +20,7 @@ from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.cycle_notes import may_lack_node_support, start_obstacle
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import Blocker, NodeGroup
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject
+from kschedx.explain.setup import Setup, Subject
 from kschedx.findings import UntoleratedTaint
 from kschedx.fixes.proposal import FixGroup
 from kschedx.framework.cycle import Outcome

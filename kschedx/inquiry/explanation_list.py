@@ -14,7 +14,7 @@ from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas,
 from kschedx.errors import NotAdmittedError, NotReadError, Place
 from kschedx.explain.causes import Taken, alike, owner_of
 from kschedx.explain.missing_kinds import depends_on_unread
-from kschedx.explain.subject import Subject, stored
+from kschedx.explain.setup import Subject, stored
 from kschedx.inquiry.ask import Inquiry, gather, gather_beside
 from kschedx.inquiry.autoscalers import autoscalers_of, growth_of
 from kschedx.inquiry.daemon_set import explain_daemon_set

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -12,8 +12,18 @@ from kschedx import fixes
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change, template_owner
 from kschedx.fixes.phrases import joined
-from kschedx.fixes.proposal import CONTROLLER_MANAGER
-from kschedx.fixes.steps import AddNode, Cost, CreateVolume, FixGroup, FixStep, NextAttempt, ObjectStep, RepairNode
+from kschedx.fixes.proposal import CONTROLLER_MANAGER, Proposal, apply_steps
+from kschedx.fixes.steps import (
+    AddNode,
+    Cost,
+    CreateVolume,
+    FixGroup,
+    FixStep,
+    NextAttempt,
+    ObjectStep,
+    RepairNode,
+    Uncordon,
+)
 from kschedx.fixes.steps.storage import ClassedClaim
 from kschedx.inquiry.document import Covered, FixDocument
 from kschedx.kube.autoscalers import NODE_POOL
@@ -26,6 +36,7 @@ from kschedx.kube.types import Pod
 from kschedx.render.states import ComponentDown
 from kschedx.render.wording import listed
 from kschedx.render.words.fixes import delivery_text, fix_commands, fix_costs, fix_title
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -33,10 +44,42 @@ if TYPE_CHECKING:
     from kschedx.kueue.verdict import Verdict
 
 MOST_PREEMPTED = 3
+MOST_UNCORDONED = 8
+"""Cordoned nodes that are tried besides the first one."""
 _OF_CLAIM = (ClassedClaim, CreateVolume, NextAttempt, ObjectStep)
 """Steps about the claim itself and its volume."""
 NO_CLASS = '""'
 _OF_ADMINISTRATORS = frozenset({"LimitRange", "Namespace", "PriorityClass", "ResourceQuota", "RuntimeClass"})
+
+
+def uncordoning_more(
+    fix: Fix, snapshot: Snapshot, drained: Collection[str], helped: Callable[[Fix], int], most: int
+) -> Fix:
+    """Return a fix that uncordons a node, with each other cordoned node that lets it help more of `most` pods. `helped`
+    tries a fix and returns their number; nodes that the question drains stay cordoned."""
+    if len(fix.steps) != 1 or not isinstance(fix.steps[0], Uncordon) or (best := helped(fix)) >= most:
+        return fix
+    cluster, first, tried = snapshot.cluster, fix.steps[0], 0
+    for row, name in enumerate(cluster.names):
+        if cluster.unschedulable[row] and name != first.node and name not in drained and tried < MOST_UNCORDONED:
+            tried += 1
+            steps = (*fix.steps, replace(first, row=ClusterRow(row), node=name))
+            nodes = dict.fromkeys((*fix.feasible_nodes, name))
+            changes = tuple(apply_steps(steps, Proposal(pod=Pod()), snapshot).changes(Pod(), snapshot))
+            wider = replace(
+                fix,
+                steps=steps,
+                changes=changes,
+                apply=changes,
+                feasible_nodes=tuple(nodes),
+                commands=tuple(command for step in steps for command in step.commands()),
+                title=", ".join(step.title for step in steps),
+            )
+            if (number := helped(wider)) > best:
+                fix, best = wider, number
+        if best >= most:
+            break
+    return fix
 
 
 def component_repair(down: ComponentDown) -> tuple[str, str]:

@@ -90,13 +90,14 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         autoscaler, scaling = self.autoscaler, self.decision
         pod, choice = scaling.pod, scaling.choice
         is_there = pod.outcome is PodOutcome.SCHEDULABLE
+        sends = pod.remains and not autoscaler.open_groups(scaling)
         return part_of(
             ScalingDocument,
             scaling,
             outcome=pod.outcome,
             groups={group.name: _group(group) for group in scaling.groups},
             scale_ups=choice.resizes if choice else (),
-            event=choice.event if choice else not_triggered(pod.parts) if pod.remains else "",
+            event=choice.event if choice else not_triggered(pod.parts) if sends else "",
             is_told=bool(choice) or pod.is_told,
             groups_told_by=autoscaler.membership.told_by,
             flags_are_known=autoscaler.flags_are_known,

@@ -19,7 +19,7 @@ from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
 from kschedx.explain.root_causes import newer_template
-from kschedx.explain.subject import Subject, stored
+from kschedx.explain.setup import Subject, stored
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.changes import Change, pointer
 from kschedx.fixes.dead_end import gate_of_controller
@@ -372,6 +372,10 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         if state.container:
             title = f"find out from its logs why container {state.container} ended"
             yield Fix.untried(title, commands=(self._logs(self.pod.metadata.name, state.container),))
+        elif any(owner.kind == "Node" for owner in self.pod.metadata.owner_references):
+            rejected = state.reason.startswith("OutOf")
+            repair = f"free resources on {state.node}" if rejected else f"find out on {state.node} why it ended"
+            yield Fix.untried(f"{repair}: its kubelet runs this static pod from a manifest file")
         elif state.owner and advice.startswith("delete the pod"):
             title = f"delete the pod: {state.owner} replaces it"
             yield Fix.untried(title, (self._deletion,), commands=(delete_pod(self.pod.key),))

@@ -17,8 +17,7 @@ from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChange
 from kschedx.explain.admission import counted, recorded_refusal, require_quota_of_maker, with_allowed
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import Note, note
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject, admitted
+from kschedx.explain.setup import Setup, Subject, admitted
 from kschedx.kube.custom_resources import TemplatePodCount, custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.escaping import shell_command
@@ -513,8 +512,20 @@ def _makes_pods(manifest: Mapping[str, object]) -> bool:
     return is_foreign(manifest) and bool(foreign_pods(manifest))
 
 
+def with_referenced_template(snapshot: Snapshot, manifest: Manifest) -> Manifest:
+    """Return a custom resource with the pod template of the workload in its spec.workloadRef, if the cluster has it, as
+    an Argo Rollout uses it."""
+    reference = map_at(manifest, "spec", "workloadRef")
+    key = str(reference.get("kind")), key_of(manifest)[1], str(reference.get("name"))
+    if not is_foreign(manifest) or key not in snapshot.workloads:
+        return manifest
+    template = map_at(msgspec.json.decode(snapshot.workloads[key]), "spec", "template")
+    spec = {name: value for name, value in map_at(manifest, "spec").items() if name != "workloadRef"}
+    return {**manifest, "spec": {**spec, "template": template}}
+
+
 def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -> Iterator[Written]:
-    manifest = document.value
+    manifest = with_referenced_template(applied, document.value)
     if not _makes_pods(manifest):
         return
     kind = kind_of(*read_as(manifest))

@@ -19,10 +19,10 @@ from kschedx.controllers.workloads import manifest_of
 from kschedx.errors import UndecidableError
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Proposal, apply_steps
-from kschedx.fixes.steps import PodStep, Uncordon
+from kschedx.fixes.steps import PodStep
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.fix import Fix, uncordoning_more
 from kschedx.inquiry.simulation import PodKeys, Simulation, WorkloadResult
 from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, Json, part_of, to_json
@@ -33,7 +33,7 @@ from kschedx.render.words.fixes import with_nodes
 from kschedx.simulate.added_nodes import left_over
 from kschedx.simulate.changes import another_like
 from kschedx.simulate.simulator import run_on
-from kschedx.snapshot.columns import ClusterRow, IntArray, rows_by_group
+from kschedx.snapshot.columns import IntArray, rows_by_group
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_changed_pods
 from kschedx.snapshot.snapshot import Snapshot
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 MOST_SHARED_FIXES = 4
 """Fixes of one pod that are tried for the others."""
-MOST_UNCORDONED = 4
 """The maximum number of further cordoned nodes that are tried together with one."""
 MOST_LOOKS = 200
 """The limit counts equivalence classes. At least one fix is tried, however many there are."""
@@ -189,7 +188,10 @@ class SharedFixes:
         fixes = explanation.each_fix()
         most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(rows), MOST_PODS_TRIED // len(rows))
         few = islice(fixes, max(most, 1))
-        for fix in (wider for narrow in few for wider in (narrow, *self._more_uncordoned(narrow))):
+        for narrow in few:
+            fix = uncordoning_more(
+                narrow, self._then, self._drained, lambda wider: self._tried(explanation, wider, rows).pods, len(rows)
+            )
             tried = self._tried(explanation, fix, rows)
             if best is None or tried.pods > best.pods:
                 best = tried
@@ -198,22 +200,6 @@ class SharedFixes:
             ):
                 break  # a repair, or an autoscaler's node, comes before the others, though not tried for every pod
         return PendingStory(explanation=explanation, mended=best)
-
-    def _more_uncordoned(self, fix: Fix) -> Iterator[Fix]:
-        """If a fix uncordons a node, yield fixes that uncordon more nodes, one more each time."""
-        steps = fix.steps
-        if len(steps) != 1 or not isinstance(steps[0], Uncordon):
-            return
-        cluster = self._then.cluster
-        others = [
-            row
-            for row, name in enumerate(cluster.names)
-            if cluster.unschedulable[row] and name not in self._drained and name != steps[0].node
-        ]
-        for row in others[:MOST_UNCORDONED]:
-            steps = (*steps, replace(steps[0], row=ClusterRow(row), node=cluster.names[row]))
-            commands = tuple(command for step in steps for command in step.commands())
-            yield replace(fix, steps=steps, commands=commands, title=", ".join(step.title for step in steps))
 
     def _explanation(self, pod: str) -> Explanation | None:
         if self._scene is None:

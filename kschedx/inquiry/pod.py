@@ -42,8 +42,7 @@ from kschedx.explain.missing_kinds import cycle_of, require_nodes, require_nodes
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, taken_out
 from kschedx.explain.ranking import on_its_node
 from kschedx.explain.root_causes import provisioning_reports
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject, stored, unassigned
+from kschedx.explain.setup import Setup, Subject, stored, unassigned
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of

@@ -40,7 +40,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.holding.model import GangStatus
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.fix import Fix, admin_access, free_port, kueue_fixes, one_pod_at_a_time
+from kschedx.inquiry.fix import Fix, admin_access, free_port, kueue_fixes, one_pod_at_a_time, uncordoning_more
 from kschedx.inquiry.lifecycle_remedies import Stopped, gate_keepers, with_newer_template
 from kschedx.inquiry.manifest_edit import as_manifest
 from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
@@ -121,7 +121,15 @@ class PodFixes:
         for found_fix in find_fixes(self.scheduler, self.cycle, self._cluster_test(owner), self.answer.drained):
             if self.answer.gang is None or not any(map(self._deletes_member, found_fix.changes)):
                 fix = self._for_group(Fix.of(found_fix, owner, pod, stored_in=stored_in))
+                if (replicas := self.answer.replicas) is not None:
+                    most = len(replicas.pending)
+                    fix = uncordoning_more(fix, self.cycle.snapshot, self.answer.drained, self._helped, most)
                 yield fix.with_claims_of(owner, pod, before, self.cycle.snapshot)
+
+    def _helped(self, fix: Fix) -> int:
+        """Return the number of pending replicas that a fix helps; 1 if that is not tried."""
+        covered = self.answer.covered(fix)
+        return 1 if covered is None else covered.pods
 
     def _fewer_replicas(self, owner: Owner | None) -> Iterator[Fix]:
         """Yield the scaling to the replicas that have nodes, if the required anti-affinity of the template excludes

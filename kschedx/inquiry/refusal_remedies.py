@@ -22,12 +22,11 @@ from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.admission import enforced
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject, admitted
+from kschedx.explain.setup import Setup, Subject, admitted
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.changes import PatchError, apply_patch, pointer
 from kschedx.fixes.owners import owner_change, template_owner
-from kschedx.fixes.pod_security import ENFORCE, relabelled, secured
+from kschedx.fixes.pod_edits import ENFORCE, relabelled, secured
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix

@@ -26,7 +26,7 @@ from kschedx.errors import NotAdmittedError, NotChangedError
 from kschedx.explain.cycle_notes import may_lack_node_support
 from kschedx.explain.missing_kinds import cycle_of
 from kschedx.explain.notes import taken_out
-from kschedx.explain.subject import Subject, stored, unassigned
+from kschedx.explain.setup import Subject, stored, unassigned
 from kschedx.framework.cycle import Outcome, UnevaluatedDocument
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import refuse
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject, admitted, stored
+from kschedx.explain.setup import Setup, Subject, admitted, stored
 from kschedx.inquiry.manifests import (
     Manifest,
     Written,
@@ -24,6 +23,7 @@ from kschedx.inquiry.manifests import (
     knows_claims,
     read_as,
     title,
+    with_referenced_template,
     workload_as_applied,
     written_from,
     written_from_custom_resource,
@@ -360,7 +360,7 @@ def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) ->
         kind, _, its_group = key.partition(".")
         is_meant = word in _words_for(kind) and its_group.startswith(group)
         if is_meant and (there, called) == (space[0] if space else namespace, name):
-            manifest: Manifest = msgspec.json.decode(raw)
+            manifest = with_referenced_template(snapshot, msgspec.json.decode(raw))
             written, state = written_from_custom_resource(manifest), workload_lifecycle(snapshot, manifest)
             yield from written if state is None or state.is_open else islice(written, 1)
             return

@@ -27,8 +27,7 @@ from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.causes import Taken
 from kschedx.explain.notes import AFTER_CHANGES, Note
-from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject, claim_not_made
+from kschedx.explain.setup import Setup, Subject, claim_not_made
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.inquiry.daemon_set import DaemonSetAnswer, explain_daemon_set
@@ -568,7 +567,7 @@ class ManifestQuestions:
         for row in waited if is_tried else ():
             self._simulator.delete(row)
         manager.apply(manifest, template_pod=None if kind_and_group(manifest)[0] == "DaemonSet" else subject.pod)
-        manager.sync()
+        manager.sync(workload)
         return replace(_group_of(subject), workload=workload, manifest=manifest, waited=waited)
 
     def _custom(self, subject: Subject, manifest: Manifest, count: TemplatePodCount) -> ReplicaGroup:

@@ -17,6 +17,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import (
     autoscalers,
     controllers,
+    custom_resources,
     descheduling,
     devices,
     kueue,
@@ -35,7 +36,7 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     former_groups: tuple[str, ...] = ()
     """Groups in which older API servers serve it."""
     versions: tuple[str, ...] = ("v1",)
-    """In the order in which to request them."""
+    """In the order in which to request them; empty for any version that the server has."""
     is_namespaced: bool = True
     short_names: tuple[str, ...] = ()
     """kubectl's short names, for kinds that a command accepts."""
@@ -57,6 +58,8 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     """The project that installs it, if it is not Kubernetes. A missing kind is then reported only if a pod needs it."""
     only: tuple[str, ...] = ()
     """`namespace/name` of the only objects to read, each with its own request."""
+    selector: str = ""
+    """The field selector of its list."""
     also: tuple[str, ...] = ()
     """Names, in any namespace, that are also read from files but never requested."""
     is_on_demand: bool = False
@@ -409,6 +412,25 @@ def key_of(name: str, group: str) -> str:
 
 KINDS: Mapping[str, ResourceKind] = {kind.key: kind for kind in _ROWS}
 """The most important kinds first."""
+_ROUTINE = (
+    "BackOff", "Completed", "Created", "Killing", "NodeHasSufficientMemory", "Pulled", "Pulling", "ScalingReplicaSet",
+    "Scheduled", "Started", "SuccessfulAttachVolume", "SuccessfulCreate", "SuccessfulDelete", "SuccessfulRescale",
+)  # fmt: skip
+"""The most frequent reasons of events from which no answer quotes."""
+EVENTS = ResourceKind(
+    name="Event", is_numerous=True, selector=",".join(f"reason!={reason}" for reason in _ROUTINE),
+    leaves="what controllers, autoscalers, and kubelets report",
+)  # fmt: skip
+CUSTOM_KINDS = tuple(
+    ResourceKind(
+        name=name, group=group, versions=(), is_optional=True, leaves=f"the pods of a {name}",
+        plural="elasticsearches" if name == "Elasticsearch" else "",
+    )
+    for group, name in custom_resources.KINDS
+)  # fmt: skip
+"""Custom resources that create pods. A live cluster is asked for those that it serves."""
+READ_LIVE: Mapping[str, ResourceKind] = {**KINDS, **{kind.key: kind for kind in (EVENTS, *CUSTOM_KINDS)}}
+"""What a live cluster is asked for. No verdict depends on the kinds that are not in `KINDS`."""
 _BY_GROUP: Mapping[tuple[str, str], ResourceKind] = {
     (group, kind.name): kind for kind in _ROWS for group in (kind.group, *kind.former_groups)
 }

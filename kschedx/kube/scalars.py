@@ -1,4 +1,4 @@
-"""Go's fixed-width integers: bounds, wrap-around, truncating division, and `strconv.ParseInt`."""
+"""Go's fixed-width integers: bounds, wrap-around, truncating division, and `strconv.ParseInt`; and its durations."""
 
 from __future__ import annotations
 

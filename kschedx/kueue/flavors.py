@@ -18,8 +18,18 @@ from kschedx.kube.selectors import NodeSelector, NodeSelectorTerm, compile_node_
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import PodSpec, Taint
 from kschedx.kueue.queues import Cache, failure
-from kschedx.kueue.quota import FlavorResource, QueueNode, Requests, Usage, added, in_order, minus, plus, shown
-from kschedx.kueue.requests import pod_requests
+from kschedx.kueue.quota import (
+    FlavorResource,
+    QueueNode,
+    Requests,
+    Usage,
+    added,
+    in_order,
+    minus,
+    plus,
+    pod_requests,
+    shown,
+)
 from kschedx.kueue.topology import DomainAssignment as TopologyAssignment
 from kschedx.kueue.topology import DomainUsage, Request, TopologyPlacement, TopologyUsage, taint_text
 from kschedx.kueue.workloads import READY, Job, PodSetRequests, ScanProgress

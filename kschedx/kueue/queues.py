@@ -15,8 +15,7 @@ from enum import StrEnum, unique
 from fractions import Fraction
 
 from kschedx.kube.kueue import BY_USAGE, MULTIKUEUE, AdmissionCheck, ClusterQueue, LocalQueue, ResourceFlavor
-from kschedx.kueue.quota import QueueNode, QuotaTree, Requests, Usage, added, exact, weight_of
-from kschedx.kueue.requests import quota_unit
+from kschedx.kueue.quota import QueueNode, QuotaTree, Requests, Usage, added, exact, quota_unit, weight_of
 from kschedx.kueue.settings import AdmissionFairSharing, KueueSettings, seconds
 from kschedx.kueue.topology import DomainUsage, FlavorTopology, Request, TopologyPlacement, TopologyUsage, Values
 from kschedx.kueue.workloads import Job, checks_of

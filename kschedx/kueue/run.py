@@ -44,8 +44,20 @@ from kschedx.kueue.document import (
 from kschedx.kueue.flavors import FlavorAssignment as Assigned
 from kschedx.kueue.flavors import FlavorAssignmentMode
 from kschedx.kueue.queues import Cache, Ledger, LocalQueueKey, Requeue, WorkloadQueue, is_usage_based
-from kschedx.kueue.quota import FlavorResource, QueueNode, QuotaTree, Requests, Usage, added, minus, quota_amount, shown
-from kschedx.kueue.requests import invalid_resources, outside_limit_ranges, pod_requests
+from kschedx.kueue.quota import (
+    FlavorResource,
+    QueueNode,
+    QuotaTree,
+    Requests,
+    Usage,
+    added,
+    invalid_resources,
+    minus,
+    outside_limit_ranges,
+    pod_requests,
+    quota_amount,
+    shown,
+)
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, CycleScheduler, Entry, Nominations
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.topology import FlavorTopology

@@ -23,8 +23,20 @@ from kschedx.kube.kueue import (
     Workload,
 )
 from kschedx.kube.types import LimitRange, RuntimeClass
-from kschedx.kueue.quota import FlavorResource, Requests, Usage, amount_of, divided, exact, plus, times
-from kschedx.kueue.requests import adjusted, pod_requests, quota_requests, shape
+from kschedx.kueue.quota import (
+    FlavorResource,
+    Requests,
+    Usage,
+    adjusted,
+    amount_of,
+    divided,
+    exact,
+    plus,
+    pod_requests,
+    quota_requests,
+    shape,
+    times,
+)
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.topology import DomainUsage, TopologyUsage
 

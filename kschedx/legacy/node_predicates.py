@@ -27,8 +27,7 @@ from kschedx.plugins.node_unschedulable import NodeUnschedulable
 from kschedx.plugins.resource_allocation import amounts
 from kschedx.plugins.taint_toleration import TaintToleration, untolerated_taint
 from kschedx.snapshot.columns import BoolArray, IntArray, TableRow
-from kschedx.snapshot.node_selection import where_required
-from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.nodes import NodeTable, PodRows, where_required
 
 
 class HostName(PluginPredicate):

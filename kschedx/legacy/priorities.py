@@ -27,8 +27,7 @@ from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms, PodTerms
 from kschedx.plugins.resource_allocation import amounts, default_normalize, truncated
 from kschedx.plugins.selector_spread import ZONE_WEIGHTING
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
-from kschedx.snapshot.node_selection import preferred_weights
-from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.nodes import NodeTable, preferred_weights
 
 # ImageLocalityPriority (image_locality.go of both versions).
 

@@ -41,8 +41,7 @@ from kschedx.kube.types import Node, Pod
 from kschedx.kube.types import NodeAffinity as NodeAffinityRules
 from kschedx.plugins.resource_allocation import default_normalize
 from kschedx.snapshot.columns import IntArray, TableRow
-from kschedx.snapshot.node_selection import preferred_weights, where_required, where_selector
-from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.nodes import NodeTable, preferred_weights, where_required, where_selector
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

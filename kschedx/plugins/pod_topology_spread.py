@@ -48,8 +48,7 @@ from kschedx.snapshot.columns import (
     TableRow,
     all_false,
 )
-from kschedx.snapshot.node_selection import where_required
-from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.nodes import NodeTable, PodRows, where_required
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 

@@ -68,7 +68,7 @@ def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider
     considered = scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED
     rows = sorted(alike(scaling.groups, group_headline), key=lambda row: _nearness(row[0])) if considered else ()
     event = scaling.choice.event if scaling.choice else ""
-    if not event and scaling.pod.remains and scaling.pod.is_told:
+    if not event and scaling.pod.remains and scaling.pod.is_told and not autoscaler.open_groups(scaling):
         event = not_triggered(scaling.pod.parts)
     said = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
     lacking = undeclared(autoscaler, scaling, explanation.cycle.pod)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from rich.text import Text
@@ -110,11 +110,22 @@ MOST_NODES = 8
 MOST_CAUSES = 8
 
 
-def stranded_story(simulation: Simulation, drained: DrainResult) -> PendingStory | None:
-    """Return why evicted pods fit no other node, and what fixes it; None if there are no such pods."""
-    scene = simulation.scenes.get(drained.node)
-    pods = tuple(pod.pod for pod in drained.pending)
-    return SharedFixes(simulation, scene).story(pods) if scene is not None and pods else None
+StrandedStory = Callable[[DrainResult], PendingStory | None]
+"""Returns why evicted pods fit no other node, and what fixes it; None if there are no such pods."""
+
+
+def stranded_stories(simulation: Simulation) -> StrandedStory:
+    """Return the stories of the drains, each of which is computed once."""
+    known: dict[str, PendingStory | None] = {}
+
+    def story_of(drained: DrainResult) -> PendingStory | None:
+        if drained.node not in known:
+            scene, pods = simulation.scenes.get(drained.node), tuple(pod.pod for pod in drained.pending)
+            is_stranded = scene is not None and pods
+            known[drained.node] = SharedFixes(simulation, scene).story(pods) if is_stranded else None
+        return known[drained.node]
+
+    return story_of
 
 
 def several_lines(
@@ -125,6 +136,7 @@ def several_lines(
     most: int | None,
     nodes: int,
     *,
+    story_of: StrandedStory,
     wide: bool = False,
 ) -> list[Text]:
     """Return the result for several nodes: how many can be drained, what unblocks the others, the blocked nodes, then a
@@ -138,7 +150,7 @@ def several_lines(
 
     def story(result: DrainResult) -> list[Text]:
         its = fixes if len(drained) == 1 else ()
-        lines = drain_lines(result, width, most, stranded_story(simulation, result), its)
+        lines = drain_lines(result, width, most, story_of(result), its)
         if result.is_refused and result.node in forced:
             then = forced[result.node]
             lines += paragraph(f"with {_flags(result, then)}: {verdict(then)}", width, first="  ", indent=4)

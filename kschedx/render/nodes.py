@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.text import Text
 
-from kschedx.inquiry.nodes import NodeRow, Use, total
+from kschedx.inquiry.node import NodeRow, Use, total
 from kschedx.kube.names import PODS
 from kschedx.kube.quantity import Unit
 from kschedx.render import terminal

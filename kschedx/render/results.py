@@ -25,7 +25,7 @@ LINES: Mapping[str, str] = {
     "Overview": "kueue.overview_lines",
     "SetupComparison": "comparison.comparison_lines",
     "Survival": "survival.survival_lines",
-    "Tuning": "tuning.tuning_lines",
+    "Tuning": "comparison.tuning_lines",
 }
 """A result's class to the function of `kschedx.render` that returns its screen. Screens of the other classes need more
 arguments."""
@@ -40,7 +40,7 @@ PAGES: Mapping[str, str] = {
     "SetupComparison": "page.reports.comparison_page",
     "Simulation": "page.reports.result_simulation_page",
     "Survival": "survival.survival_page",
-    "Tuning": "tuning.tuning_page",
+    "Tuning": "comparison.tuning_page",
 }
 """A result's class to the function that returns its page, without the details that can only be read in a viewer that
 opens them."""

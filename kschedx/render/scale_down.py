@@ -387,15 +387,27 @@ def _other_facts(removal: Removal) -> Iterator[Fact]:
         yield Fact(label="reasons", items=tuple(reason.value for reason in removal.reasons))
 
 
-def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> tuple[Fix, ...]:
-    """Return the fix after which cluster-autoscaler removes the node, if one was tried."""
+def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[Fix]:
+    """Yield what takes away a reason why cluster-autoscaler keeps the node: a setting, or an annotation that was
+    tried."""
+    for reason in removal.reasons:
+        others = [other for other in removal.reasons if other is not reason]
+        seen = f"not enough: {_unremovable_text(removal, others[0])}" if others else "nothing else keeps the node"
+        if reason is Unremovable.SCALE_DOWN_DISABLED_ANNOTATION:
+            command = shell_command(f"kubectl annotate node {{}} {SCALE_DOWN_DISABLED}-", removal.node)
+            yield Fix(title=f"remove {SCALE_DOWN_DISABLED} from the node", seen=seen, commands=(command,))
+        elif reason is Unremovable.NODE_GROUP_MIN_SIZE_REACHED and removal.group is not None:
+            least = removal.group.min_size
+            yield Fix(
+                title=f"lower the minimum of node group {removal.group.name} from {least} to {least - 1}", seen=seen
+            )
     after = scale_down.safe_to_evict(removal)
     if after is None:
-        return ()
+        return
     left = {fate.pod for fate in after.of(RemovalFate.BLOCKS)}
     pods = [fate.pod for fate in removal.of(RemovalFate.BLOCKS) if fate.pod not in left]
     does = "the node is removed" if after.is_removable else f"then {_unremovable_text(after, after.reasons[0])}"
-    return (Fix(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does),)
+    yield Fix(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does)
 
 
 def _basis(scale_down: ScaleDown) -> str:
@@ -492,7 +504,7 @@ def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, name
         ),
         facts=(because, *blocking, *others) if named else (because, *others),
         own=own if named else (*blocking, *own),
-        fixes=() if scale_down is None else _removal_fixes(scale_down, removal),
+        fixes=() if scale_down is None else tuple(_removal_fixes(scale_down, removal)),
         members=tuple(f"{pod} → {node}" for pod, node in removal.places.items()),
     )
 

@@ -265,9 +265,11 @@ def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator
         yield from (f"{name} reports: {report}" for report in decider.reports)
         if explanation.state.name != "Unschedulable" or decider.reports:
             continue
-        if decider.rows and decider.sentence.startswith(("adds no node", "has no")):
+        may_add, _, others = decider.sentence.partition("; no other group helps")
+        if decider.rows and (decider.sentence.startswith(("adds no node", "has no")) or may_add != decider.sentence):
             why = decider.rows[0].text.replace(" ✗ ", ": ", 1).replace(" ? ", ": ", 1)
-            yield f"{name} adds no node: {why.removesuffix('; the pod would fit')}"
+            first = f"{may_add}; " if may_add != decider.sentence else "adds no node: "
+            yield f"{name} {first}{why.removesuffix('; the pod would fit')}{others}"
         else:
             yield f"{name} {decider.sentence}"
 

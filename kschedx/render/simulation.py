@@ -26,10 +26,18 @@ from kschedx.inquiry.fit import Fit
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import NodeUse, Simulation, WorkloadResult
 from kschedx.inquiry.stalled_drain import DrainFix
-from kschedx.inquiry.ties import OtherOutcomes
+from kschedx.inquiry.what_if import OtherOutcomes
 from kschedx.kube.names import PODS
 from kschedx.progress import Phase, counted
-from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
+from kschedx.render.drain import (
+    StrandedStory,
+    drain_facts,
+    drain_lines,
+    each_lines,
+    several_lines,
+    stranded_stories,
+    verdict,
+)
 from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_fix_lines, story_reason
 from kschedx.render.layout import headline_lines, table_lines
 from kschedx.render.lifecycle import causes, state_tone
@@ -196,12 +204,14 @@ def drains_lines(
     lets_go: Sequence[DrainFix] = (),
     forced: Sequence[DrainResult] = (),
     wide: bool = False,
+    story_of: StrandedStory | None = None,
 ) -> list[Text]:
     """Return what blocks a drain, and what unblocks it; with `each`, a line for each node by itself.
 
     `forced` are the drains that kubectl refuses, with the flags that it requires. At most 30 lines, unless `wide` or
-    blocked drains need more.
+    blocked drains need more. `story_of` are the stories that were computed before.
     """
+    story_of = story_of or stranded_stories(simulation)
     with_flags = {drain_result.node: drain_result for drain_result in forced}
     drained = simulation.drained
     if each:
@@ -210,7 +220,8 @@ def drains_lines(
     lines: list[Text] = []
     for number, shown in enumerate((ALL,) if wide else SHOWN_ROWS):
         most = None if wide else max((20 - 4 * number) // max(len(drained), 1), 2)
-        lines = several_lines(simulation, lets_go, with_flags, width, most, 2 * (len(SHOWN_ROWS) - number), wide=wide)
+        nodes = 2 * (len(SHOWN_ROWS) - number)
+        lines = several_lines(simulation, lets_go, with_flags, width, most, nodes, story_of=story_of, wide=wide)
         evicted = list(simulation.evictions)
         if evicted:
             lines += [BLANK, *paragraph(f"preemption evicts {listed(evicted, 3)} for them", width)]

@@ -72,7 +72,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     "Explanation": ("kschedx why POD -o json", _of_record("schemas.commands.ExplanationOutput")),
     "ExplanationList": ("kschedx why --all-pending -o json", _of_record("schemas.commands.ExplanationListDocument")),
     "NodeReport": ("kschedx why node/NAME -o json", _of_record("inquiry.node.NodeReportDocument")),
-    "Nodes": ("kschedx nodes -o json", _of_record("inquiry.nodes.NodesDocument")),
+    "Nodes": ("kschedx nodes -o json", _of_record("inquiry.node.NodesDocument")),
     "ProfileDifference": ("kschedx diff-profiles -o json", _of_record("schemas.commands.DifferenceOutput")),
     "Simulation": ("kschedx simulate -o json", _of_record("schemas.commands.SimulationOutput")),
     "Fit": ("kschedx fit TARGET -o json", _of_record("inquiry.fit.FitDocument")),

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kschedx.controllers.workloads import Workload as Owner
 from kschedx.controllers.workloads import copy_pod, manifest_of
 from kschedx.errors import InputError
-from kschedx.explain.subject import admitted as stored_pod
+from kschedx.explain.setup import admitted as stored_pod
 from kschedx.holding.kueue import as_if_admitted
 from kschedx.kube import kueue as api
 from kschedx.kube.decoding import map_at

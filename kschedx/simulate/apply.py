@@ -17,7 +17,7 @@ from kschedx.controllers.workload_lifecycle import creates_no_pods, replica_sets
 from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, Place, nearest
 from kschedx.explain.admission import QuotaLedger, counted
-from kschedx.explain.subject import admitted
+from kschedx.explain.setup import admitted
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document

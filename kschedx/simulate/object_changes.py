@@ -23,7 +23,7 @@ from kschedx.apiserver.workload_validation import (
     validate_workload,
 )
 from kschedx.errors import InputError, NotChangedError, nearest
-from kschedx.explain.subject import with_claims_of_templates
+from kschedx.explain.setup import with_claims_of_templates
 from kschedx.kube.decoding import as_new, decode, manifest, map_at
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of

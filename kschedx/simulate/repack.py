@@ -1,5 +1,7 @@
-"""How a profile fills the nodes after it has placed all running pods again: they are taken off their nodes and decided
-one after another, in queue order.
+"""Running pods in other places: a whole cluster packed anew, nodes emptied together, and the fewest moves for a goal.
+
+The first part is how a profile fills the nodes after it has placed all running pods again: they are taken off their
+nodes and decided one after another, in queue order.
 
 The cluster reaches this state as its pods are replaced. The sum of what happens to each pod alone is not the same.
 """

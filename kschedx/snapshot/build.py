@@ -168,6 +168,7 @@ class SnapshotBuilder:
             self._others[kind] = []
         elif kind == events.KIND:
             self._events = events.RecordedEvents()
+        self._custom = {key: raw for key, raw in self._custom.items() if key[0] != kind}
 
     def add(self, batch: ObjectBatch) -> None:
         """Raises `InputError` with an object's place and field path."""
@@ -476,6 +477,7 @@ def _decoder(kind: str) -> msgspec.json.Decoder[Sequence[_BulkItem]] | None:
         "Node": NodeItem,
         "PersistentVolume": PersistentVolumeItem,
         "PersistentVolumeClaim": PersistentVolumeClaimItem,
+        events.KIND: events.EventItem,
     }.get(kind)
     return None if item is None else msgspec.json.Decoder(list[item])  # type: ignore[valid-type] # a type at run time
 

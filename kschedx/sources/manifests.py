@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.sources.compression import JoinedStream, Readable
-from kschedx.sources.dumps import See, layouts, simulator
+from kschedx.sources.dumps import See, layouts
 from kschedx.sources.json_stream import JsonStream
 from kschedx.sources.lists import Batch, is_nameless
 
@@ -129,15 +129,15 @@ def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator
     if not with_logs and (looks := binary(text.head)):
         raise _foreign(looks, text.source)
     if text.kind and (start.startswith(b"[") or start.rstrip() == b"null"):
-        listed = simulator.as_list(text.kind, _whole(text))
+        listed = layouts.as_list(text.kind, _whole(text))
         yield from JsonStream(io.BytesIO(listed), source=text.source).batches()
     elif text.kind and start.startswith(b"{") and not _SAYS_ITS_KIND.match(start):
         whole = _whole(text)
-        listed = simulator.as_list(text.kind, b"[%b]" % whole) if is_nameless(whole) else whole
+        listed = layouts.as_list(text.kind, b"[%b]" % whole) if is_nameless(whole) else whole
         yield from _any(text, listed, refuse)
-    elif simulator.may_be_export(start):
+    elif layouts.may_be_export(start):
         whole = _whole(text)
-        export = simulator.export(whole, text.source)
+        export = layouts.export(whole, text.source)
         if export is None:
             yield from _any(text, whole, refuse)
         else:

@@ -223,3 +223,35 @@ def _written(folder: Path, objects: Sequence[Mapping[str, object]]) -> str:
     path = folder / "cluster.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), encoding="utf-8")
     return str(path)
+
+
+def test_a_group_whose_template_only_the_autoscaler_knows_may_help(tmp_path: Path) -> None:
+    """Unless the autoscaler's own event says that it does not."""
+    empty = small.group("empty", target=0)
+    objects = [small.node(cpu="1"), small.status(small.group(maximum=1), empty), small.pod("web", cpu="2")]
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    question = ("why", "pod/web", "-n", "shop", "-s", path, "--node-group-label", "group")
+    ran = kschedx(*question, columns=200)
+    assert (
+        "may add a node of group empty, whose template is not in the cluster; workers: max node group size" in ran.out
+    )
+    assert "not ready for scale-up" not in ran.out
+    assert json.loads(kschedx(*question, "-o", "json").out)["autoscaler"]["event"] == ""
+    reason = {
+        "type": "Normal",
+        "reason": "NotTriggerScaleUp",
+        "message": "pod didn't trigger scale-up: 2 Insufficient cpu",
+    }
+    about = {"kind": "Pod", "namespace": "shop", "name": "web"}
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "shop"},
+        "involvedObject": about,
+    }
+    objects.append({**event, **reason, "source": {"component": "cluster-autoscaler"}})
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    assert (
+        "cluster-autoscaler adds no node: workers: max node group size reached" in kschedx(*question, columns=200).out
+    )

@@ -142,3 +142,39 @@ def test_every_pending_pod_of_a_running_custom_resource_counts(tmp_path: Path) -
     waiting = [pod(f"llm-w-{number}", namespace="ml", metadata=owned, spec=POD_SPEC) for number in range(3)]
     ran = asked(tmp_path, "why", "raycluster/llm", objects=[runs, *waiting])
     assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 3 pods: 1 can be scheduled, 2 unschedulable")
+
+
+@pytest.mark.parametrize("has_pods", [False, True])
+def test_a_rollout_uses_the_template_of_the_deployment_to_which_it_refers(tmp_path: Path, *, has_pods: bool) -> None:
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"}
+    labels, named = {"app": "llm"}, {"namespace": "ml"}
+    selector = {"matchLabels": labels}
+    template = {"metadata": {"labels": labels}, "spec": POD_SPEC}
+    scaled = {"replicas": 0, "selector": selector, "template": template}
+    rollout = {"replicas": 2, "selector": selector, "workloadRef": reference}
+    owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "llm", "uid": "u", "controller": True}
+    hashed = {**labels, "rollouts-pod-template-hash": "1"}
+    maker = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "llm-1", "uid": "r", "controller": True}
+    replica_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {**named, "name": "llm-1", "uid": "r", "labels": hashed, "ownerReferences": [owner]},
+        "spec": {"replicas": 2, "selector": selector, "template": {**template, "metadata": {"labels": hashed}}},
+    }
+    containers = POD_SPEC["containers"]
+    pods = [pod(f"llm-1-{number}", namespace="ml", labels=hashed, containers=containers) for number in "ab"]
+    for replica in pods:
+        at(replica, "metadata")["ownerReferences"] = [maker]
+    objects: list[Manifest] = [
+        node("n", allocatable={"cpu": "2", "memory": "8Gi", "pods": "10"}),
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**named, "name": "llm"}, "spec": scaled},
+        {**owner, "metadata": {**named, "name": "llm", "uid": "u"}, "spec": rollout},
+        *([replica_set, *pods] if has_pods else []),
+    ]
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    asked = ("why", "pod/llm-1-a" if has_pods else "rollout/llm", "-n", "ml", "-s", path)
+    ran = kschedx(*asked, columns=200)
+    assert (ran.code, "lower requests.cpu of container w from 3 to 2" in ran.out) == (1, True)
+    patch = kschedx(*asked, "--fix", "2", "-o", "patch").out
+    assert patch.startswith("kubectl patch deployment.apps llm -n ml --type=json")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedx.kube.kinds import KINDS
+from kschedx.kube.kinds import KINDS, READ_LIVE
 from kschedx.sources.live import client, credentials, lists
 from kschedx.sources.live.lists import path_of
 from tests.api_server import (
@@ -92,9 +92,50 @@ def test_nothing_but_get_is_sent(api: FakeApiServer, url: str, tmp_path: Path) -
 def test_every_kind_is_listed_and_no_other(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     why(tmp_path, url)
     question = {request.path for request in api.requests}
-    assert question == {"/version", "/apis"} | {
+    assert question == {"/version", "/apis", "/api/v1/events"} | {
         path_of(kind, kind.versions[0], only=only) for kind in LISTED.values() for only in kind.only or ("",)
     }
+
+
+EVENT: Manifest = {
+    "apiVersion": "v1",
+    "kind": "Event",
+    "metadata": {"name": "web-0.1", "namespace": "shop"},
+    "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "web-0"},
+    "reason": "FailedScheduling",
+    "message": "0/1 nodes are available: 1 Insufficient cpu.",
+    "source": {"component": "default-scheduler"},
+    "type": "Warning",
+}
+JOB_SET: Manifest = {
+    "apiVersion": "jobset.x-k8s.io/v1",
+    "kind": "JobSet",
+    "metadata": {"name": "train", "namespace": "shop", "uid": "u"},
+    "spec": {"suspend": True, "replicatedJobs": []},
+}
+
+
+def test_what_the_cluster_reports_is_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.replace([NODE, POD, EVENT])
+    notes = {note["id"]: note["text"] for note in json.loads(why(tmp_path, url).out)["notes"]}
+    assert notes["recorded-event"].startswith("the recorded event differs: kschedx finds a node")
+    (asked,) = (request.query for request in api.requests if request.path == "/api/v1/events")
+    assert "reason!=Scheduled" in asked["fieldSelector"]
+
+
+def test_events_that_may_not_be_listed_are_named(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.fail("/events", failure(403, "no"), forever=True)
+    notes = {note["id"]: note["text"] for note in json.loads(why(tmp_path, url).out)["notes"]}
+    assert notes["unread-events"].startswith("listing events is forbidden")
+
+
+def test_custom_resources_are_read_where_the_server_has_them(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.replace([NODE, POD, JOB_SET])
+    arguments = ("why", "jobset/train", "-n", "shop", "--kubeconfig", kubeconfig(tmp_path, url))
+    assert kschedx(*arguments).code == 2
+    api.discovery = discovery_of(READ_LIVE.values())
+    ran = kschedx(*arguments)
+    assert "shop/jobset/train is suspended" in ran.out, ran.err
 
 
 def test_lists_are_taken_in_pages(api: FakeApiServer, url: str, tmp_path: Path) -> None:

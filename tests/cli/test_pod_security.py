@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kschedx.fixes.pod_security import secured
+from kschedx.fixes.pod_edits import secured
 from tests.builders import Manifest
 from tests.cli.manifests import NODE, POD, changed, write
 from tests.command import ROOT, Ran, kschedx

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 
 from kschedx.schemas import check_document
+from tests.autoscaler import small
 from tests.command import ROOT, kschedx
 
 KARPENTER = ROOT / "fixtures" / "karpenter-grows" / "cluster.yaml"
@@ -42,6 +44,16 @@ def test_a_cluster_without_an_autoscaler_is_undecided() -> None:
     assert "the snapshot has no ConfigMap kube-system/cluster-autoscaler-status" in ran.err
 
 
+def test_without_an_autoscaler_the_annotation_that_keeps_a_node_is_named(tmp_path: Path) -> None:
+    disabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+    idle = small.node("idle")
+    idle["metadata"]["annotations"] = {disabled: "true"}
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(json.dumps({"kind": "List", "items": [idle]}), encoding="utf-8")
+    ran = kschedx("scale-down", "idle", "-s", cluster)
+    assert (ran.code, f"annotation {disabled}=true keeps idle in any case" in ran.err) == (3, True)
+
+
 def test_a_node_that_is_not_there_has_its_nearest() -> None:
     ran = kschedx("scale-down", "ip-10-0-1-2.ec2.internal", "-s", "fixtures/scale-down-blocked/cluster.yaml")
     assert ran.code == 2
@@ -53,6 +65,23 @@ def test_a_flag_that_cannot_be_read_is_named() -> None:
     ran = kschedx("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml", *flag)
     assert ran.code == 2
     assert "--scale-down-unneeded-time" in ran.err
+
+
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_what_is_set_to_keep_a_node_has_a_fix(tmp_path: Path, minimum: int) -> None:
+    disabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+    idle = small.node("workers-1")
+    idle["metadata"]["annotations"] = {disabled: "true"}
+    group = small.group(target=2)
+    group["health"]["minSize"] = minimum
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(
+        json.dumps({"kind": "List", "items": [small.node(), idle, small.status(group)]}), encoding="utf-8"
+    )
+    out = kschedx("scale-down", "workers-1", "-s", cluster, columns=200).out
+    assert f"$ kubectl annotate node workers-1 {disabled}-" in out
+    assert ("lower the minimum of node group workers from 2 to 1 · not enough" in out) is (minimum == 2)
+    assert ("nothing else keeps the node" in out) is (minimum == 1)
 
 
 def test_the_table_says_in_words_what_keeps_a_node_and_a_guarded_pod_has_a_fix(tmp_path: Path) -> None:

@@ -244,3 +244,35 @@ def test_a_job_that_lacks_some_pods_and_a_custom_resource_of_kueue_are_listed(tm
     assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 4 pods: 2 not created, 2 gated")
     assert "ml/bert (PyTorchJob) × 2" in ran.out
     assert kschedx("simulate", "-s", str(path)).code == 1
+
+
+def test_a_workload_whose_pods_need_several_cordoned_nodes_names_those_that_help(tmp_path: Path) -> None:
+    """Each zone takes one replica; the other cordoned node of zone b helps no pod."""
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    rule = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": SMALL, "topologySpreadConstraints": [rule]},
+    }
+    deployment: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+    }
+    zones = {"a1": "a", "b1": "b", "b2": "b", "c1": "c"}
+    nodes = [
+        node(
+            name,
+            labels={"zone": zone},
+            allocatable={"cpu": "4", "memory": "8Gi", "pods": "1"},
+            unschedulable=zone != "a",
+        )
+        for name, zone in zones.items()
+    ]
+    path = tmp_path / "cluster.json"
+    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [*nodes, deployment]}))
+    ran = kschedx("why", "deploy/web", "-s", path)
+    assert "uncordon b1, uncordon c1 · for all 2" in ran.out
+    patches = kschedx("why", "deploy/web", "-s", path, "--fix", "1", "-o", "patch").out
+    assert patches == "kubectl uncordon b1\nkubectl uncordon c1\n"

@@ -368,6 +368,25 @@ def test_what_sets_a_request_is_named_where_the_template_does_not(tmp_path: Path
     )
 
 
+def test_an_anti_affinity_over_zones_is_one_cause() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "zk"}}, "topologyKey": ZONE}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    labels = {"labels": {"app": "zk"}}
+    nodes = [node(name, labels={ZONE: f"eu-{name}"}) for name in "ab"]
+    running = [pod(f"zk-{name}", on=name, metadata=labels) for name in "ab"]
+    found = explained(*nodes, *running, pod("me", metadata=labels, affinity=affinity))
+    assert causes(Diagnosis(found.cycle)) == (f"the pod's anti-affinity over {ZONE} excludes 2 nodes",)
+
+
+@pytest.mark.parametrize(("values", "is_named"), [(["eu-b"], True), (["eu-a", "eu-b"], False)])
+def test_a_selector_and_an_affinity_that_exclude_each_other(values: list[str], is_named: bool) -> None:
+    term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": values}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    nodes = [node("b", labels={ZONE: "eu-b"}), node("c", labels={ZONE: "eu-c"})]
+    found = explained(*nodes, pod("me", affinity=affinity, nodeSelector={ZONE: "eu-a"}))
+    assert any("exclude each other" in root for root in roots(Diagnosis(found.cycle))) is is_named
+
+
 def test_a_cordoned_node_that_is_being_removed_is_called_so() -> None:
     leaving = node("a", unschedulable=True, taints=["ToBeDeletedByClusterAutoscaler=1:NoSchedule"])
     found = explained(leaving, asking("me"))

@@ -1483,6 +1483,26 @@ PREEMPTED = pod(
             "kubectl logs web-x -n default",
         ),
         (
+            "pod/x",
+            [pod("x", on="n", metadata=owned("Node", "n"), status=REJECTED)],
+            "free resources on n: its kubelet runs this static pod from a manifest file",
+        ),
+        (
+            "pod/x",
+            [
+                pod(
+                    "x",
+                    on="n",
+                    status={
+                        "phase": "Failed",
+                        "reason": "Evicted",
+                        "message": "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi.",
+                    },
+                )
+            ],
+            "raise limits.ephemeral-storage to what the pod writes",
+        ),
+        (
             "job/web",
             [{**workload("Job"), "status": {**limits("Failed", "True", "FailedIndexes"), "failedIndexes": "3,9"}}],
             ": 3,9",

@@ -10,7 +10,7 @@ import pytest
 import kschedx
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
-from kschedx.inquiry.nodes import NodeRow, node_rows, sorted_rows
+from kschedx.inquiry.node import NodeRow, node_rows, sorted_rows
 from kschedx.render.nodes import nodes_lines
 from kschedx.schemas import check_document
 from kschedx.snapshot.snapshot import Snapshot

@@ -329,3 +329,20 @@ def test_the_clusters_are_listed_and_a_node_table_is_bounded(tmp_path: Path) -> 
 
     asked(one_folder, KnownClusters(snapshots=(str(tmp_path),), contexts=("prod",)))
     asked(two)
+
+
+def test_a_priority_that_the_dump_lacks_leaves_the_answer_undecided(tmp_path: Path) -> None:
+    machine = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}}}
+    metadata, containers = {"name": "p", "namespace": "default"}, [{"name": "c"}]
+    waits = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    spec = {"priorityClassName": "gold", "containers": containers}
+    items = [machine, {**waits, "spec": spec, "status": {"phase": "Pending"}}]
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+    async def talk(client: Client) -> None:
+        one = structured(await client.call_tool("pod_explain", {"target": "pod/p", **FULL}))
+        every = structured(await client.call_tool("pending_explain", FULL))
+        assert (one["exitCode"], one["document"]["outcome"], every["exitCode"]) == (3, "Undecided", 3)
+
+    asked(talk, KnownClusters(snapshots=(str(path),)))

@@ -13,7 +13,7 @@ from kschedx.kube.selectors import compile_node_selector
 from kschedx.kube.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim, is_bound_to
 from kschedx.plugins.volume_binding.matching import VolumeSearch, find_matches
 from kschedx.snapshot.columns import each_cluster_row
-from kschedx.snapshot.node_selection import NodeLookup
+from kschedx.snapshot.nodes import NodeLookup
 from kschedx.snapshot.storage import MovingStorage, Storage, StorageChange
 from tests.builders import Manifest, framework, node
 from tests.storage_builders import HOSTNAME, ZONE, claim, in_term, volume

@@ -21,7 +21,7 @@ from kschedx.cli.mcp.tools import detailed, tool
 from kschedx.cli.output import Answer, Report, answer_to
 from kschedx.cli.worker import captured
 from kschedx.explain.setup import Setup
-from kschedx.inquiry.nodes import node_rows
+from kschedx.inquiry.node import node_rows
 from kschedx.render.nodes import nodes_lines, nodes_page
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kschedx.explain.setup import Setup
-from kschedx.inquiry.ties import OtherOutcomes, other_outcomes
-from kschedx.inquiry.what_if import simulate
+from kschedx.inquiry.what_if import OtherOutcomes, other_outcomes, simulate
 from kschedx.render.simulation import ties_text
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedx.kube.selectors import NodeSelector, compile_node_selector
-from kschedx.snapshot.node_selection import NodeLookup
+from kschedx.snapshot.nodes import NodeLookup
 from tests.builders import Manifest, framework, node
 
 VALUES = ["a", "b", "3", "12"]

@@ -15,7 +15,7 @@ from kschedx.findings import LostCount, VolumeCandidate
 from kschedx.kube.selectors import NodeSelector, Selector, compile_selector
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, Memo, rows_by_group
-from kschedx.snapshot.node_selection import NodeLookup
+from kschedx.snapshot.nodes import NodeLookup
 from kschedx.snapshot.storage import Storage, VolumeCandidates
 
 # The volumes without a claimRef, by size, and which of them each node gets. Binding or releasing one volume does not

@@ -77,8 +77,7 @@ from kschedx.plugins.volume_binding.matching import NO_VOLUME, Matches, SearchEr
 from kschedx.plugins.volume_facts import claim_facts, claim_unbound, migrated_plugins, selector_text, term_matches
 from kschedx.releases.release import in_every_release
 from kschedx.snapshot.columns import BoolArray, ClusterRow, Column, IntArray, each_cluster_row
-from kschedx.snapshot.node_selection import NodeLookup
-from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.nodes import NodeLookup, NodeTable
 from kschedx.snapshot.storage import Storage, StorageChange
 
 # A pod's claims on every node: found, matched, provisioned, bound, and scored.

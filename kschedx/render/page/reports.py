@@ -30,12 +30,13 @@ from kschedx.render.doctor import (
     missing_kind_text,
 )
 from kschedx.render.drain import (
+    StrandedStory,
     drain_facts,
     drain_fix,
     drains_headline,
     shared_cause,
     shared_verdict,
-    stranded_story,
+    stranded_stories,
     verdict,
 )
 from kschedx.render.fixes import refusal_fixes, story_fixes
@@ -236,14 +237,19 @@ def result_simulation_page(simulation: Simulation) -> Page:
 
 
 def _drains_view(
-    simulation: Simulation, *, each: bool, lets_go: Sequence[DrainFix] = (), forced: Sequence[DrainResult] = ()
+    simulation: Simulation,
+    story_of: StrandedStory,
+    *,
+    each: bool,
+    lets_go: Sequence[DrainFix],
+    forced: Sequence[DrainResult],
 ) -> View:
     """Return a view with a row for each node; those that cannot be drained come first."""
     drained = simulation.drained
     then = {result.node: result for result in forced}
     items = []
     for number, drain_result in enumerate(sorted(drained, key=lambda drain: drain.is_done)):
-        story = stranded_story(simulation, drain_result) if not each and number < MOST_STORIES else None
+        story = story_of(drain_result) if not each and number < MOST_STORIES else None
         facts = list(drain_facts(drain_result, story, with_pods=not each))
         if drain_result.is_refused and drain_result.node in then:
             facts.append(Fact(label="forced", items=(verdict(then[drain_result.node]),)))
@@ -297,8 +303,9 @@ def _drain_kind(drained: DrainResult) -> str:
 def drains_page(
     simulation: Simulation, *, each: bool, lets_go: Sequence[DrainFix] = (), forced: Sequence[DrainResult] = ()
 ) -> Page:
-    lines = drains_lines(simulation, width=SCREEN_WIDTH, each=each, lets_go=lets_go, forced=forced)
-    view = _drains_view(simulation, each=each, lets_go=lets_go, forced=forced)
+    story_of = stranded_stories(simulation)
+    lines = drains_lines(simulation, width=SCREEN_WIDTH, each=each, lets_go=lets_go, forced=forced, story_of=story_of)
+    view = _drains_view(simulation, story_of, each=each, lets_go=lets_go, forced=forced)
     sections = () if each else _simulation_sections(simulation)
     return page_of(view, lines, sections, simulation.before)
 

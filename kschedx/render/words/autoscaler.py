@@ -88,6 +88,10 @@ def _considered(autoscaler: Autoscaler, scaling: PodScaling) -> str:
     if not scaling.groups:
         return "has no node groups"
     number = len(scaling.groups)
+    if open_groups := autoscaler.open_groups(scaling):
+        groups = f"{'groups' if len(open_groups) > 1 else 'group'} {listed(open_groups, MOST_NAMES)}"
+        others = "; no other group helps" if number > len(open_groups) else ""
+        return f"may add a node of {groups}, whose template is not in the cluster{others}"
     helps = "its only node group does not help" if number == 1 else f"none of {number} node groups helps"
     return f"adds no node: {helps}"
 

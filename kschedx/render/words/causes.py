@@ -149,6 +149,8 @@ def _key(finding: Finding) -> tuple[str, object]:
             return finding.reason, (finding.key, finding.value, finding.effect)
         case TopologySpreadSkew(constraint=constraint):
             return finding.reason, constraint
+        case PodAntiAffinityConflict(term=term):
+            return finding.reason, term
         case PodAffinityUnsatisfied():
             return finding.reason, (str(finding.selector), finding.topology_key, finding.domain is None)
         case _:
@@ -197,7 +199,8 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             where = "on" if finding.topology_key == HOSTNAME else f"in the {finding.topology_key} of"
             return f"no pod {finding.selector or ''} runs {where} {nodes} (podAffinity)".replace("  ", " ")
         case PodAntiAffinityConflict():
-            return f"the pod's anti-affinity excludes {nodes}"
+            over = "" if finding.topology_key == HOSTNAME else f" over {finding.topology_key}"
+            return f"the pod's anti-affinity{over} excludes {nodes}"
         case ExistingAntiAffinityConflict():
             return f"the anti-affinity of {_repelling(groups)} excludes {nodes}"
         case VolumeNodeAffinityMismatch():

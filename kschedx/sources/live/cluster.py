@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.kube.kinds import KINDS, ResourceKind
+from kschedx.kube.kinds import READ_LIVE, ResourceKind
 from kschedx.sources.live.client import GRACE, ApiServer, RefusedError, within
 from kschedx.sources.live.lists import ListPage, Restarted, pages
 
@@ -72,7 +72,7 @@ class Discovery(Struct, frozen=True, kw_only=True):
         served = self.groups.get(kind.group, {})
         return tuple(
             version
-            for version in kind.versions
+            for version in kind.versions or served
             if version in served and ((plurals := served[version]) is None or kind.plural in plurals)
         )
 
@@ -161,7 +161,7 @@ def server_version(server: ApiServer) -> str:
         raise InputError("not an API server: its answer is not valid JSON", place=place, hint=_ADDRESS) from None
 
 
-AT_ALL_TIMES = tuple(kind for kind in KINDS.values() if not kind.is_on_demand)
+AT_ALL_TIMES = tuple(kind for kind in READ_LIVE.values() if not kind.is_on_demand)
 
 
 def read(server: ApiServer, kinds: Sequence[ResourceKind] = AT_ALL_TIMES, *, namespace: str = "") -> Iterator[Event]:

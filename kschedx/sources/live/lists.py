@@ -189,9 +189,10 @@ def path_of(kind: ResourceKind, version: str, namespace: str = "", only: str = "
 
 
 def query_of(kind: ResourceKind, namespace: str, only: str = "") -> dict[str, str]:
-    """Return the query of the list's request: a field selector if only one object is meant."""
+    """Return the query of the list's request: a field selector if not all objects are meant."""
     name = only.partition("/")[2] or (namespace if kind.key == "Namespace" else "")
-    return {"fieldSelector": f"metadata.name={name}"} if name else {}
+    selector = f"metadata.name={name}" if name else kind.selector
+    return {"fieldSelector": selector} if selector else {}
 
 
 def _taken(server: ApiServer, resource: ResourceKind, namespace: str, only: str) -> Iterator[ListPage]:
