@@ -139,8 +139,9 @@ def missing_notes(cycle: Cycle) -> Iterator[Note]:
         yield note("unread-kind", text, kinds=forbidden, cause=Missing.FORBIDDEN)
     if EVENTS.key in source.missing:
         yield note("unread-events", f"listing events is forbidden: {EVENTS.leaves} is unknown")
-    gone = (kind for kind, cause in source.missing.items() if cause is Missing.ABSENT)
-    if absent := tuple(kind for kind in gone if _matters(kind, cycle)):
+    if absent := tuple(
+        kind for kind in source.missing if source.missing[kind] is Missing.ABSENT and _matters(kind, cycle)
+    ):
         text = f"the API server serves no {_names(absent)}, so there are none"
         yield note("unread-kind", text, kinds=absent, cause=Missing.ABSENT)
 
@@ -360,6 +361,7 @@ MATTERS: Mapping[str, Callable[[Cycle], object]] = {
     "ReplicaSet": _owned_by("ReplicaSet"),
     "StatefulSet": _owned_by("StatefulSet"),
     "PodDisruptionBudget": _has_victims,
+    "PriorityClass": lambda cycle: cycle.pod.spec.has_unknown_priority,
     "PodGroup": lambda cycle: cycle.pod.spec.scheduling_group is not None,
     "Workload": _names_workload,
     _GANG: lambda cycle: POD_GROUP_LABEL in cycle.pod.metadata.labels and _runs(cycle, "Coscheduling"),

@@ -131,6 +131,8 @@ def why_command(pod: str) -> str:
 def about_cluster(command: str) -> str:
     """Add the options that name the cluster in question, its scheduler, and the changes to a command of kschedx."""
     options = _CLUSTER.get()
+    if any(visible(option) != option for option in options):
+        return shell_comment("no command: an option has characters that cannot be shown")
     return f"{command} {join(options)}" if options and not command.startswith("#") else command
 
 

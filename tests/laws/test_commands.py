@@ -18,7 +18,7 @@ from kschedx.cli.why_pod import Wanted
 from kschedx.fixes.changes import Change
 from kschedx.fixes.steps import DeletePods, FixStep, LabelNode, RemoveTaints, StopWorkload, Uncordon, Victim
 from kschedx.kube.documents import Target
-from kschedx.kube.escaping import shell_command, visible
+from kschedx.kube.escaping import asking_about, shell_command, visible
 from kschedx.kube.types import Taint
 from kschedx.render.fixes import continued, shell_rows
 from kschedx.render.manifests import kubectl_commands
@@ -119,19 +119,10 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
             DeletePods(victims=(victim,)), "kubectl", "delete", "pod", name, "-n", namespace, given=(namespace, name)
         )
     if " " not in kind:
-        wanted = Wanted(files=["-x.yaml"], snapshot=[f"./{key}.yaml"])
-        found = command_of(wanted, namespace, f"{kind} {name}", "")
-        words = (
-            "kschedx",
-            "why",
-            f"{kind.lower()}/{name}",
-            "-n",
-            namespace,
-            "-f",
-            "./-x.yaml",
-            "-s",
-            f"{key}.yaml" if not key.startswith("-") else f"./{key}.yaml",
-        )
+        cluster = f"{key}.yaml" if not key.startswith("-") else f"./{key}.yaml"
+        with asking_about(("-s", cluster)):
+            found = command_of(Wanted(files=["-x.yaml"]), namespace, f"{kind} {name}", "")
+        words = ("kschedx", "why", f"{kind.lower()}/{name}", "-n", namespace, "-f", "./-x.yaml", "-s", cluster)
         yield f"{found}\n", meant(*words, given=(kind, namespace, name), file=key)
     yield (
         shell_command("kubectl get {} -o {}", name, Path(value)) + "\n",
