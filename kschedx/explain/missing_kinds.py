@@ -139,11 +139,10 @@ def missing_notes(cycle: Cycle) -> Iterator[Note]:
         yield note("unread-kind", text, kinds=forbidden, cause=Missing.FORBIDDEN)
     if EVENTS.key in source.missing:
         yield note("unread-events", f"listing events is forbidden: {EVENTS.leaves} is unknown")
-    if absent := tuple(
-        kind for kind in source.missing if source.missing[kind] is Missing.ABSENT and _matters(kind, cycle)
-    ):
+    absent = [kind for kind, cause in source.missing.items() if cause is Missing.ABSENT and _matters(kind, cycle)]
+    if absent:
         text = f"the API server serves no {_names(absent)}, so there are none"
-        yield note("unread-kind", text, kinds=absent, cause=Missing.ABSENT)
+        yield note("unread-kind", text, kinds=tuple(absent), cause=Missing.ABSENT)
 
 
 def missing_for_many(snapshot: Snapshot) -> Note | None:
@@ -151,10 +150,8 @@ def missing_for_many(snapshot: Snapshot) -> Note | None:
     if snapshot.source.may_lack("Pod"):
         return _pods_lacking(snapshot.source)
     kinds = tuple(kind for kind in _forbidden(snapshot) if kind in MATTERS)
-    if not kinds:
-        return None
     text = f"listing is forbidden for {_names(kinds)}: pods that use them are undecided"
-    return note("unread-kind", text, kinds=kinds, cause=Missing.FORBIDDEN)
+    return note("unread-kind", text, kinds=kinds, cause=Missing.FORBIDDEN) if kinds else None
 
 
 def _pods_lacking(source: Source) -> Note:
