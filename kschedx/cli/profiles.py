@@ -49,7 +49,8 @@ Examples:
   kschedx profiles check scheduler.yaml
   kschedx profiles check config-map.yaml --kube-version 1.28
 
-Exit codes: 0 kube-scheduler accepts it, 2 it refuses it.
+Exit codes: 0 the released kube-scheduler accepts it, 1 it lacks a plugin and does not start,
+2 it refuses it.
 """
 
 TUNE = """Search for the profile that reaches a goal on a cluster, and print it with its difference from today's.
@@ -182,7 +183,7 @@ def check(
         ),
         checks=lambda: of_advice(file, advice),
     )
-    return Answer(report, ExitCode.SCHEDULABLE)
+    return Answer(report, ExitCode.UNSCHEDULABLE if any(each.needs for each in advice) else ExitCode.SCHEDULABLE)
 
 
 @app.command(help=TUNE, short_help="Search for the profile that reaches a goal on a cluster.", cls=HelpCommand)
