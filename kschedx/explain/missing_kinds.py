@@ -27,6 +27,7 @@ from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_na
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attached import is_counted, within_every_limit
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
+from kschedx.render.wording import with_article
 from kschedx.snapshot.pods import find_group, group_name
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
@@ -130,15 +131,13 @@ def missing_notes(cycle: Cycle) -> Iterator[Note]:
         yield note("other-namespaces", text, namespaces=tuple(source.namespaces))
     if source.may_lack("Pod"):
         yield _pods_lacking(source)
-    lacking = tuple(kind for kind in source.lacks if _matters(kind, cycle))
-    if lacking:
+    if lacking := tuple(kind for kind in source.lacks if _matters(kind, cycle)):
         text = f"missing or incomplete in {_dumps(source)}: {_with_worth(lacking)}"
         yield note("dump", text, formats=tuple(source.formats), kinds=lacking)
     if forbidden := tuple(kind for kind in _forbidden(cycle.snapshot) if kind in MATTERS):
         text = f"listing is forbidden for {_with_worth(forbidden)}; this answer does not depend on it"
         yield note("unread-kind", text, kinds=forbidden, cause=Missing.FORBIDDEN)
-    if EVENTS.key in source.missing:
-        yield note("unread-events", f"listing events is forbidden: {EVENTS.leaves} is unknown")
+    yield from _unread_events(source)
     absent = [kind for kind, cause in source.missing.items() if cause is Missing.ABSENT and _matters(kind, cycle)]
     if absent:
         text = f"the API server serves no {_names(absent)}, so there are none"
@@ -150,8 +149,15 @@ def missing_for_many(snapshot: Snapshot) -> Note | None:
     if snapshot.source.may_lack("Pod"):
         return _pods_lacking(snapshot.source)
     kinds = tuple(kind for kind in _forbidden(snapshot) if kind in MATTERS)
+    if not kinds:
+        return next(_unread_events(snapshot.source), None)
     text = f"listing is forbidden for {_names(kinds)}: pods that use them are undecided"
-    return note("unread-kind", text, kinds=kinds, cause=Missing.FORBIDDEN) if kinds else None
+    return note("unread-kind", text, kinds=kinds, cause=Missing.FORBIDDEN)
+
+
+def _unread_events(source: Source) -> Iterator[Note]:
+    if EVENTS.key in source.missing:
+        yield note("unread-events", f"listing events is forbidden: {EVENTS.leaves} is unknown")
 
 
 def _pods_lacking(source: Source) -> Note:
@@ -171,11 +177,6 @@ def _with_worth(kinds: Iterable[str]) -> str:
 
 def _dumps(source: Source) -> str:
     return " and ".join(map(with_article, source.formats)) or "the dump"
-
-
-def with_article(dump: str) -> str:
-    """`a must-gather`, `an oc adm inspect`."""
-    return f"{'an' if dump[:1].lower() in ('a', 'e', 'i', 'o') else 'a'} {dump}"
 
 
 def _matters(kind: str, cycle: Cycle) -> bool:

@@ -13,12 +13,11 @@ from rich.text import Text
 from kschedx.doctor import findings as gaps
 from kschedx.doctor.diagnosis import Completion, Diagnosis, Inventory, Way
 from kschedx.errors import InputError, Place
-from kschedx.explain.missing_kinds import with_article
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
 from kschedx.render.terminal import BLANK, BOLD, DIM, fact_lines, line, paragraph, title_lines
 from kschedx.render.view import Fix, Tone
-from kschedx.render.wording import Fact, Words, count, listed
+from kschedx.render.wording import Fact, Words, count, listed, with_article
 
 NAMES = 3
 LONGEST_PATH = 40

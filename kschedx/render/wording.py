@@ -184,3 +184,8 @@ class Words(Struct, frozen=True, kw_only=True):
 def in_words(finding: object) -> Words:
     """Return the words of a finding. Each type registers its words in the module of its family."""
     raise TypeError(f"a {type(finding).__name__} has no words")
+
+
+def with_article(dump: str) -> str:
+    """`a must-gather`, `an oc adm inspect`."""
+    return f"{'an' if dump[:1].lower() in ('a', 'e', 'i', 'o') else 'a'} {dump}"

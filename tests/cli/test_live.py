@@ -127,6 +127,9 @@ def test_events_that_may_not_be_listed_are_named(api: FakeApiServer, url: str, t
     api.fail("/events", failure(403, "no"), forever=True)
     notes = {note["id"]: note["text"] for note in json.loads(why(tmp_path, url).out)["notes"]}
     assert notes["unread-events"].startswith("listing events is forbidden")
+    for arguments in (("why", "--all-pending"), ("simulate",), ("fit", "pod/big-0", "-n", "shop")):
+        ran = kschedx(*arguments, "--kubeconfig", kubeconfig(tmp_path, url))
+        assert "listing events is forbidden" in ran.out + ran.err, arguments
 
 
 def test_custom_resources_are_read_where_the_server_has_them(api: FakeApiServer, url: str, tmp_path: Path) -> None:
