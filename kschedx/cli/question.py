@@ -139,10 +139,12 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def retyped(self) -> Sequence[str]:
         """The options for another command about the same cluster, scheduler, and changes, as words."""
-        named = (("--kubeconfig", self.where.kubeconfig), ("--context", self.where.context))
-        paths = (("-s", path) for path in self.snapshot if path != "-")
-        changes = ((f"--{verb}", value) for verb, value in self.what_if)
-        words = [word for option, value in (*paths, *named, *changes) if value is not None for word in (option, value)]
+        paths = [("-s", path) for path in self.snapshot if path != "-"]
+        paths += [("--kubeconfig", self.where.kubeconfig)] if self.where.kubeconfig is not None else []
+        words = [word for option, path in paths for word in (option, f"./{path}" if path.startswith("-") else path)]
+        words += [] if self.where.context is None else ["--context", self.where.context]
+        for verb, value in self.what_if:
+            words += [f"--{verb}={value}"] if value.startswith("-") else [f"--{verb}", value]
         for name in sorted({*self.__struct_fields__} - _RETYPED_APART):
             value, option = getattr(self, name), f"--{name.replace('_', '-')}"
             values = (value,) if isinstance(value, str | bool) else value or ()

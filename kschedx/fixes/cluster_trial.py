@@ -34,7 +34,7 @@ MOST_REPLICAS = 500
 """A larger rollout takes longer than an answer may."""
 MOST_AHEAD = 200
 """Pending pods of a higher priority that are scheduled in each trial."""
-MOST_RIVALS = 50
+MOST_RIVALS = 10
 """The same for pods of an equal priority."""
 
 
