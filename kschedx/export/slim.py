@@ -190,10 +190,10 @@ _WHOLE_MAPS = frozenset({"requests", "limits", "labels", "matchLabels", "nodeSel
 
 def _slim_custom(value: object, key: str = "") -> object:
     """Return the part of a custom resource from which its pods and its state are read."""
+    shape = _POD_SPEC.of.get(key) if isinstance(_POD_SPEC, Fields) else None
+    if isinstance(value, dict if isinstance(shape, Fields) else list) and isinstance(shape, Fields | SlimList):
+        return cut(value, shape)  # a field of pods, wherever it stands
     if isinstance(value, dict) and key != "metadata" and not ("containers" in value or key in _WHOLE_MAPS):
-        shape = _POD_SPEC.of.get(key) if isinstance(_POD_SPEC, Fields) else None
-        if isinstance(shape, Fields):
-            return cut(value, shape)
         parts = {name: _slim_custom(item, name) for name, item in value.items() if name != "env"}
         return {name: part for name, part in parts.items() if part is not None}
     if isinstance(value, dict):

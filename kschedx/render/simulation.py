@@ -1,4 +1,4 @@
-"""The screens of simulations, drains, and `kschedx fit`: outcomes of pods, effects of changes, and rollouts."""
+"""The screens of `simulate`, `drain`, and `fit`."""
 
 from __future__ import annotations
 

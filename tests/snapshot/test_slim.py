@@ -238,10 +238,13 @@ def test_other_kinds_are_not_written(kind: str) -> None:
 def test_of_custom_resources_only_what_creates_pods_is_written(group: str, kind: str) -> None:
     container = {"name": "main", "image": "app", "args": [CANARY], "env": [{"name": "A", "value": CANARY}]}
     template = {"spec": {"containers": [container]}}
-    spec = {"replicas": 2, "template": template, "password": CANARY, "script": container, "config": {"a": [CANARY]}}
+    toleration = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
+    driver = {"tolerations": [toleration], "affinity": {"nodeAffinity": {}}, "javaOptions": CANARY}
+    spec = {"replicas": 2, "template": template, "driver": driver, "script": container, "config": {"a": [CANARY]}}
     (kept,) = slim([{"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "one"}, "spec": spec}])
     assert CANARY not in json.dumps(kept)
     assert at(kept, "spec.replicas") == 2
+    assert at(kept, "spec.driver") == {"tolerations": [toleration], "affinity": {"nodeAffinity": {}}}
     assert at(kept, "spec.template.spec.containers")[0]["name"] == "main"
 
 
