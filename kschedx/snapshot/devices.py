@@ -225,9 +225,9 @@ def _is_among(consumer: ResourceClaimConsumerReference, namespace: str, pods: Co
 
 
 def _class_of_resource(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """If several classes name a resource, the newest wins, then the first by name. kube-scheduler reads classes by name,
-    and a class that yields to an earlier one provides nothing, not even its implicit resource (updateResourceName2class
-    in k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache)."""
+    """If several classes name a resource, the newest wins, then the first by name. kube-scheduler reads classes by
+    name, and a class that yields to an earlier one provides nothing, not even its implicit resource. Upstream:
+    updateResourceName2class in k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache."""
     providers: dict[str, DeviceClass] = {}
     for device_class in sorted(classes, key=lambda own: own.name):
         resource = device_class.spec.extended_resource_name
