@@ -144,6 +144,7 @@ def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> N
     metadata, status, spec = map_at(manifest, "metadata"), map_at(manifest, "status"), map_at(manifest, "spec")
     is_stored = bool(metadata.get("uid")) and "status" in manifest
     is_stored &= (workload.kind, workload.namespace, workload.name) in snapshot.workloads  # not only in a file
+    is_stored &= spec.get("managedBy") in (None, JOB_CONTROLLER)
     if not is_stored or workload.kind not in SCALED or True in (spec.get("suspend"), spec.get("paused")):
         return None
     rows = _rows(snapshot, workload)

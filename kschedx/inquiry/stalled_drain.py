@@ -12,18 +12,21 @@ from msgspec import Struct
 
 from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
+from kschedx.controllers.pod_lifecycle import waiting_container
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError
 from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.drain import STAYS, DrainedPod, DrainOutcome, DrainResult
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_DRAINED_NODES = 10
 """Each trial repeats the whole drain."""
 MOST_BUDGETS = 4
 MOST_WAYS = 2
+MOST_REPAIRS = 3
 
 Again: TypeAlias = Callable[[Sequence[SimulatedChange]], Simulation]
 """A function that repeats the drain after more changes. Raises `InputError` for a change that cannot be made."""
@@ -91,7 +94,24 @@ class OutOfService(Struct, frozen=True, kw_only=True):
         return (SimulatedChange(verb=ChangeVerb.TAINT, text=f"{self.node}:{OUT_OF_SERVICE}=nodeshutdown:NoExecute"),)
 
 
-BudgetStep: TypeAlias = MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget | OutOfService
+class RepairPods(Struct, frozen=True, kw_only=True):
+    """Pods of a budget that are not ready, and would count if they were."""
+
+    pods: tuple[str, ...]
+    """`namespace/name`."""
+    reason: str
+    """Why a container of the first one waits: `CrashLoopBackOff`; may be empty."""
+
+    @property
+    def changes(self) -> tuple[SimulatedChange, ...]:
+        """A recreated pod counts as ready."""
+        parts = (pod.partition("/") for pod in self.pods)
+        return tuple(
+            SimulatedChange(verb=ChangeVerb.DELETE, text=f"{namespace}/pod/{name}") for namespace, _, name in parts
+        )
+
+
+BudgetStep: TypeAlias = RepairPods | MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget | OutOfService
 
 
 class DrainFix(Struct, frozen=True, kw_only=True):
@@ -173,6 +193,10 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
         return
     if pod.pod in standing.unready and spec.unhealthy_pod_eviction_policy != ALWAYS:
         yield EvictUnhealthy(namespace=namespace, name=name)
+    if (unready := _repairable(start.pods, pod, standing)) and len(unready) <= MOST_REPAIRS:
+        waiting = waiting_container(start.pods[unready[0]])
+        keys = tuple(map(start.pods.key, unready))
+        yield RepairPods(pods=keys, reason="" if waiting is None else waiting[2])
     if spec.max_unavailable is None:
         manifest = workloads.manifest_of(start, workload)
         members = Owners(start).members(start.pods, workload)
@@ -190,3 +214,10 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     known_fields = {"minAvailable": spec.min_available, "maxUnavailable": spec.max_unavailable}
     was = {field: value for field, value in known_fields.items() if value is not None}
     yield SmallerBudget(namespace=namespace, name=name, fields=fields, before=was, manager=manager)
+
+
+def _repairable(pods: PodTable, evicted: DrainedPod, standing: BudgetStatus) -> list[int]:
+    """Return the rows of the pods on other nodes that are not ready."""
+    rows = [pods.rows[key] for key in standing.unready if key in pods.rows and key not in standing.pending]
+    node = pods.node[pods.rows[evicted.pod]]
+    return [row for row in rows if pods.node[row] not in (-1, node) and not pods.deletion_timestamps[row]]

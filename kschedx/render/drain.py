@@ -16,6 +16,7 @@ from kschedx.inquiry.stalled_drain import (
     EvictUnhealthy,
     MoreReplicas,
     OutOfService,
+    RepairPods,
     SmallerBudget,
     WithoutBudget,
 )
@@ -58,6 +59,8 @@ def drain_remedy_document(fix: DrainFix) -> BudgetFixDocument:
 
 def _remedy_step_text(step: BudgetStep) -> str:
     match step:
+        case RepairPods(pods=pods, reason=reason):
+            return f"make {listed(pods, 2)} ready" + (f": {reason}" if reason else "")
         case MoreReplicas():
             return f"scale {step.workload.reference} to {step.replicas:,}"
         case SmallerBudget():
@@ -85,6 +88,8 @@ def _budget_change(step: SmallerBudget) -> str:
 
 def _remedy_command(step: BudgetStep) -> str:
     match step:
+        case RepairPods(pods=pods):
+            return why_command(pods[0])
         case MoreReplicas(workload=workload, replicas=replicas):
             target = f"{workload.reference.split('/')[1]}/{workload.name}"
             return shell_command("kubectl scale {} -n {} --replicas={}", target, workload.namespace, str(replicas))

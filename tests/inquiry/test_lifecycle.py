@@ -300,6 +300,12 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         3,
     ),
     (
+        "job/web",
+        [{**workload("Job", managedBy="kueue.x-k8s.io/multikueue"), "status": {}}],
+        "default/job/web gets no pods from this cluster's Job controller: MultiKueue manages it",
+        3,
+    ),
+    (
         "pod/x",
         [pod("x"), reports("Pod", "x", "SyncError", 'Error syncing: pods "x-v" is forbidden: exceeded quota: q')],
         "default/x is not created in the host cluster: ResourceQuota refuses it there",

@@ -128,3 +128,22 @@ def test_a_budget_of_an_operator_is_changed_there() -> None:
     assert told([*nodes(), *deployment("web", "1", HERE), owned]) == [
         f"raise maxUnavailable of PDB shop/web from 0 to 1, {there} · the node can be drained"
     ]
+
+
+def test_a_pod_on_another_node_that_is_not_ready_is_repaired_first() -> None:
+    *rest, first, second = deployment("web", "1", ["node-1", "node-2"])
+    crashes = {"name": "web", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    at(second, "status")["containerStatuses"] = [crashes]
+    texts = told([*nodes(), *rest, first, unready(second), pdb(maxUnavailable=1)])
+    assert texts[:3] == [
+        f"make shop/{at(second, 'metadata')['name']} ready: CrashLoopBackOff · the node can be drained",
+        f"kschedx why pod/{at(second, 'metadata')['name']} -n shop",
+        "raise maxUnavailable of PDB shop/web from 1 to 2 · the node can be drained",
+    ]
+
+
+@pytest.mark.parametrize(("version", "blocked"), [("policy/v1", True), ("policy/v1beta1", False)])
+def test_an_empty_selector_selects_all_pods_only_since_v1(version: str, blocked: bool) -> None:
+    everything = {**pdb(maxUnavailable=0), "apiVersion": version}
+    at(everything, "spec")["selector"] = {}
+    assert bool(told([*nodes(), *deployment("web", "1", HERE), everything])) == blocked
