@@ -116,8 +116,8 @@ def _pending_view(pods: PodAnswers) -> View:
     each = counted(causes, Phase.TRYING_FIXES, len(causes), "causes")
     return View(
         command="kschedx why",
-        headline=pending_sentence(pods.answers) if pods.answers else pods.nothing,
-        tone=pending_tone(pods.answers),
+        headline=pending_sentence(pods.answers) if pods.answers else pods.if_none.title,
+        tone=pending_tone(pods.answers) if pods.answers else pods.if_none.tone,
         items=tuple(_cause(group, pods.facts_of(group), pods.fix_of(group)) for group in each),
         list_title="Causes",
         list_noun="cause",
