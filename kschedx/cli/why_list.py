@@ -131,7 +131,7 @@ def _report(answer: ListAnswer) -> Report:
 
 
 def _if_none(wanted: Wanted, snapshot: Snapshot, namespace: str | None) -> IfNone:
-    if snapshot.source.may_lack("Pod") and not len(snapshot.pods):
+    if snapshot.lacks_all_pods:
         return IfNone("the dump does not hold any pod, so whether one is pending is unknown", is_known=False)
     title = "no pod is pending"
     if wanted.selector:

@@ -405,6 +405,11 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         unfinished = ~self.pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return tuple(int(row) for row in np.flatnonzero(lost & unfinished & (self.pods.node < 0)))
 
+    @property
+    def lacks_all_pods(self) -> bool:
+        """Whether a dump holds no pod."""
+        return not len(self.pods) and self.source.may_lack("Pod")
+
     def left_out_node(self, pod: Pod) -> bool:
         """Return whether a pod shows that a dump left out its node: it runs there, or its kubelet has accepted it."""
         is_there = pod.status.phase == "Running" or pod.status.start_time is not None
