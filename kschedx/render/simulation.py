@@ -632,27 +632,28 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
     causes: dict[str, list[str]] = {}
     for pod, message in simulation.messages.items():
         causes.setdefault(message.partition(" preemption: ")[0], []).append(pod)
-    ordered = sorted(causes.values(), key=lambda pods: -len(pods))
+    ordered = sorted(causes.items(), key=lambda cause: -len(cause[1]))
     workloads = {} if are_alone else {pod: at for at, it in enumerate(simulation.workloads) for pod in it.pending}
     items = []
-    for number, pods in enumerate(counted(ordered, Phase.TRYING_FIXES, min(most, len(ordered)), "causes")):
+    each = counted(ordered, Phase.TRYING_FIXES, min(most, len(ordered)), "causes")
+    for number, (cause, pods) in enumerate(each):
         owners = {workloads.get(pod) for pod in pods}
         is_shared = number < most and (len(owners) > 1 or None in owners)
         story = mending.story(tuple(pods)) if is_shared else None
         is_open = pods[0] in simulation.undecided
         items.append(
             ViewItem(
-                title=listed(pods, 1),
+                title=cause.removesuffix(" no new claims to deallocate,") or "unschedulable",
                 tone=Tone.OPEN if is_open else Tone.BAD,
                 kind="undecided" if is_open else "pending",
-                values=(len(pods),),
+                values=(len(pods), listed(pods, 1)),
                 event=simulation.messages[pods[0]] or "unschedulable",
                 fixes=story_fixes(story),
                 no_fix=story_no_fix(story),
                 members=tuple(pods),
             )
         )
-    return ItemList(title="Causes", noun="cause", columns=(("pods", True),), items=tuple(items))
+    return ItemList(title="Causes", noun="cause", columns=(("pods", True), ("of", False)), items=tuple(items))
 
 
 # --- every decision
