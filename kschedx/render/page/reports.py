@@ -98,8 +98,8 @@ def _pending_view(pods: PodAnswers) -> View:
     each = counted(causes, Phase.TRYING_FIXES, len(causes), "causes")
     return View(
         command="kschedx why",
-        headline=pending_sentence(pods.answers) if pods.answers else pods.nothing,
-        tone=pending_tone(pods.answers),
+        headline=pending_sentence(pods.answers) if pods.answers else pods.if_none.title,
+        tone=pending_tone(pods.answers) if pods.answers else pods.if_none.tone,
         lists=(
             ItemList(
                 title="Causes",
