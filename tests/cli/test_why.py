@@ -276,7 +276,7 @@ def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -
 )
 def test_a_claim_stands_for_its_pods(target: str, code: int, text: str, tmp_path: Path) -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    claims = [
+    claims: list[Manifest] = [
         {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "shop"}}
         for name in ("data", "unused")
     ]
