@@ -176,6 +176,7 @@ _REFUSERS = (
     ("max limit to request ratio", "LimitRange"),
     ("insufficient quota to match these scopes", "ResourceQuota admission"),
     ("security context constraint", "SecurityContextConstraints"),
+    ("x509: ", "an admission webhook whose certificate is not trusted"),
     ("failed calling webhook", "an admission webhook that does not answer"),
     ("admission webhook", "an admission webhook"),
     ("ValidatingAdmissionPolicy", "a ValidatingAdmissionPolicy"),
