@@ -70,7 +70,8 @@ def _remedy_step_text(step: BudgetStep) -> str:
         case OutOfService(node=node):
             return f"taint {node} out of service if it is shut down, else repair its kubelet"
         case ReadyPods(pods=pods):
-            return f"first repair {listed(pods, 3, conjunction='and')}, which {'is' if len(pods) == 1 else 'are'} not ready"
+            verb = "is" if len(pods) == 1 else "are"
+            return f"first repair {listed(pods, 3, conjunction='and')}, which {verb} not ready"
         case ReleasedByOperator(wait=wait):
             return f"wait until {wait}"
         case WithoutBudget():
