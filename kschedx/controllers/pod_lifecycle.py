@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.controllers.workloads import Owners, Workload, is_mirror_pod, is_of_daemon_set, manifest_of
 from kschedx.errors import nearest
-from kschedx.explain.cycle_notes import claim_without_node, start_obstacle
+from kschedx.explain.cycle_notes import claim_without_devices, claim_without_node, start_obstacle
 from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube import kueue
@@ -366,8 +366,12 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
             return None
         waiting = Waits.KUBELET, "", "", ""
     waits, container, reason, message = waiting
-    claim = "" if is_lost or waits not in (Waits.KUBELET, Waits.SANDBOX) else claim_without_node(snapshot, pod)
-    if claim:
+    is_preparing = waits in (Waits.KUBELET, Waits.SANDBOX) and not is_lost
+    claim = claim_without_node(snapshot, pod) if is_preparing else ""
+    if is_preparing and not claim and (claim := claim_without_devices(snapshot, pod)):
+        waits, reason = Waits.DEVICES, f"claim {claim} is not allocated"
+        message = "spec.nodeName bypasses kube-scheduler, which allocates the devices of the claim"
+    elif claim:
         waits, reason = Waits.VOLUMES, f"claim {claim} is not bound"
         message = "spec.nodeName bypasses kube-scheduler, which selects the node of the claim (WaitForFirstConsumer)"
     elif waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:

@@ -525,6 +525,17 @@ def claim_without_node(snapshot: Snapshot, pod: Pod) -> str:
     return ""
 
 
+def claim_without_devices(snapshot: Snapshot, pod: Pod) -> str:
+    """Return the first ResourceClaim of a pod that kube-scheduler has not allocated, or an empty string."""
+    generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    for reference in pod.spec.resource_claims:
+        key = f"{pod.metadata.namespace}/{reference.resource_claim_name or generated.get(reference.name)}"
+        claim = snapshot.devices.claims.get(key)
+        if claim is not None and claim.status.allocation is None:
+            return key
+    return ""
+
+
 def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
     """Yield the kubelet's reasons in its order."""
     names = [cycle.nodes.name(TableRow(at)) for at in range(len(cycle.nodes))] if cycle.nodes is not None else []
