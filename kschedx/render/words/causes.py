@@ -67,8 +67,22 @@ def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
 def shared_headlines(diagnosis: Diagnosis) -> tuple[str, ...]:
     """Return headlines that are true for each of several pods with the same cause, or what lies behind a rejection
     without findings."""
-    shared = dict.fromkeys(map(_shared_headline, main_findings(diagnosis)))
+    if diagnosis.stops:
+        shared = dict.fromkeys(map(_shared_headline, main_findings(diagnosis)))
+    else:
+        shared = dict.fromkeys(filter(None, map(_group_headline, _by_cause(diagnosis))))
     return tuple(shared) or tuple(cause.text for cause in root_causes(diagnosis)[:1])
+
+
+def _group_headline(groups: Sequence[NodeGroup]) -> str:
+    """Return the headline of a cause; what is wrong with a node names it."""
+    finding, number = _main(groups[0]), sum(group.count for group in groups)
+    if isinstance(finding, NodeUnschedulable) and number > 1:
+        return _phrase(groups)
+    if isinstance(finding, UntoleratedTaint) and node_condition(finding, number):
+        name = groups[0].exemplar.name
+        return unwell_nodes_text(UnwellNodes(fault=finding, nodes=number, first=name))
+    return "" if finding is None else _shared_headline(finding)
 
 
 def _shared_headline(finding: Finding) -> str:
