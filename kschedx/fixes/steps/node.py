@@ -224,13 +224,15 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     """`key=value`, which names the hardware; empty for huge pages."""
     is_unhealthy: bool = False
     """Whether the node's capacity includes the devices, so that they are unhealthy."""
+    feature: str = ""
+    """The setting of the machine that it takes, such as `hardware virtualization (/dev/kvm)`."""
     plugin: DevicePluginDown | None = None
     """None if the cause is unknown."""
 
     @property
     def cost(self) -> Cost:
         """Huge pages are set aside on a node that had none, mostly when it starts."""
-        return Cost.REPAIR if self.label or self.is_unhealthy or self.plugin is not None else Cost.NODE
+        return Cost.REPAIR if self.label or self.is_unhealthy or self.feature or self.plugin is not None else Cost.NODE
 
     @property
     def title(self) -> str:
@@ -241,6 +243,8 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
             return f"repair device plugin {self.plugin.pod} on {self.node}"
         if self.plugin is not None and self.plugin.taint:
             return f"let DaemonSet {self.plugin.daemon_set}, the device plugin, tolerate {self.plugin.taint}"
+        if self.feature:
+            return f"enable {self.feature} in the machine or hypervisor of {self.node}"
         if self.is_unhealthy:
             return (
                 f"repair the device plugin for {self.resource} on {self.node}, or the devices that it reports unhealthy"
