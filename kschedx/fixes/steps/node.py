@@ -309,6 +309,8 @@ class AddNode(FixStep, frozen=True, kw_only=True):
     """What creates nodes like that one: `MachineSet openshift-machine-api/worker-a`."""
     replicas: int = 0
     """Its replicas."""
+    number: int = 1
+    """How many of them, if pods of a higher priority take the room of the first."""
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -316,7 +318,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return self.title_of(1)
+        return self.title_of(self.number)
 
     def title_of(self, number: int, zones: Sequence[str] = ()) -> str:
         """Return the title for this number of nodes, in these zones or all in one."""
