@@ -153,6 +153,8 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
         there = storage.claims.get(key)
         if there is not None and (not holder.uid or there.metadata.uid == holder.uid):
             continue
+        if not holder.uid and volume.status.phase == "Available":
+            continue  # reserved for a claim to come
         spec = replace(volume.spec, claim_ref=None)
         free = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
         try:

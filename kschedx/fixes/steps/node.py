@@ -309,6 +309,8 @@ class AddNode(FixStep, frozen=True, kw_only=True):
     """What creates nodes like that one: `MachineSet openshift-machine-api/worker-a`."""
     replicas: int = 0
     """Its replicas."""
+    missing: int = 0
+    """Its machines without a ready node, which come before further ones."""
     number: int = 1
     """How many of them, if pods of a higher priority take the room of the first."""
 
@@ -326,6 +328,9 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
         if host != self.node.name and not self.model:
             added = f"restore node {host}, or add a node with that host name"
+        if self.missing >= number and self.model:
+            waits = "the node" if number == 1 else f"{number:,} nodes"
+            return f"repair or wait for {waits} that {self.scalable} lacks: {self._ready}"
         if self.model and not self.slices:
             scale = f": scale {self.scalable} from {self.replicas} to {self.replicas + number}" if self.scalable else ""
             return f"{added} like {self.model}{_in_zones(zones)}{'' if zones else scale}"
@@ -333,6 +338,14 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         if offers := [*self._offers(), *self._devices()]:
             phrases.append(f"{'with' if number == 1 else 'each with'} {joined(offers)}")
         return " ".join(phrases) + self._daemons()
+
+    @property
+    def _ready(self) -> str:
+        return f"{self.replicas - self.missing} of {count(self.replicas, 'machine')} ready"
+
+    def commands(self) -> tuple[str, ...]:
+        """Return the commands that show why a machine has no node: often its certificate request is not approved."""
+        return ("kubectl get machines -A", "kubectl get csr") if self.missing >= self.number else ()
 
     def _where(self, *, is_zone_known: bool) -> Iterator[str]:
         """Yield the location: `in zone eu-1c`, `in a new zone`."""
