@@ -207,10 +207,11 @@ def _with_enough_nodes(fix: TriedFix, test: ClusterTest) -> TriedFix:
     [step] = fix.steps if len(fix.steps) == 1 else [None]
     if not isinstance(step, AddNode) or step.slices:
         return fix
-    for number in range(2, min(len(first), MOST_NODES_AHEAD) + 2):
+    for number in range(2, MOST_NODES_AHEAD + 2):
         more = replace(fix, steps=(replace(step, number=number),))
         if (trial := test(more)).shortfall is None:
             return replace(more, trial=replace(trial, first=first))
+        first = trial.shortfall.first
     return fix
 
 
