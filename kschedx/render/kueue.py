@@ -11,7 +11,7 @@ from kschedx.kueue.overview import FlavorRow, Overview, QueueOverview, Waiting
 from kschedx.kueue.quota import displayed
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, columns, line, paragraph, title_lines
-from kschedx.render.view import Tone, View, ViewItem
+from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 
 SHOWN = 5
@@ -29,20 +29,24 @@ def _overview_view(overview: Overview) -> View:
         command="kschedx kueue",
         headline=f"{count(len(overview.queues), 'ClusterQueue')}{cohorts}, {pending}",
         tone=Tone.HELD if overview.waiting or overview.checking else Tone.GOOD,
-        items=tuple(
-            ViewItem(
-                title=waiting_job.workload,
-                tone=Tone.HELD,
-                values=(name, place, waiting_job.priority),
-                facts=(Fact(label="because", items=(_cause(waiting_job),)),),
-                event=waiting_job.message,
-            )
-            for name, waiting in queues
-            for place, waiting_job in enumerate(waiting, start=1)
+        lists=(
+            ItemList(
+                title="Pending Workloads",
+                noun="Workload",
+                columns=(("ClusterQueue", False), ("place", True), ("priority", True)),
+                items=tuple(
+                    ViewItem(
+                        title=waiting_job.workload,
+                        tone=Tone.HELD,
+                        values=(name, place, waiting_job.priority),
+                        facts=(Fact(label="because", items=(_cause(waiting_job),)),),
+                        event=waiting_job.message,
+                    )
+                    for name, waiting in queues
+                    for place, waiting_job in enumerate(waiting, start=1)
+                ),
+            ),
         ),
-        list_title="Pending Workloads",
-        list_noun="Workload",
-        list_columns=(("ClusterQueue", False), ("place", True), ("priority", True)),
     )
 
 
