@@ -120,6 +120,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _each(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
         yield from self._of_workload(lifecycle)
+        yield from self._of_held_workload(lifecycle)
         yield from self._of_pod(lifecycle)
 
     def _of_workload(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
@@ -148,9 +149,29 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from map(_repaired, nodes)
             case RolloutStalled(seconds=0):
                 yield from self._rolled_back()
+            case NotChanged():
+                yield self._recreated()
+            case NotObserved(kind=kind, message=""):
+                known = "kube-controller-manager" if kind in SCALED else f"the controller of {kind}"
+                done = "changed" if lifecycle.generations else "created"
+                yield Fix.untried(f"see whether {known} runs, unless the {kind} was {done} just now")
+            case StillActive(pod="", message=message) if message:
+                yield from self._refused(message)
+            case StillActive(job=job, pod=key):
+                yield from self._started_other(key)
+                command = shell_command("kubectl delete job {} -n {}", job, self._namespace)
+                yield self._tried(
+                    f"delete Job {job}, so that the next run starts", (self._gone(job),), commands=(command,)
+                )
+            case _:
+                return
+
+    def _of_held_workload(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
+        """Yield what resumes a workload that is suspended or paused."""
+        match lifecycle:
             case Suspended(owner=owner) if owner and self.maker is not None:
                 above = controlling_custom_resource(self.snapshot, self.maker)
-                yield from replace(self, maker=above)._of_workload(replace(lifecycle, owner=""))
+                yield from replace(self, maker=above)._of_held_workload(replace(lifecycle, owner=""))
             case Suspended(kind=kind, queue="", field=field, waits=waits):
                 spec: Mapping[str, object] = {"suspend": False}
                 if "runPolicy" in field:
@@ -172,20 +193,6 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 command = shell_command("kubectl rollout resume deployment/{} -n {}", self._maker_name, self._namespace)
                 patch = [set_field("/spec/paused", False)]
                 yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
-            case NotChanged():
-                yield self._recreated()
-            case NotObserved(kind=kind, message=""):
-                known = "kube-controller-manager" if kind in SCALED else f"the controller of {kind}"
-                done = "changed" if lifecycle.generations else "created"
-                yield Fix.untried(f"see whether {known} runs, unless the {kind} was {done} just now")
-            case StillActive(pod="", message=message) if message:
-                yield from self._refused(message)
-            case StillActive(job=job, pod=key):
-                yield from self._started_other(key)
-                command = shell_command("kubectl delete job {} -n {}", job, self._namespace)
-                yield self._tried(
-                    f"delete Job {job}, so that the next run starts", (self._gone(job),), commands=(command,)
-                )
             case _:
                 return
 
