@@ -469,6 +469,17 @@ def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | N
     return None if raw is None else cast("dict[str, object]", msgspec.json.decode(raw))
 
 
+def controlling_custom_resource(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
+    """Return the custom resource whose controller created an object, such as the JobSet of a Job."""
+    owners = stored_metadata(msgspec.json.encode(manifest)).owner_references
+    owner = next((owner for owner in owners if owner.controller), None)
+    if owner is None:
+        return None
+    key = f"{owner.kind}.{owner.api_version.partition('/')[0]}"
+    raw = snapshot.custom_resources.get((key, workload_of(manifest).namespace, owner.name))
+    return None if raw is None else cast("dict[str, object]", msgspec.json.decode(raw))
+
+
 def stored_manifest(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
     """Return the same as `manifest_of`; a Deployment that the snapshot lacks has the template of its newest
     ReplicaSet."""
@@ -580,12 +591,8 @@ def _is_below(snapshot: Snapshot, owners: Iterable[OwnerReference], workload: Wo
         kind = qualified_kind({"kind": owner.kind, "apiVersion": owner.api_version})
         if owner.controller and (kind, owner.name) == (workload.kind, workload.name):
             return True
-        raw = snapshot.workloads.get((owner.kind, workload.namespace, owner.name))
-        if (
-            owner.controller
-            and raw is not None
-            and _is_below(snapshot, stored_metadata(raw).owner_references, workload)
-        ):
+        raw = snapshot.workloads.get((owner.kind, workload.namespace, owner.name)) if owner.controller else None
+        if raw is not None and _is_below(snapshot, stored_metadata(raw).owner_references, workload):
             return True
     return False
 

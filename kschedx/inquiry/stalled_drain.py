@@ -12,21 +12,18 @@ from msgspec import Struct
 
 from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
-from kschedx.controllers.pod_lifecycle import waiting_container
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError
 from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.drain import STAYS, DrainedPod, DrainOutcome, DrainResult
-from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_DRAINED_NODES = 10
 """Each trial repeats the whole drain."""
 MOST_BUDGETS = 4
 MOST_WAYS = 2
-MOST_REPAIRS = 3
 
 Again: TypeAlias = Callable[[Sequence[SimulatedChange]], Simulation]
 """A function that repeats the drain after more changes. Raises `InputError` for a change that cannot be made."""
@@ -94,24 +91,43 @@ class OutOfService(Struct, frozen=True, kw_only=True):
         return (SimulatedChange(verb=ChangeVerb.TAINT, text=f"{self.node}:{OUT_OF_SERVICE}=nodeshutdown:NoExecute"),)
 
 
-class RepairPods(Struct, frozen=True, kw_only=True):
-    """Pods of a budget that are not ready, and would count if they were."""
+class ReadyPods(Struct, frozen=True, kw_only=True):
+    """Pods of a budget that run on other nodes and are not ready."""
 
     pods: tuple[str, ...]
-    """`namespace/name`."""
-    reason: str
-    """Why a container of the first one waits: `CrashLoopBackOff`; may be empty."""
 
     @property
     def changes(self) -> tuple[SimulatedChange, ...]:
-        """A recreated pod counts as ready."""
-        parts = (pod.partition("/") for pod in self.pods)
+        ready = json.dumps([{"type": "Ready", "status": "True"}])
+        keys = (pod.partition("/") for pod in self.pods)
         return tuple(
-            SimulatedChange(verb=ChangeVerb.DELETE, text=f"{namespace}/pod/{name}") for namespace, _, name in parts
+            SimulatedChange(verb=ChangeVerb.SET, text=f"{namespace}/pod/{name}:status.conditions={ready}")
+            for namespace, _, name in keys
         )
 
 
-BudgetStep: TypeAlias = RepairPods | MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget | OutOfService
+class ReleasedByOperator(Struct, frozen=True, kw_only=True):
+    """A budget that an operator removes by itself, once it has moved what the pod has."""
+
+    namespace: str
+    name: str
+    wait: str
+    """What to wait for: `KubeVirt has live-migrated shop/virt-launcher-db`."""
+
+    @property
+    def changes(self) -> tuple[SimulatedChange, ...]:
+        return (SimulatedChange(verb=ChangeVerb.DELETE, text=f"{self.namespace}/pdb/{self.name}"),)
+
+
+_OPERATORS = {
+    "VirtualMachineInstance": "KubeVirt has live-migrated {pod}: the eviction starts that",
+    "InstanceManager": "Longhorn releases {pod}: its volumes are detached, with healthy replicas elsewhere",
+}
+"""The kind that controls a pod which its operator protects with a budget, and when the operator removes that."""
+
+BudgetStep: TypeAlias = (
+    MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget | OutOfService | ReadyPods | ReleasedByOperator
+)
 
 
 class DrainFix(Struct, frozen=True, kw_only=True):
@@ -185,6 +201,10 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     metadata, spec, standing = known[namespace, name].metadata, known[namespace, name].spec, held[pod.budget]
     manager = "" if metadata.controller is None else f"{metadata.controller.kind} {metadata.controller.name}"
     workload = Owners(start).of(start.pods, start.pods.rows[pod.pod])
+    if workload.kind in _OPERATORS:
+        wait = _OPERATORS[workload.kind].format(pod=pod.pod)
+        yield ReleasedByOperator(namespace=namespace, name=name, wait=wait)
+        return
     if standing.failure:
         was = {"maxUnavailable": spec.max_unavailable} if spec.max_unavailable is not None else {}
         fields: dict[str, int | None] = {**dict.fromkeys(was), "minAvailable": max(standing.healthy - 1, 0)}
@@ -193,10 +213,8 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
         return
     if pod.pod in standing.unready and spec.unhealthy_pod_eviction_policy != ALWAYS:
         yield EvictUnhealthy(namespace=namespace, name=name)
-    if (unready := _repairable(start.pods, pod, standing)) and len(unready) <= MOST_REPAIRS:
-        waiting = waiting_container(start.pods[unready[0]])
-        keys = tuple(map(start.pods.key, unready))
-        yield RepairPods(pods=keys, reason="" if waiting is None else waiting[2])
+    elif unready := tuple(other for other in standing.unready if other not in (pod.pod, *standing.pending)):
+        yield ReadyPods(pods=unready)
     if spec.max_unavailable is None:
         manifest = workloads.manifest_of(start, workload)
         members = Owners(start).members(start.pods, workload)
@@ -214,10 +232,3 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     known_fields = {"minAvailable": spec.min_available, "maxUnavailable": spec.max_unavailable}
     was = {field: value for field, value in known_fields.items() if value is not None}
     yield SmallerBudget(namespace=namespace, name=name, fields=fields, before=was, manager=manager)
-
-
-def _repairable(pods: PodTable, evicted: DrainedPod, standing: BudgetStatus) -> list[int]:
-    """Return the rows of the pods on other nodes that are not ready."""
-    rows = [pods.rows[key] for key in standing.unready if key in pods.rows and key not in standing.pending]
-    node = pods.node[pods.rows[evicted.pod]]
-    return [row for row in rows if pods.node[row] not in (-1, node) and not pods.deletion_timestamps[row]]

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kschedx.doctor.diagnosis import Diagnosis
-from kschedx.doctor.findings import MissingKind
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.explain.difference import DifferenceGroup, Repacking, Summary
 from kschedx.inquiry.fit import Fit
@@ -18,16 +17,7 @@ from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.progress import Phase, counted
 from kschedx.render.comparison import comparison_headline, comparison_lines, comparison_tone
-from kschedx.render.doctor import (
-    certainty_text,
-    completion_fix,
-    diagnosis_headline,
-    diagnosis_lines,
-    diagnosis_tone,
-    finding_words,
-    missing_kind_effect,
-    missing_kind_text,
-)
+from kschedx.render.doctor import diagnosis_lines, diagnosis_view
 from kschedx.render.fit import fit_lines, fit_view
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
@@ -393,30 +383,6 @@ def _in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -> tupl
 # --- dumps and fleets
 
 
-def _doctor_view(diagnosis: Diagnosis) -> View:
-    """Return a view with a row for each gap; certain ones come first."""
-    items = []
-    for finding in diagnosis.findings:
-        tone = Tone.BAD if finding.counts else Tone.PLAIN
-        if isinstance(finding, MissingKind):
-            title = f"{finding.kind}: {missing_kind_text(finding)}{certainty_text(finding.certainty)}"
-            facts = (Fact(label="affects", items=(missing_kind_effect(finding),)),)
-            items.append(ViewItem(title=title, tone=tone, kind="missing kind", facts=facts))
-        else:
-            words = finding_words(finding, whole=True)
-            items.append(
-                ViewItem(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
-            )
-    return View(
-        command="kschedx doctor",
-        subject=diagnosis.inventory.source,
-        headline=diagnosis_headline(diagnosis),
-        tone=diagnosis_tone(diagnosis),
-        fixes=(completion_fix(diagnosis.completion),) if diagnosis.completion else (),
-        lists=(ItemList(title="Gaps", noun="gap", items=tuple(items)),),
-    )
-
-
 def doctor_page(diagnosis: Diagnosis) -> Page:
     """Return a page with the inventory, what is missing, and how to complete the dump."""
     kinds = tuple((visible(kind), number) for kind, number in diagnosis.inventory.kinds.items())
@@ -424,4 +390,4 @@ def doctor_page(diagnosis: Diagnosis) -> Page:
     lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)
     sections = (Table(title="Objects", columns=columns, rows=kinds),)
     cited = (("cluster", diagnosis.inventory.source), ("taken", diagnosis.inventory.time or "unknown"))
-    return page_of(_doctor_view(diagnosis), lines, sections, cited=cited)
+    return page_of(diagnosis_view(diagnosis), lines, sections, cited=cited)
