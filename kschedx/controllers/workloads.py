@@ -18,6 +18,7 @@ from kschedx.explain.setup import Setup, admitted, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
@@ -461,6 +462,17 @@ def replica_sets(snapshot: Snapshot, namespace: str) -> list[dict[str, object]]:
 def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
     """Return the manifest of a workload; None if the snapshot has at most its pods."""
     raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
+    return None if raw is None else cast("dict[str, object]", msgspec.json.decode(raw))
+
+
+def controlling_custom_resource(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
+    """Return the custom resource whose controller created an object, such as the JobSet of a Job."""
+    owners = stored_metadata(msgspec.json.encode(manifest)).owner_references
+    owner = next((owner for owner in owners if owner.controller), None)
+    if owner is None:
+        return None
+    key = f"{owner.kind}.{owner.api_version.partition('/')[0]}"
+    raw = snapshot.custom_resources.get((key, workload_of(manifest).namespace, owner.name))
     return None if raw is None else cast("dict[str, object]", msgspec.json.decode(raw))
 
 

@@ -278,7 +278,10 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?\d+/\d+ tasks in gang unschedulable: .*",
         r"(?:.* )?pod group is not ready, .*",
     ),
-    ("EKS Fargate", "not-for-fargate"): (r"(?:.* )?Pod not supported on Fargate: .*",),
+    ("EKS Fargate", "not-for-fargate"): (
+        r"(?:.* )?Pod not supported on Fargate: .*",
+        r"(?:.* )?Misconfigured Fargate Profile: .*",
+    ),
     ("kube-scheduler", "preempted"): (
         r"(?:.* )?Preempted by (?:a )?(?:pod|PodGroup) .*",
         r"(?:.* )?preempting to accommodate a higher priority pod",

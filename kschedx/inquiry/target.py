@@ -36,6 +36,7 @@ from kschedx.kube.kinds import kind_of
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
+from kschedx.render.states import Paused
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.pods import group_name
 from kschedx.snapshot.snapshot import Snapshot
@@ -375,17 +376,19 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[P
         row = _only_one_of(snapshot, name if slash else target, space if slash else namespace)
     if row is not None:
         return [snapshot.pods[row]]
+    custom = [*_stored_custom_resources(snapshot, target, namespace)]
     if created := _of_custom_resource(snapshot, target, namespace):
-        return created
+        is_paused = custom and isinstance(workload_lifecycle(snapshot, custom[0].workload or {}), Paused)
+        return custom if is_paused and all(pod.spec.node_name for pod in created) else created
     if (member := _member_of_group(snapshot, target, namespace)) is not None:
         return [member]
     if (held := _held_by_kueue(snapshot, target, namespace)) is not None:
         return [held]
-    if custom := [*_stored_custom_resources(snapshot, target, namespace)]:
-        return custom
     if (scaled := _scaled_by(snapshot, target, namespace)) is not None:
         return [scaled]
     is_namespace = space in snapshot.namespaces or space in snapshot.pods.namespaces.values
+    if custom:
+        return custom
     not_created = _of_stateful_set(snapshot, *((name, space) if slash else (target, namespace)))
     if not_created is not None:
         return [not_created]

@@ -167,6 +167,10 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
             [(None, "Volcano", "gang-not-ready")],
         ),
         (
+            "Misconfigured Fargate Profile: fargate profile fp blocked for new launches due to: Pod execution role",
+            [(None, "EKS Fargate", "not-for-fargate")],
+        ),
+        (
             "Pod not supported on Fargate: volumes not supported: data",
             [(None, "EKS Fargate", "not-for-fargate")],
         ),

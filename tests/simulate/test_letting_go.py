@@ -119,6 +119,32 @@ def test_a_pod_with_two_budgets_is_never_evicted() -> None:
     ]
 
 
+def test_another_pod_that_is_not_ready_is_repaired_first() -> None:
+    *rest, first, second, third = deployment("web", "1", HERE)
+    texts = told([*nodes(), *rest, first, second, unready(third), pdb(maxUnavailable=1)])
+    name = at(third, "metadata")["name"]
+    assert texts[:2] == [
+        f"first repair shop/{name}, which is not ready · the node can be drained",
+        f"kschedx why pod/{name} -n shop",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "wait"),
+    [
+        ("VirtualMachineInstance", "KubeVirt has live-migrated shop/db: the eviction starts that"),
+        ("InstanceManager", "Longhorn releases shop/db: its volumes are detached, with healthy replicas elsewhere"),
+    ],
+)
+def test_a_budget_that_an_operator_removes_stays_as_it_is(kind: str, wait: str) -> None:
+    *_, protected = deployment("db", "1", ["node-1"])
+    owner = {"apiVersion": "x/v1", "kind": kind, "name": "db", "uid": "u", "controller": True}
+    protected = {**protected, "metadata": {**at(protected, "metadata"), "name": "db", "ownerReferences": [owner]}}
+    assert told([*nodes(), protected, pdb("db", "db", minAvailable=1)]) == [
+        f"wait until {wait} · the node can be drained"
+    ]
+
+
 def test_a_budget_of_an_operator_is_changed_there() -> None:
     owned = pdb(maxUnavailable=0)
     at(owned, "metadata")["ownerReferences"] = [
