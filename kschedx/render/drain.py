@@ -38,7 +38,7 @@ def drain_remedy_title(fix: DrainFix) -> str:
     if fix.of == 1:
         seen = "the node can be drained"
     elif fix.done == fix.of:
-        seen = f"all {count(fix.of, 'node')} can be drained"
+        seen = f"{'both' if fix.of == 2 else f'all {fix.of:,}'} nodes can be drained"
     else:
         seen = f"{fix.done:,} of {count(fix.of, 'node')} can be drained"
     return f"{', '.join(map(_remedy_step_text, fix.steps))} · {seen}"
