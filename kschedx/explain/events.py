@@ -17,6 +17,7 @@ from kschedx.framework.interface import Plugin
 from kschedx.framework.registry import IN_TREE, of_packages, plugin_class
 from kschedx.framework.schedule import NO_NODES
 from kschedx.kube.types import Pod
+from kschedx.patterns import lazy_pattern
 from kschedx.render.wording import listed
 from kschedx.snapshot.events import CUT, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
@@ -68,8 +69,8 @@ class FailedExtender(Struct, frozen=True, kw_only=True):
 
 
 _FAILED_EXTENDER = (
-    re.compile(r'Post "(?P<url>[^"]+)": (?P<why>.+)', re.DOTALL),
-    re.compile(r"failed \S+ with extender at URL (?P<url>[^,]+), code (?P<why>\d+)"),
+    lazy_pattern(r'Post "(?P<url>[^"]+)": (?P<why>.+)', re.DOTALL),
+    lazy_pattern(r"failed \S+ with extender at URL (?P<url>[^,]+), code (?P<why>\d+)"),
 )
 """pkg/scheduler/extender.go, and net/http."""
 
@@ -109,14 +110,14 @@ _LONGEST_OF_COMPONENTS = 2 << 10
 """In characters of a message that is not split into counted reasons; events hold a thousand."""
 _LONGEST_OUTPUT = 1 << 20
 """In characters of a command's output."""
-_HEAD = re.compile(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
-_OLDEST = re.compile(r"failed to fit in any node\s+fit failure summary on nodes ?: ?(.*)", re.DOTALL)
-_OLDEST_COUNT = re.compile(r" \((\d{1,9})\)(?:, |$)")
-_NO_SCALE_UP = re.compile(r"(pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?):?\s*")
-_NEXT_PART = re.compile(r",\s+(?=\d{1,9} \S)")
-_COUNTED = re.compile(r"(\d{1,9}) (.+)", re.DOTALL)
-_UNTRIED = re.compile(r"\. (not found)\.?$")
-_POST_FILTER = re.compile(
+_HEAD = lazy_pattern(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
+_OLDEST = lazy_pattern(r"failed to fit in any node\s+fit failure summary on nodes ?: ?(.*)", re.DOTALL)
+_OLDEST_COUNT = lazy_pattern(r" \((\d{1,9})\)(?:, |$)")
+_NO_SCALE_UP = lazy_pattern(r"(pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?):?\s*")
+_NEXT_PART = lazy_pattern(r",\s+(?=\d{1,9} \S)")
+_COUNTED = lazy_pattern(r"(\d{1,9}) (.+)", re.DOTALL)
+_UNTRIED = lazy_pattern(r"\. (not found)\.?$")
+_POST_FILTER = lazy_pattern(
     r"(?:^|\s|(?<=\.))((?:no new claims to deallocate|still not schedulable|(?:deallocation|deletion) of ResourceClaim "
     r"completed|ResourceClaim unreserved for PodGroup)(?:, preemption:|\.|$)|preemption:)"
 )
@@ -476,7 +477,7 @@ def recorded(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     return event
 
 
-_ABSENT = re.compile(r"not found|does not exist|unbound|not created|non-existent|being deleted")
+_ABSENT = lazy_pattern(r"not found|does not exist|unbound|not created|non-existent|being deleted")
 """In reasons about an object that does not exist; older versions count nodes for them too."""
 
 
@@ -498,7 +499,7 @@ _ELSEWHERE = "recorded at another time"
 _MOST_TEXTS = 3
 _MOST_LETTERS = 100
 """The maximum number of characters of one text: other schedulers and extenders write arbitrary ones."""
-AFTER_THE_CHOICE = re.compile(r"^(running \S+ plugin|binding )")
+AFTER_THE_CHOICE = lazy_pattern(r"^(running \S+ plugin|binding )")
 """The start of an event that does not reject nodes, because a node was chosen (pkg/scheduler/schedule_one.go)."""
 
 

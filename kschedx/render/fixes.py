@@ -15,6 +15,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.document import Covered
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
+from kschedx.patterns import lazy_pattern
 from kschedx.render.holding import gang_cause
 from kschedx.render.terminal import DIM, LABEL, SEPARATOR, labelled, paragraph, text, wrapped
 from kschedx.render.view import Fix as FixView
@@ -192,7 +193,7 @@ def command_lines(commands: Iterable[str], width: int) -> list[Text]:
     return [text(f"{' ' * _INDENT}{mark} {row}", DIM, exact=True) for mark, row in marks]
 
 
-_SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
+_SHELL_WORD = lazy_pattern(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
 
 
 def continued(command: str, room: int) -> list[str]:

@@ -6,7 +6,6 @@ All content of a line passes through `text`, which makes it harmless. Markup is 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from bisect import bisect_right
@@ -21,6 +20,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kschedx.kube.names import short_names
+from kschedx.patterns import lazy_pattern
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, visible
 
@@ -34,7 +34,7 @@ _MARKS = {"✓": GOOD, "✗": BAD}
 
 
 _SHORT_NAMES: ContextVar[Mapping[str, str] | None] = ContextVar("short names", default=None)
-_NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9.]*")
+_NAME = lazy_pattern(r"[A-Za-z0-9][-A-Za-z0-9.]*")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
+from kschedx.patterns import lazy_pattern
 from kschedx.sources.compression import JoinedStream, Readable
 from kschedx.sources.dumps import See, layouts
 from kschedx.sources.json_stream import JsonStream
@@ -28,24 +29,24 @@ _MAGIC = (
     (b"k8s\x00", "Kubernetes protobuf"),
 )
 _TEXT = (
-    (re.compile(rb"\A(?:\s*+#.*+\n)*+\s*+(?:FROM|ARG)\s+\S", re.ASCII), "a Dockerfile"),
-    (re.compile(rb"\A#!"), "a script"),
-    (re.compile(rb"\A\s*+<[!?a-zA-Z]"), "XML or HTML"),
-    (re.compile(rb"\A-----BEGIN "), "a key or certificate"),
-    (re.compile(rb"\A\s*+(?:(?:terraform|resource|provider|variable|module)\b[^\n:]*\{)"), "a Terraform file"),
-    (re.compile(rb"\A(?:NAME|NAMESPACE|LAST SEEN) {2,}[A-Z]"), "a table printed by kubectl without -o yaml"),
+    (lazy_pattern(rb"\A(?:\s*+#.*+\n)*+\s*+(?:FROM|ARG)\s+\S", re.ASCII), "a Dockerfile"),
+    (lazy_pattern(rb"\A#!"), "a script"),
+    (lazy_pattern(rb"\A\s*+<[!?a-zA-Z]"), "XML or HTML"),
+    (lazy_pattern(rb"\A-----BEGIN "), "a key or certificate"),
+    (lazy_pattern(rb"\A\s*+(?:(?:terraform|resource|provider|variable|module)\b[^\n:]*\{)"), "a Terraform file"),
+    (lazy_pattern(rb"\A(?:NAME|NAMESPACE|LAST SEEN) {2,}[A-Z]"), "a table printed by kubectl without -o yaml"),
     (
-        re.compile(rb"\AName: {2,}+.*+\n"),
+        lazy_pattern(rb"\AName: {2,}+.*+\n"),
         "the output of `kubectl describe`, not of `get -o yaml`",
     ),
-    (re.compile(rb"\A(?:error: |Error from server|Unable to connect to the server)"), "an error of kubectl"),
-    (re.compile(rb"^services:[ \t\r]*+$", re.MULTILINE), "a Docker Compose file"),
-    (re.compile(rb"\A(?:\s*+[#;].*+\n)*+\s*+\[[\w.\" -]++\][ \t\r]*+\n\s*+[\w.-]++ *="), "a TOML or INI file"),
+    (lazy_pattern(rb"\A(?:error: |Error from server|Unable to connect to the server)"), "an error of kubectl"),
+    (lazy_pattern(rb"^services:[ \t\r]*+$", re.MULTILINE), "a Docker Compose file"),
+    (lazy_pattern(rb"\A(?:\s*+[#;].*+\n)*+\s*+\[[\w.\" -]++\][ \t\r]*+\n\s*+[\w.-]++ *="), "a TOML or INI file"),
 )
-_TEMPLATE = re.compile(rb"\{\{-?\s*(?:[.$(\"/]|(?:if|end|else|range|with|include|template|define|toYaml)\b)")
+_TEMPLATE = lazy_pattern(rb"\{\{-?\s*(?:[.$(\"/]|(?:if|end|else|range|with|include|template|define|toYaml)\b)")
 
-_OTHER_TEMPLATE = re.compile(rb"\{\{-?\s*\w|\{%-?\s*\w")
-_VARIABLE = re.compile(r"\$\{\w")
+_OTHER_TEMPLATE = lazy_pattern(rb"\{\{-?\s*\w|\{%-?\s*\w")
+_VARIABLE = lazy_pattern(r"\$\{\w")
 
 _HEAD = 64 << 10
 """Bytes of a text that are searched; the patterns read each byte once."""
@@ -95,8 +96,8 @@ HEAD = 64 << 10
 """Bytes by which a file is recognized."""
 MAX_TEXT = 512 << 20
 """Bytes of a text that is read as a whole: YAML, and text that only begins like JSON."""
-_SAYS_ITS_KIND = re.compile(rb'\{\s*"(?:kind|apiVersion)"')
-_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
+_SAYS_ITS_KIND = lazy_pattern(rb'\{\s*"(?:kind|apiVersion)"')
+_JSON_START = lazy_pattern(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
 
 
 class UnpackedFile(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kschedx.errors import InputError, Place
+from kschedx.patterns import lazy_pattern
 from kschedx.sources.lists import Batch, Flat, ItemError, ListedOrigin, Spot, flatten, is_plain_object
 from kschedx.sources.yaml import MAX_DOCUMENT, DocumentText, Value, load, resolve, split
 
@@ -36,8 +37,8 @@ _WORD = rb"[\w.,/@+=()%$~;<>^&*!-]"
 _PLAIN = rb"(?:-(?=[0-9])|[A-Za-z0-9/])(?:%b|:(?=%b)| +(?=%b))*+" % (_WORD, _WORD, _WORD)
 _DOUBLE_QUOTED = rb'"(?:[ !#-\[\]-~]|\\["\\/bfnrt])*+"'
 _SINGLE_QUOTED = rb"'(?:[ -&(-~]|'')*+'"
-_SCALAR = re.compile(rb"(%b)|(%b)|(%b)" % (_DOUBLE_QUOTED, _PLAIN, _SINGLE_QUOTED))
-_ENTRY = re.compile(rb" *+(\.|[A-Za-z](?:[\w./\"{},-]|:(?=[\w{.\"])){0,250}):(?: ([^\n]++))?(?:\n((?s:.*)))?")
+_SCALAR = lazy_pattern(rb"(%b)|(%b)|(%b)" % (_DOUBLE_QUOTED, _PLAIN, _SINGLE_QUOTED))
+_ENTRY = lazy_pattern(rb" *+(\.|[A-Za-z](?:[\w./\"{},-]|:(?=[\w{.\"])){0,250}):(?: ([^\n]++))?(?:\n((?s:.*)))?")
 """An entry of a mapping: its key, the rest of its line, and the lines below."""
 _AMBIGUOUS = frozenset(
     word.encode()
@@ -48,11 +49,11 @@ _AMBIGUOUS = frozenset(
 _CONSTANTS = {b"{}": b"{}", b"[]": b"[]", b"null": b"null", b"true": b"true", b"false": b"false"}
 _fields = msgspec.json.Decoder(dict[str, Raw])
 _BEGIN_KEYS = frozenset(b"%c" % character for character in b"\"'0123456789")
-_BEYOND = re.compile(rb"[&*]|<<|(?:^|\s)#")
+_BEYOND = lazy_pattern(rb"[&*]|<<|(?:^|\s)#")
 """Syntax that may affect other lines: anchors, aliases, merges, and comments, which can have any indentation."""
 
 
-_COMMENTS = re.compile(rb"(?:[ \t]*+(?:#.*+)?\n)*+")
+_COMMENTS = lazy_pattern(rb"(?:[ \t]*+(?:#.*+)?\n)*+")
 
 
 class _UnsureError(ValueError):
@@ -204,8 +205,8 @@ def _exact(text: bytes, form: type[dict[str, Value]] | type[list[Value]]) -> byt
 
 PIECE = 1 << 20
 
-_LIST = re.compile(rb"^(?:kind: \w*List|items:)", re.MULTILINE)
-_ITEMS = re.compile(rb"^items:[ \t]*\n( *)- ", re.MULTILINE)
+_LIST = lazy_pattern(rb"^(?:kind: \w*List|items:)", re.MULTILINE)
+_ITEMS = lazy_pattern(rb"^items:[ \t]*\n( *)- ", re.MULTILINE)
 
 
 def read(data: bytes, *, source: str, refuse: Callable[[InputError], None] | None = None) -> Iterator[Batch]:
