@@ -28,7 +28,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from kschedx.kube.kinds import KINDS, ResourceKind
+from kschedx.kube.kinds import EVENTS, KINDS, ResourceKind
 from kschedx.sources.live.cluster import PATH
 from kschedx.sources.live.lists import path_of
 
@@ -83,7 +83,7 @@ def serve(lines: Path, rate: float, *, packs: bool) -> None:
         kinds.setdefault(head.kind, []).append(b"{" + bytes(item).removeprefix(named))
     pages: dict[str, list[bytes]] = {}
     groups: dict[str, list[str]] = {}
-    for kind in KINDS.values():
+    for kind in (*KINDS.values(), EVENTS):
         found = kinds.get(kind.name, [])
         groups.setdefault(kind.group, []).append(kind.plural)
         for start in range(0, max(len(found), 1), PAGE):

@@ -31,6 +31,7 @@ OF_RENDER = {
 """Parts of their own below the screens: the words for facts, since documents hold some of them too, and how amounts
 and lists of names are written."""
 ORDER = (
+    "patterns",
     "errors",
     "progress",
     "parallel",

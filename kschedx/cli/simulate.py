@@ -15,11 +15,10 @@ from kschedx.errors import InputError
 from kschedx.render.states import decision_name, row_named
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.inquiry.autoscalers import Growth
     from kschedx.inquiry.simulation import Simulation
     from kschedx.render.page.model import Page
+    from kschedx.render.terminal import StyledLine
     from kschedx.simulate.simulator import SimulationOptions
 
 HELP = """Place all pending pods, one after the other, after changes that you name.
@@ -160,7 +159,7 @@ def report(
     from kschedx.inquiry.pending_pods import SharedFixes
     from kschedx.render.simulation import simulation_lines
 
-    def screen(width: int, wide: bool) -> Sequence[Text]:
+    def screen(width: int, wide: bool) -> Sequence[StyledLine]:
         lines = simulation_lines(simulation, width=width, steps=steps, wide=wide, ties=ties)
         if growths:
             from kschedx.render.autoscaler import growth_lines

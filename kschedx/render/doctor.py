@@ -8,14 +8,13 @@ from typing import TypeVar, assert_never, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.doctor import findings as gaps
 from kschedx.doctor.diagnosis import Completion, Diagnosis, Inventory, Way
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
-from kschedx.render.terminal import BLANK, BOLD, DIM, fact_lines, line, paragraph, title_lines
+from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, fact_lines, line, paragraph, title_lines
 from kschedx.render.view import Fix, Tone
 from kschedx.render.wording import Fact, Words, count, listed, with_article
 
@@ -318,14 +317,14 @@ SNAPSHOT = "cluster.json"
 class _Block(Struct, frozen=True, kw_only=True):
     """A finding's headline, and its details, which are shown if there is room."""
 
-    head: list[Text]
-    detail: list[Text]
+    head: list[StyledLine]
+    detail: list[StyledLine]
 
-    def lines(self, *, opened: bool) -> list[Text]:
+    def lines(self, *, opened: bool) -> list[StyledLine]:
         return [BLANK, *self.head, *self.detail] if opened else self.head
 
 
-def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:
+def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return at most 40 lines, unless `wide`: the first findings in full, and the headlines of the others."""
     title = title_lines(diagnosis_headline(diagnosis), diagnosis_tone(diagnosis), width)
     top = [*title, *_inventory(diagnosis.inventory, width, wide=wide)]
@@ -343,7 +342,7 @@ def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> 
     return [*top, *shown, *end]
 
 
-def _stacked(blocks: Sequence[_Block], opened: int) -> list[Text]:
+def _stacked(blocks: Sequence[_Block], opened: int) -> list[StyledLine]:
     """Return the blocks one below the other, the first ones opened."""
     lines = [row for block in blocks[:opened] for row in block.lines(opened=True)]
     closed = [row for block in blocks[opened:] for row in block.lines(opened=False)]
@@ -363,7 +362,7 @@ def diagnosis_headline(diagnosis: Diagnosis) -> str:
     return f"{source}: {gaps_text if number else 'complete, no gaps found'}"
 
 
-def _inventory(inventory: Inventory, width: int, *, wide: bool) -> list[Text]:
+def _inventory(inventory: Inventory, width: int, *, wide: bool) -> list[StyledLine]:
     pods = [
         f"{number:,} {what}"
         for what, number in (
@@ -428,7 +427,7 @@ def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
             yield fact
 
 
-def _headline(headline: str, finding: gaps.Finding, width: int) -> list[Text]:
+def _headline(headline: str, finding: gaps.Finding, width: int) -> list[StyledLine]:
     if not finding.counts:
         return paragraph(headline, width, first="· ", style=DIM)
     sure = finding.certainty is not gaps.Certainty.POSSIBLE
@@ -439,7 +438,7 @@ def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _B
     phrase = count(len(kinds), "kind is", "kinds are")
     names = ", ".join(missing_kind.kind for missing_kind in kinds)
     head = paragraph(f"{phrase} missing or incomplete: {names}", width, first="✗ ", style=BOLD)
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     shown = kinds if wide or len(kinds) <= KINDS + 1 else kinds[:KINDS]
     label = max(len(missing_kind.kind) for missing_kind in shown)
     for missing in shown:
@@ -472,13 +471,13 @@ def completion_fix(completion: Completion) -> Fix:
             assert_never(completion.way)
 
 
-def _completion(completion: Completion, width: int) -> list[Text]:
+def _completion(completion: Completion, width: int) -> list[StyledLine]:
     """Return commands that can be copied."""
     fix = completion_fix(completion)
     rows = (row for command in fix.commands for row in shell_rows(command, width))
     return [BLANK, line((fix.title, DIM)), *map(line, rows)]
 
 
-def _height(lines: Iterable[Text], width: int) -> int:
+def _height(lines: Iterable[StyledLine], width: int) -> int:
     """Return the number of terminal rows."""
     return sum(max(-(-drawn_line.cell_len // width), 1) for drawn_line in lines)

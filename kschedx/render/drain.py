@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
-from rich.text import Text
-
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation
@@ -23,7 +21,7 @@ from kschedx.kube.documents import Document
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
-from kschedx.render.terminal import BLANK, DIM, SEPARATOR, line, more, paragraph, title_lines
+from kschedx.render.terminal import BLANK, DIM, SEPARATOR, StyledLine, line, more, paragraph, title_lines
 from kschedx.render.view import Fix, Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
@@ -138,7 +136,7 @@ def several_lines(
     *,
     story_of: StrandedStory,
     wide: bool = False,
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return the result for several nodes: how many can be drained, what unblocks the others, the blocked nodes, then a
     line for each of the others.
 
@@ -148,7 +146,7 @@ def several_lines(
     drained = simulation.drained
     fixes = fix_lines(tuple(map(drain_fix, lets_go)), "", width)
 
-    def story(result: DrainResult) -> list[Text]:
+    def story(result: DrainResult) -> list[StyledLine]:
         its = fixes if len(drained) == 1 else ()
         lines = drain_lines(result, width, most, story_of(result), its)
         if result.is_refused and result.node in forced:
@@ -230,8 +228,8 @@ def drain_lines(
     width: int,
     most: int | None = None,
     story: PendingStory | None = None,
-    lets_go: Iterable[Text] = (),
-) -> list[Text]:
+    lets_go: Iterable[StyledLine] = (),
+) -> list[StyledLine]:
     """Return the verdict, then what blocks the drain and the lines of `lets_go`, the pods that stay pending, and where
     the others go."""
     tone = Tone.GOOD if drained.is_done else Tone.BAD
@@ -265,7 +263,7 @@ def each_lines(
     forced: Mapping[str, DrainResult],
     *,
     wide: bool,
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return how many of the nodes can be drained, and how many with the flags that kubectl requires, then a line for
     each that cannot. `forced` is as for several nodes."""
     good = [result for result in drained if result.is_done]
@@ -304,13 +302,13 @@ def _flags(refused: DrainResult, then: DrainResult) -> str:
     return " ".join([*force, *(["--delete-emptydir-data"] if refused.of(DrainOutcome.NEEDS_EMPTYDIR_FLAG) else [])])
 
 
-def _by_cause(bad: Sequence[DrainResult], width: int) -> list[Text]:
+def _by_cause(bad: Sequence[DrainResult], width: int) -> list[StyledLine]:
     """Return a line for each cause that nodes share, most common first."""
     causes: dict[str, list[str]] = {}
     for result in bad:
         causes.setdefault(shared_cause(result), []).append(result.node)
     ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for cause, names in ordered[:MOST_CAUSES]:
         lines += paragraph(f"{count(len(names), 'node')}: {cause}: {listed(names, 3)}", width, first="✗ ")
     if len(ordered) > MOST_CAUSES:
@@ -408,7 +406,7 @@ def _budgets(drained: DrainResult) -> str:
     return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets.items() if number)
 
 
-def _moved(moved: list[DrainedPod], width: int, most: int | None) -> list[Text]:
+def _moved(moved: list[DrainedPod], width: int, most: int | None) -> list[StyledLine]:
     lines = []
     shown = moved if most is None else moved[:most]
     for pod in shown:

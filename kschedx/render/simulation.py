@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from msgspec import Struct
-from rich.text import Text
 
 from kschedx.controllers.deployment import (
     DaemonSetUpdate,
@@ -60,6 +59,7 @@ from kschedx.render.terminal import (
     DIM,
     OPEN,
     SEPARATOR,
+    StyledLine,
     columns,
     labelled,
     labelled_all,
@@ -84,9 +84,9 @@ _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
 """Verbs of changes that themselves show which pods are deleted."""
 
 
-def _change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
+def _change_lines(simulation: Simulation, width: int, most: int) -> list[StyledLine]:
     """Return a line for each change that evicts or deletes pods or that is undone, and for each rollout."""
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     phrases = [*_effects(simulation)]
     for text in phrases[:most]:
         lines += paragraph(text, width, first="  ", indent=4, style=DIM)
@@ -205,7 +205,7 @@ def drains_lines(
     forced: Sequence[DrainResult] = (),
     wide: bool = False,
     story_of: StrandedStory | None = None,
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return what blocks a drain, and what unblocks it; with `each`, a line for each node by itself.
 
     `forced` are the drains that kubectl refuses, with the flags that it requires. At most 30 lines, unless `wide` or
@@ -217,7 +217,7 @@ def drains_lines(
     if each:
         return each_lines(drained, width, with_flags, wide=wide)
     mending = SharedFixes(simulation)
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for number, shown in enumerate((ALL,) if wide else SHOWN_ROWS):
         most = None if wide else max((20 - 4 * number) // max(len(drained), 1), 2)
         nodes = 2 * (len(SHOWN_ROWS) - number)
@@ -241,7 +241,7 @@ def simulation_lines(
     wide: bool = False,
     ties: str | None = None,
     shared: SharedFixes | None = None,
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `shared` are the fixes that
     were tried before."""
     mending = shared or SharedFixes(simulation)
@@ -260,7 +260,7 @@ def simulation_lines(
         first += _kueue(simulation.kueue, width, most=10_000 if wide else 3)
     for drained in simulation.drained:
         first += [BLANK, *drain_lines(drained, width, most=None if wide else 6)]
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for shown in (ALL,) if wide else SHOWN_ROWS:
         lines = first + _states(simulation, width, shown.workloads)
         lines += _workloads(simulation, mending, width, shown.workloads)
@@ -377,7 +377,7 @@ def _tells_refusal(simulation: Simulation) -> bool:
     return not simulation.drained and any(isinstance(state.lifecycle, Refused) for state in simulation.states)
 
 
-def _kueue(kueue: KueueResult, width: int, most: int) -> list[Text]:
+def _kueue(kueue: KueueResult, width: int, most: int) -> list[StyledLine]:
     return [
         row for fact in _kueue_facts(kueue, most) for row in labelled(fact.label, SEPARATOR.join(fact.items), width)
     ]
@@ -421,7 +421,7 @@ def shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
     return sorted(simulation.workloads, key=rank)
 
 
-def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: int) -> list[Text]:
+def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: int) -> list[StyledLine]:
     results = shown_workloads(simulation)
     lines = [BLANK] if results else []
     shown = results[:most]
@@ -431,7 +431,7 @@ def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: i
     return lines + more(len(results) - most, "workload")
 
 
-def _states(simulation: Simulation, width: int, most: int) -> list[Text]:
+def _states(simulation: Simulation, width: int, most: int) -> list[StyledLine]:
     """Return the states that no decision of kube-scheduler explains, with the first cause and the first fix of each."""
     lines = [BLANK] if simulation.states else []
     for state in simulation.states[:most]:
@@ -456,7 +456,7 @@ def pending_reason(simulation: Simulation, result: WorkloadResult, story: Pendin
     return reason or next(filter(None, map(simulation.undecided.get, result.undecided)), "")
 
 
-def _workload(simulation: Simulation, result: WorkloadResult, mending: SharedFixes, width: int) -> list[Text]:
+def _workload(simulation: Simulation, result: WorkloadResult, mending: SharedFixes, width: int) -> list[StyledLine]:
     tone = workload_tone(result)
     story = mending.story(result.pending) if result.pending else None
     why = pending_reason(simulation, result, story)
@@ -500,7 +500,7 @@ def _spread(nodes: Mapping[str, int]) -> str:
 # --- nodes before and after
 
 
-def _nodes(simulation: Simulation, width: int, most: int) -> list[Text]:
+def _nodes(simulation: Simulation, width: int, most: int) -> list[StyledLine]:
     before, after = simulation.usage_before, simulation.usage_after
     changed = [name for name in after.names if name not in before or before[name].requested != after[name].requested]
     gone = [name for name in before.names if name not in after]
@@ -558,7 +558,7 @@ def _pending(
     *,
     named: int,
     above: Mapping[str, Workload] = {},
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return the pending pods by cause, most common first. Each cause has a fix for all its pods, unless all are of one
     workload, which has its fix `above`."""
     causes: dict[str, list[str]] = {}
@@ -582,7 +582,7 @@ def _pending(
 # --- every decision
 
 
-def _steps(simulation: Simulation, width: int) -> list[Text]:
+def _steps(simulation: Simulation, width: int) -> list[StyledLine]:
     lines = [BLANK, line(("every decision", BOLD))]
     size = len(str(len(simulation.steps)))
     for number, step in enumerate(simulation.steps, start=1):
@@ -666,7 +666,7 @@ def fit_view(fit: Fit) -> View:
 
 
 @shortens(_nodes_of)
-def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
+def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the number, what would be enough, what rejects the next pod, and where the pods go."""
     view = fit_view(fit)
     lines = headline_lines(view, width)
