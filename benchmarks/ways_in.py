@@ -37,7 +37,7 @@ KSCHEDX = Path(sys.executable).parent / "kschedx"
 SNAPSHOTS = ("json", "json.gz", "json.zst", "yaml")
 PAGE = 500
 PIECE = 1 << 17
-RATES = (200, 100, 50)
+RATES = (200, 100, 50, 20)
 """MB/s of a line, that of a gigabit is 125."""
 
 READ = """
