@@ -404,10 +404,12 @@ def tune_profiles(
     )
 
 
-class _Given(TypedDict):
-    config: Mapping[str, object] | None
-    kube_version: str | None
-    feature_gates: Mapping[str, bool] | None
+if TYPE_CHECKING:
+
+    class _Given(TypedDict):
+        config: Mapping[str, object] | None
+        kube_version: str | None
+        feature_gates: Mapping[str, bool] | None
 
 
 def _setup(config: object, kube_version: object, feature_gates: object) -> _Given:

@@ -11,7 +11,6 @@ from rich.cells import cell_len
 
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.document import Covered
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
 from kschedx.patterns import lazy_pattern
@@ -22,6 +21,7 @@ from kschedx.render.wording import count, listed, visible
 from kschedx.render.words.causes import because
 
 if TYPE_CHECKING:
+    from kschedx.inquiry.document import Covered
     from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.pending_pods import PendingStory, SharedFix, SharedFixes
     from kschedx.inquiry.simulation import WorkloadResult

@@ -15,7 +15,6 @@ from kschedx.errors import InputError, Place
 from kschedx.patterns import lazy_pattern
 from kschedx.sources.compression import JoinedStream, Readable
 from kschedx.sources.dumps import See, layouts
-from kschedx.sources.json_stream import JsonStream
 from kschedx.sources.lists import Batch, is_nameless
 
 # Recognizes files of other tools, so that the error can name them.
@@ -131,7 +130,7 @@ def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator
         raise _foreign(looks, text.source)
     if text.kind and (start.startswith(b"[") or start.rstrip() == b"null"):
         listed = layouts.as_list(text.kind, _whole(text))
-        yield from JsonStream(io.BytesIO(listed), source=text.source).batches()
+        yield from _json(io.BytesIO(listed), text.source)
     elif text.kind and start.startswith(b"{") and not _SAYS_ITS_KIND.match(start):
         whole = _whole(text)
         listed = layouts.as_list(text.kind, b"[%b]" % whole) if is_nameless(whole) else whole
@@ -147,13 +146,13 @@ def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator
     elif with_logs:
         without = layouts.WithoutLogs(text.all(), text.source)
         if start.startswith(b"{"):
-            yield from JsonStream(without, source=text.source).batches()
+            yield from _json(without, text.source)
         else:
             yield from _yaml(_all_of(without, text.source), text.source, refuse)
         if dump := without.dump(text.source):
             see(dump)
     elif _has_braces(start) and len(text.head) >= HEAD:
-        yield from JsonStream(text.all(), source=text.source, path=text.path).batches()
+        yield from _json(text.all(), text.source, text.path)
     else:
         yield from _any(text, _whole(text), refuse)
 
@@ -206,13 +205,19 @@ def _any(text: UnpackedFile, whole: bytes, refuse: Refuse | None) -> Iterator[Ba
 def _braces(text: UnpackedFile, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
     """Yield the objects of a short text that begins like JSON. It may be YAML in flow style, or begin with it."""
     try:
-        batches = list(JsonStream(io.BytesIO(whole), source=text.source, path=text.path).batches())
+        batches = list(_json(io.BytesIO(whole), text.source, text.path))
     except InputError:
         if _JSON_START.match(whole) and b"\n---" not in whole:
             raise
         yield from _yaml(whole, text.source, refuse)
     else:
         yield from batches
+
+
+def _json(file: Readable, source: str, path: Path | None = None) -> Iterator[Batch]:
+    from kschedx.sources.json_stream import JsonStream
+
+    return JsonStream(file, source=source, path=path).batches()
 
 
 def _yaml(text: bytes, source: str, refuse: Refuse | None) -> Iterator[Batch]:
