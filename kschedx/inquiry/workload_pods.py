@@ -183,7 +183,7 @@ class QueueOutcome:
         """Return a fix for pending pods, tried for all of them; None if none is known."""
         return self._mending.mended(pods)
 
-    def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> Covered | None:
+    def covered(self, pods: Sequence[str], explanation: Explanation, fix: Fix) -> Covered | None:
         """Return how many of these pending pods a fix of the first one helps."""
         shared = self._mending.covered(explanation, fix, pods)
         return None if shared is None else Covered(title=shared.title, pods=shared.pods, of=shared.of)
@@ -319,13 +319,12 @@ def _names_to_come(workload: Workload, manifest: Manifest, known: Collection[str
     ]
 
 
-class Together:
+class Together(QueueOutcome):
     """The outcome of groups of pods after the queue."""
 
-    def __init__(self, simulation: Simulation, setup: Setup) -> None:
-        self._setup = setup
-        self._simulation = simulation
-        self._in_turn = QueueOutcome(simulation)
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(simulation)
+        self._setup = simulation.setup
         self._states: dict[int, GroupState] = {}
 
     def state(self, group: ReplicaGroup) -> GroupState:
@@ -333,14 +332,14 @@ class Together:
             self._states[id(group)] = state_of(group, self._simulation.simulator)
         return self._states[id(group)]
 
-    def is_queued(self, group: ReplicaGroup) -> bool:
-        """Return whether kube-scheduler decides about the group's pods. If not, the story is that of a single pod."""
-        return any(map(self._in_turn.is_queued, self.state(group).pods))
+    def decides(self, group: ReplicaGroup) -> bool:
+        """Return whether kube-scheduler decides about the group's pods. If not, the answer is that of a single pod."""
+        return any(map(self.is_queued, self.state(group).pods))
 
     def nodes(self, group: ReplicaGroup) -> Mapping[str, str]:
         """Return each admitted pod of the group with its node; the node is empty if there is none."""
         state = self.state(group)
-        return {**state.kept, **{key: self._in_turn.node(key) for key in state.pods}}
+        return {**state.kept, **{key: self.node(key) for key in state.pods}}
 
     def daemon_set(self, group: ReplicaGroup) -> DaemonSetAnswer:
         """Return the answer about a DaemonSet's nodes, after the queue."""
@@ -363,31 +362,6 @@ class Together:
         answer = self.daemon_set(group)
         alike = [tuple(waits.pop(node) for node in answer.names(wait) if node in waits) for wait in answer.waits]
         return (*filter(None, alike), *((key,) for key in waits.values()))
-
-    def story(self, pod: str) -> Explanation:
-        """Return the explanation of one pod of the queue. Raises `UndecidableError`."""
-        return self._in_turn.explanation(pod)
-
-    def refusal(self, group: ReplicaGroup) -> str:
-        """Return why the API server refuses some of the group's pods; empty if it admits all."""
-        return self.state(group).refusal
-
-    def refused(self, group: ReplicaGroup) -> tuple[str, ...]:
-        """Return the refused pods of the group."""
-        return self.state(group).refused
-
-    def taken(self, pod: str) -> Taken | None:
-        return self._in_turn.taken(pod)
-
-    def preempts(self, pod: str) -> bool:
-        return self._in_turn.preempts(pod)
-
-    def mended(self, pods: Sequence[str]) -> SharedFix | None:
-        return self._in_turn.mended(pods)
-
-    @property
-    def evicted(self) -> tuple[str, ...]:
-        return self._in_turn.evicted
 
     def replicas(self, group: ReplicaGroup) -> Replicas | None:
         """Return the outcome of the group's replicas; None for a single pod."""
@@ -417,19 +391,19 @@ class Together:
 
         Raises `UndecidableError`, and `NotAdmittedError` if the API server admits none of the pods.
         """
-        if group.workload is not None and not self.nodes(group) and not self.refusal(group):
-            explanation = explain(self._alone(group), self._setup, autoscaling)
+        if group.workload is not None and not self.nodes(group) and not self.state(group).refusal:
+            explanation = explain(self._before_queue(group), self._setup, autoscaling)
             return replace(explanation, replicas=self.state(group).as_replicas(group.workload))
-        is_refused = not self.nodes(group) or (bool(self.refusal(group)) and not self.is_queued(group))
+        is_refused = not self.nodes(group) or (bool(self.state(group).refusal) and not self.decides(group))
         if is_refused and group.workload is not None:
             hint = (
                 "the rollout stalls, and the pods of the previous template stay" if self.state(group).replaced else ""
             )
-            raise NotAdmittedError(self.refusal(group), place=Place(object=group.workload.title), hint=hint)
-        if not self.is_queued(group):
-            return explain(self._alone(group), self._setup, autoscaling)
+            raise NotAdmittedError(self.state(group).refusal, place=Place(object=group.workload.title), hint=hint)
+        if not self.decides(group):
+            return explain(self._before_queue(group), self._setup, autoscaling)
         nodes = self.nodes(group)
-        pending = [key for key, node in nodes.items() if not node and self._in_turn.is_queued(key)]
+        pending = [key for key, node in nodes.items() if not node and self.is_queued(key)]
         evicting = self._evicting(group)
         if pending:
             snapshot, key = self._simulation.run.cluster.frozen(), pending[0]
@@ -446,17 +420,14 @@ class Together:
         subject = replace(subject, notes=(*subject.notes, *own))
         explanation = explain(subject, self._setup, autoscaling)
         lacking = tuple(key for key, node in nodes.items() if not node)
-        covering = partial(self._covered, lacking) if len(lacking) > 1 else None
+        covering = partial(self.covered, lacking) if len(lacking) > 1 else None
         return replace(explanation, replicas=self.replicas(group), covering=covering)
 
-    def _alone(self, group: ReplicaGroup) -> Subject:
+    def _before_queue(self, group: ReplicaGroup) -> Subject:
         """Return the group's pod in the cluster before the queue, without the group's new pods."""
         cluster = self._simulation.start
         keys = (key for key in self.state(group).pods if key in cluster.pods.rows) if group.is_new else ()
         return _subject(group, cluster.without_pods(cluster.pods.rows[key] for key in keys), group.pod)
-
-    def _covered(self, pods: tuple[str, ...], explanation: Explanation, fix: Fix) -> Covered | None:
-        return self._in_turn.covered(explanation, fix, pods)
 
     def _evicting(self, group: ReplicaGroup) -> list[int]:
         """Return the numbers of the group's decisions that evict pods."""
@@ -610,4 +581,4 @@ class ManifestQuestions:
             rest = self.state(group).rest
             if rest and group.workload is not None:
                 self._simulator.manager.create_rest(group.workload, rest)
-        return Together(Simulation(self._simulator), self._setup)
+        return Together(Simulation(self._simulator))

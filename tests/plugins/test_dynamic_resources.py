@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
+from kschedx import explain as explain_pod
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import (
     DeviceClaimOutOfReach,
@@ -14,7 +15,6 @@ from kschedx.findings import (
     InsufficientDevices,
 )
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.inquiry.pod import explain_pod
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, node, pod
