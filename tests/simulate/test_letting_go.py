@@ -154,3 +154,10 @@ def test_a_budget_of_an_operator_is_changed_there() -> None:
     assert told([*nodes(), *deployment("web", "1", HERE), owned]) == [
         f"raise maxUnavailable of PDB shop/web from 0 to 1, {there} · the node can be drained"
     ]
+
+
+@pytest.mark.parametrize(("version", "blocked"), [("policy/v1", True), ("policy/v1beta1", False)])
+def test_an_empty_selector_selects_all_pods_only_since_v1(version: str, blocked: bool) -> None:
+    everything = {**pdb(maxUnavailable=0), "apiVersion": version}
+    at(everything, "spec")["selector"] = {}
+    assert bool(told([*nodes(), *deployment("web", "1", HERE), everything])) == blocked
