@@ -393,10 +393,23 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[P
     if not_created is not None:
         return [not_created]
     if target.count("/") == 1 and not is_namespace and not Path(space).exists():
-        hint = nearest(space.lower(), SHORT_NAMES)
+        hint = _NO_PODS.get(space.lower()) or nearest(space.lower(), SHORT_NAMES)
         raise InputError(f'no kind "{space}", and no pod "{name}" in namespace "{space}"', hint=hint)
     hint = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
+
+
+_NO_PODS = {
+    **dict.fromkeys(("svc", "service", "services", "ing", "ingress", "ingresses"), "it selects pods: ask about one"),
+    **dict.fromkeys(
+        (
+            *("pvc", "persistentvolumeclaim", "persistentvolumeclaims", "pv", "persistentvolume", "persistentvolumes"),
+            *("cm", "configmap", "configmaps", "secret", "secrets"),
+        ),
+        "it creates no pods: ask about a pod that uses it",
+    ),
+}
+"""kubectl's names of kinds without pods, and what to ask instead."""
 
 
 def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:
