@@ -17,6 +17,7 @@ from kschedx.framework.interface import Plugin
 from kschedx.framework.registry import IN_TREE, of_packages, plugin_class
 from kschedx.framework.schedule import NO_NODES
 from kschedx.kube.types import Pod
+from kschedx.patterns import lazy_pattern
 from kschedx.render.wording import listed
 from kschedx.snapshot.events import CUT, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
@@ -68,8 +69,8 @@ class FailedExtender(Struct, frozen=True, kw_only=True):
 
 
 _FAILED_EXTENDER = (
-    re.compile(r'Post "(?P<url>[^"]+)": (?P<why>.+)', re.DOTALL),
-    re.compile(r"failed \S+ with extender at URL (?P<url>[^,]+), code (?P<why>\d+)"),
+    lazy_pattern(r'Post "(?P<url>[^"]+)": (?P<why>.+)', re.DOTALL),
+    lazy_pattern(r"failed \S+ with extender at URL (?P<url>[^,]+), code (?P<why>\d+)"),
 )
 """pkg/scheduler/extender.go, and net/http."""
 
@@ -98,6 +99,14 @@ class Event(Struct, frozen=True, kw_only=True):
         return tuple((part.count, part.text) for part in self.parts)
 
     @property
+    def gaps(self) -> int:
+        """The number of unknown parts, and one more for each stage that does not count every node."""
+        counts = {stage: sum(part.count or 0 for part in self.parts if part.stage is stage) for stage in Stage}
+        is_short = self.nodes is not None and counts[Stage.FILTER] < self.nodes
+        is_cut = self.nodes is not None and 0 < counts[Stage.PREEMPTION] < self.nodes
+        return sum(not part.is_known for part in self.parts) + is_short + is_cut
+
+    @property
     def counted(self) -> int:
         """The sum of the filter reasons' counts."""
         return sum(part.count or 0 for part in self.parts if part.stage is Stage.FILTER)
@@ -109,14 +118,25 @@ _LONGEST_OF_COMPONENTS = 2 << 10
 """In characters of a message that is not split into counted reasons; events hold a thousand."""
 _LONGEST_OUTPUT = 1 << 20
 """In characters of a command's output."""
-_HEAD = re.compile(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
-_OLDEST = re.compile(r"failed to fit in any node\s+fit failure summary on nodes ?: ?(.*)", re.DOTALL)
-_OLDEST_COUNT = re.compile(r" \((\d{1,9})\)(?:, |$)")
-_NO_SCALE_UP = re.compile(r"(pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?):?\s*")
-_NEXT_PART = re.compile(r",\s+(?=\d{1,9} \S)")
-_COUNTED = re.compile(r"(\d{1,9}) (.+)", re.DOTALL)
-_UNTRIED = re.compile(r"\. (not found)\.?$")
-_POST_FILTER = re.compile(
+_MOST_WRAPPED = 12
+"""The number of lines of a wrapped message."""
+_ROW = lazy_pattern(r"\s*(?:$|(?:\S+ +)?(?:Normal|Warning)\s)")
+"""An empty line, or the next row of `kubectl get events` or `kubectl describe`."""
+_DOUBLE_QUOTED = lazy_pattern(r'"((?:[^"\\]|\\.)*)"')
+_SINGLE_QUOTED = lazy_pattern(r"'((?:[^']|'')*)'")
+_HEAD = lazy_pattern(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
+_OLDEST = lazy_pattern(
+    r"(?:failed to fit in any node\s+fit failure summary on nodes ?|"
+    r"No nodes are available that match all of the (?:following )?predicates:?): ?(.*)",
+    re.DOTALL,
+)
+"""Kubernetes 1.5, and 1.6 to 1.8."""
+_OLDEST_COUNT = lazy_pattern(r" \((\d{1,9})\)(?:, |\.?$)")
+_NO_SCALE_UP = lazy_pattern(r"(pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?):?\s*")
+_NEXT_PART = lazy_pattern(r",\s+(?=\d{1,9} \S)")
+_COUNTED = lazy_pattern(r"(\d{1,9}) (.+)", re.DOTALL)
+_UNTRIED = lazy_pattern(r"\. (not found)\.?$")
+_POST_FILTER = lazy_pattern(
     r"(?:^|\s|(?<=\.))((?:no new claims to deallocate|still not schedulable|(?:deallocation|deletion) of ResourceClaim "
     r"completed|ResourceClaim unreserved for PodGroup)(?:, preemption:|\.|$)|preemption:)"
 )
@@ -124,13 +144,47 @@ _POST_FILTER = re.compile(
 
 def events_in(text: str) -> list[Event]:
     """Return the distinct events in a text of several lines, such as the output of `kubectl describe pod`; any other
-    text is one event. None if nothing is known."""
+    text is one event. Lines may be wrapped, and messages quoted as in JSON, YAML, and logs. Empty if nothing is
+    known."""
     lines = text[:_LONGEST_OUTPUT].splitlines() if _OLDEST.search(text) is None else []
-    events = [parse(line) for line in lines] if len(lines) > 1 else []
-    known = [event for event in events if event.is_known]
-    if not known and (event := parse(text)).is_known:
+    known = [*_of_lines(lines)] if len(lines) > 1 else []
+    if not known and (event := _read(text)).is_known:
         known = [event]
     return list({event.texts: event for event in known}.values())
+
+
+def _of_lines(lines: Sequence[str]) -> Iterator[Event]:
+    """Yield the known events of a text; of a wrapped one, those lines are read together that leave the least open."""
+    at = 0
+    while at < len(lines):
+        event, end = _read(lines[at]), at + 1
+        if event.is_known and event.gaps:
+            most = next((number for number in range(end, len(lines)) if _ROW.match(lines[number])), len(lines))
+            for last in range(end + 1, min(most, at + _MOST_WRAPPED) + 1):
+                # a terminal breaks words, kubectl and chats do not
+                for joined in (" ".join(map(str.strip, lines[at:last])), "".join(lines[at:last])):
+                    if (whole := _read(joined)).gaps < event.gaps:
+                        event, end = whole, last
+        if event.is_known:
+            yield event
+        at = end
+
+
+def _read(text: str) -> Event:
+    """Return the event of a text, or of a quoted string in it if that leaves fewer parts unknown."""
+    event = parse(text)
+    if not event.gaps or len(text) > _LONGEST:
+        return event
+    known = (inner for inner in map(_read, _strings(text)) if inner.is_known)
+    return min((event, *known), key=lambda item: (not item.is_known, item.gaps))
+
+
+def _strings(text: str) -> Iterator[str]:
+    """Yield the contents of strings in double quotes, of those in an escaped document, and of YAML's in single
+    quotes."""
+    for shown in (text, text.replace('\\"', '"')):
+        yield from (re.sub(r"\\(.)", r"\1", match[1]) for match in _DOUBLE_QUOTED.finditer(shown))
+    yield from (match[1].replace("''", "'") for match in _SINGLE_QUOTED.finditer(text))
 
 
 def parse(text: str) -> Event:
@@ -371,6 +425,16 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?Failed to create pod sandbox: .*",
         r"FailedCreatePodSandBox",
     ),
+    ("kubelet", "image-not-pulled"): (
+        r"(?:.* )?Failed to pull image .*",
+        r"(?:.* )?Back-off pulling image .*",
+        r"(?:.* )?Failed to apply default image tag .*",
+        r"ErrImagePull|ImagePullBackOff|InvalidImageName",
+    ),
+    ("kubelet", "container-fails"): (
+        r"(?:.* )?Back-off (?:\S+ )?restarting failed container.*",
+        r"CrashLoopBackOff|OOMKilled|ContainerStatusUnknown|RunContainerError",
+    ),
     ("Karpenter", "disruption-blocked"): (
         r"(?:.* )?Cannot disrupt Node(?:Claim)?: .*",
         r"(?:.* )?pdb \S+ prevents pod evictions",
@@ -392,9 +456,9 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"exceeded quota.*",
     ),
     ("Karpenter", "no-node-pool"): (
-        r"(?:.* )?Failed to schedule pod, .*",
+        r"(?:.* )?(?:Failed to|could not) schedule pod, .*",
         r"all available instance types .*",
-        r"(?:no instance type|incompatible with nodepool|incompatible requirements|did not tolerate).*",
+        r"(?:no instance type|incompatible with (?:nodepool|provisioner)|incompatible requirements|did not tolerate).*",
     ),
     ("Karpenter", "scale-up"): (r"(?:.* )?Pod should schedule on: .*",),
 }
@@ -479,7 +543,7 @@ def recorded(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     return event
 
 
-_ABSENT = re.compile(r"not found|does not exist|unbound|not created|non-existent|being deleted")
+_ABSENT = lazy_pattern(r"not found|does not exist|unbound|not created|non-existent|being deleted")
 """In reasons about an object that does not exist; older versions count nodes for them too."""
 
 
@@ -501,7 +565,7 @@ _ELSEWHERE = "recorded at another time"
 _MOST_TEXTS = 3
 _MOST_LETTERS = 100
 """The maximum number of characters of one text: other schedulers and extenders write arbitrary ones."""
-AFTER_THE_CHOICE = re.compile(r"^(running \S+ plugin|binding )")
+AFTER_THE_CHOICE = lazy_pattern(r"^(running \S+ plugin|binding )")
 """The start of an event that does not reject nodes, because a node was chosen (pkg/scheduler/schedule_one.go)."""
 
 

@@ -37,6 +37,7 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.render.states import Paused
+from kschedx.simulate.object_changes import ObjectReference, object_reference
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.pods import group_name
 from kschedx.snapshot.snapshot import Snapshot
@@ -392,24 +393,35 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[P
     not_created = _of_stateful_set(snapshot, *((name, space) if slash else (target, namespace)))
     if not_created is not None:
         return [not_created]
+    if not is_namespace and (reference := object_reference(target, namespace)) is not None:
+        return [_user_of(snapshot, reference)]
     if target.count("/") == 1 and not is_namespace and not Path(space).exists():
-        hint = _NO_PODS.get(space.lower()) or nearest(space.lower(), SHORT_NAMES)
+        hint = nearest(space.lower(), SHORT_NAMES)
         raise InputError(f'no kind "{space}", and no pod "{name}" in namespace "{space}"', hint=hint)
     hint = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 
-_NO_PODS = {
-    **dict.fromkeys(("svc", "service", "services", "ing", "ingress", "ingresses"), "it selects pods: ask about one"),
-    **dict.fromkeys(
-        (
-            *("pvc", "persistentvolumeclaim", "persistentvolumeclaims", "pv", "persistentvolume", "persistentvolumes"),
-            *("cm", "configmap", "configmaps", "secret", "secrets"),
-        ),
-        "it creates no pods: ask about a pod that uses it",
-    ),
-}
-"""kubectl's names of kinds without pods, and what to ask instead."""
+def _user_of(snapshot: Snapshot, reference: ObjectReference) -> Pod:
+    """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last. Raises `InputError` if it
+    has none, and for other kinds."""
+    if reference.kind.name != "PersistentVolumeClaim":
+        hint = "`kschedx why` explains pods, workloads, nodes, namespaces, and the pods of claims"
+        if reference.kind.name == "PodDisruptionBudget":
+            hint = "`kschedx drain NODE` shows the evictions that it blocks"
+        raise InputError(f"{reference} has no pods", hint=hint)
+    rows = snapshot.pods.claiming(f"{reference.namespace}/{reference.name}")
+    if not rows:
+        claim = snapshot.storage.claim(reference.namespace, reference.name)
+        if claim is None:
+            raise InputError(f"there is no {reference}")
+        of_class = snapshot.storage.classes.get(claim.storage_class)
+        is_bound_late = of_class is not None and of_class.waits_for_first_consumer
+        raise InputError(
+            f"no pod uses {reference}", hint=f"class {claim.storage_class} binds it for a pod" if is_bound_late else ""
+        )
+    waiting = [row for row in rows if row in snapshot.pods.pending]
+    return snapshot.pods[(waiting or rows[-1:])[0]]
 
 
 def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:

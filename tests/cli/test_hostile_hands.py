@@ -103,7 +103,6 @@ def test_a_file_in_a_profiles_place_gets_a_note(tmp_path: Path) -> None:
     ("target", "expected"),
     [
         ("deploy/web", 'error: no Deployment "web" in namespace "default"'),
-        ("svc/web", 'error: no kind "svc", and no pod "web" in namespace "svc" (it selects pods: ask about one)'),
         ("etc/passwd", 'error: no kind "etc", and no pod "passwd" in namespace "etc"'),
         ("pod/secret.yaml", "error: target: found 'pod/secret.yaml', "),
         ("secret", "error: target: found 'secret', "),

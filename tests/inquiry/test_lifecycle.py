@@ -348,6 +348,12 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     ),
     (
         "job/web",
+        [{**workload("Job", managedBy="kueue.x-k8s.io/multikueue"), "status": {}}],
+        "default/job/web gets no pods from this cluster's Job controller: MultiKueue manages it",
+        3,
+    ),
+    (
+        "job/web",
         [JOB_SET, workload("Job", metadata=OF_JOB_SET, suspend=True)],
         "default/job/web is suspended: JobSet train is suspended",
         1,
