@@ -146,7 +146,7 @@ def drain(
     if out is not None:
         write_snapshot(out, simulation.after)
     report = _report(simulation, lets_go, forced, each=each)
-    done = all(drained.is_done for drained in simulation.drained)
+    done = all(drained.is_done for drained in simulation.drained) and (each or not simulation.pending)
     return Answer.of(report, done, is_undecided=bool(simulation.undecided))
 
 

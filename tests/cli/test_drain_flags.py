@@ -127,3 +127,15 @@ def test_another_cordoned_node_is_uncordoned_before_a_node_is_added(tmp_path: Pa
     path.write_text(json.dumps({"kind": "List", "items": [first, cordoned, *deployment("web", "1", ["node-1"])]}))
     ran = kschedx("drain", "node-1", "-s", path)
     assert re.search(r"^ +fix +uncordon node-2", ran.out, re.MULTILINE)
+
+
+def test_a_pod_that_an_evicted_pod_preempts_counts_as_pending(tmp_path: Path) -> None:
+    important = [
+        changed(item, "spec.priority", 1000) for item in deployment("api", "3", ["node-1"]) if item["kind"] == "Pod"
+    ]
+    batch = deployment("batch", "3", ["node-2"])
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"kind": "List", "items": [*nodes(("4", "4")), *important, *batch]}))
+    ran = kschedx("drain", "node-1", "-s", path, "--force")
+    assert "1 pod pending: " in ran.out
+    assert ran.code == 1
