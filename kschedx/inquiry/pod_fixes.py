@@ -13,7 +13,7 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workload_lifecycle import refused, rescaled
 from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.hardware import DeviceClaimRefused, DriverNotInstalled, SharedByHami
+from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, SharedByHami
 from kschedx.explain.pod_selectors import MatchingPodPending, MatchingWorkload, misses_pod
 from kschedx.explain.root_causes import (
     CapacityNotPublished,
@@ -334,7 +334,7 @@ class PodFixes:
                 case CapacityNotPublished(driver=driver, storage_class=name):
                     where = f"the parameters of class {name}, and the driver's controller"
                     yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
-                case DriverNotInstalled(device_class=device_class):
+                case DeviceDriverMissing(device_class=device_class):
                     yield Fix.untried(f"install the driver whose devices device class {device_class} is for")
                 case HostNameDiffers(host=host, volume=volume):
                     yield Fix.untried(f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity")

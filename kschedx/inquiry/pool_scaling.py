@@ -59,7 +59,7 @@ from kschedx.kube.autoscalers import (
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import ZONE
-from kschedx.kube.quantity import Format, Unit
+from kschedx.kube.quantity import QuantityFormat, Unit
 from kschedx.kube.resources import SPEC_ALONE
 from kschedx.kube.types import NodeCondition, Pod
 from kschedx.kube.typos import meant_by
@@ -365,7 +365,7 @@ def _raised(verdict: PoolVerdict, rejection: LimitReached, nodes: int = 1) -> It
         yield _with_limits(verdict.pool, {name: (str(limits[name]), str(amount)) for name, amount in needed.items()})
 
 
-def _rounded_up(resource: str, nano: int, format_: Format) -> Amount:
+def _rounded_up(resource: str, nano: int, format_: QuantityFormat) -> Amount:
     """Return an amount that people write: memory in whole Gi, and whole processors."""
     unit = (2**30 if Unit.of(resource) is Unit.BYTE else 1) * 10**9
     return Amount(-(-nano // unit) * unit, format_)

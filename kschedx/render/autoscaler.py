@@ -18,7 +18,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.group_scaling import GroupScaling
 from kschedx.inquiry.node_scaling import NodeRemedy, StepKind
 from kschedx.render.terminal import DIM, fact_lines, labelled, paragraph, text
-from kschedx.render.view import Decider, DeciderRow, Fix
+from kschedx.render.view import Decider, DeciderRow, FixView
 from kschedx.render.wording import Fact, count
 from kschedx.render.words import describe
 from kschedx.render.words.autoscaler import (
@@ -53,7 +53,7 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
     sentence = decider.sentence
     if (down := explanation.autoscaler_down) is not None:
         sentence = f"does not run: {down.shown}; otherwise {sentence}"
-    fixes = tuple(Fix(title=remedy.step.title, seen=seen(remedy)) for remedy in remedies)
+    fixes = tuple(FixView(title=remedy.step.title, seen=seen(remedy)) for remedy in remedies)
     return replace(decider, sentence=sentence, fixes=fixes)
 
 

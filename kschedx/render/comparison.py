@@ -16,7 +16,7 @@ from kschedx.inquiry.profile_difference import SetupComparison
 from kschedx.render import terminal
 from kschedx.render.layout import head_lines, table_lines
 from kschedx.render.manifests import to_yaml
-from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
+from kschedx.render.page.model import SCREEN_WIDTH, Page, Table, TableColumn, page_of
 from kschedx.render.terminal import (
     BLANK,
     BOLD,
@@ -33,7 +33,7 @@ from kschedx.render.terminal import (
     title_lines,
     wrapped,
 )
-from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed, visible
 from kschedx.render.words.comparison import (
     ARROW,
@@ -409,7 +409,7 @@ def _tuning_view(tuning: Tuning) -> View:
     """Return a view with the best profile as a fix, and a row for each profile of the front."""
     left_out = (f"{tuning.left_out:,} more had no time: --seconds",) if tuning.left_out else ()
     tried = f"{count(tuning.candidates, 'profile')} for {tuning.goal.value}, seed {tuning.seed}"
-    fix = Fix(title=f"profile: {tuning.best.candidate.title}", changes=(tuning.configuration,))
+    fix = FixView(title=f"profile: {tuning.best.candidate.title}", changes=(tuning.configuration,))
     return View(
         command="kschedx profiles tune",
         subject=tuning.goal.value,
@@ -476,7 +476,7 @@ def tuning_page(tuning: Tuning) -> Page:
     """Return a page with the front, and what the best profile changes."""
     table = Table(
         title="What the best changes",
-        columns=tuple(Column(label=label) for label in ("where", "subject", "change")),
+        columns=tuple(TableColumn(label=label) for label in ("where", "subject", "change")),
         rows=tuple(_changed_settings(tuning)) if tuning.is_better else (),
     )
     return page_of(_tuning_view(tuning), tuning_lines(tuning, SCREEN_WIDTH), (table,), tuning.snapshot)

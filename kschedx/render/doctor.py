@@ -16,7 +16,7 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
 from kschedx.render.terminal import BLANK, BOLD, DIM, fact_lines, line, paragraph, title_lines
-from kschedx.render.view import Fix, Tone
+from kschedx.render.view import FixView, Tone
 from kschedx.render.wording import Fact, Words, count, listed, with_article
 
 NAMES = 3
@@ -456,18 +456,20 @@ def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _B
     )
 
 
-def completion_fix(completion: Completion) -> Fix:
+def completion_fix(completion: Completion) -> FixView:
     """Return how to get what is missing."""
     match completion.way:
         case Way.ADD:
             again = "kschedx why ..." + " --snapshot {}" * len(completion.snapshots)
             more = shell_command(again, *map(Path, completion.snapshots))
-            return Fix(title="complete it with", commands=(completion.command, more))
+            return FixView(title="complete it with", commands=(completion.command, more))
         case Way.ANEW:
             snapshot = f"kschedx snapshot -o {SNAPSHOT}"
-            return Fix(title="take one new dump with one of these commands", commands=(snapshot, completion.command))
+            return FixView(
+                title="take one new dump with one of these commands", commands=(snapshot, completion.command)
+            )
         case Way.ALLOW:
-            return Fix(title="grant yourself this role", commands=(completion.command,))
+            return FixView(title="grant yourself this role", commands=(completion.command,))
         case _:
             assert_never(completion.way)
 

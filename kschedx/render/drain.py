@@ -26,7 +26,7 @@ from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.render.fixes import fix_lines, story_fixes, story_no_fix, story_reason
 from kschedx.render.terminal import DIM, SEPARATOR, fact_lines, more, paragraph, title_lines
-from kschedx.render.view import Fix, ItemList, Tone, ViewItem
+from kschedx.render.view import FixView, ItemList, Tone, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
 
@@ -184,7 +184,7 @@ def result_lines(item: ViewItem, width: int) -> list[Text]:
 
 
 def drain_lines(
-    item: ViewItem, width: int, *, most: int | None = None, lets_go: Sequence[Fix] = (), wide: bool = False
+    item: ViewItem, width: int, *, most: int | None = None, lets_go: Sequence[FixView] = (), wide: bool = False
 ) -> list[Text]:
     """Return what is below a verdict: the causes, the fixes, of which `lets_go` come first, and where the pods go."""
     lines = [row for fact in item.facts for row in fact_lines(fact, width)]
@@ -232,9 +232,9 @@ def with_flags(drained: Sequence[DrainResult], forced: Sequence[DrainResult]) ->
         yield f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
 
 
-def drain_fix(fix: DrainFix) -> Fix:
+def drain_fix(fix: DrainFix) -> FixView:
     title, _, seen = drain_remedy_title(fix).partition(SEPARATOR)
-    return Fix(title=title, seen=seen, commands=drain_remedy_commands(fix))
+    return FixView(title=title, seen=seen, commands=drain_remedy_commands(fix))
 
 
 def drains_headline(drained: Sequence[DrainResult]) -> str:

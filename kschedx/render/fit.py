@@ -15,7 +15,7 @@ from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.outcome import outcome_sentence
 from kschedx.render.states import Contradicted, NotBound, headline
 from kschedx.render.terminal import BLANK, BOLD, DIM, labelled, labelled_all, paragraph, shortens
-from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import count
 from kschedx.render.words.causes import because
 from kschedx.render.words.pod import could_reject
@@ -94,11 +94,11 @@ def fit_causes(fit: Fit) -> tuple[str, ...]:
     return because(Diagnosis(fit.stopped.cycle))
 
 
-def fit_fixes(fit: Fit) -> tuple[Fix, ...]:
+def fit_fixes(fit: Fit) -> tuple[FixView, ...]:
     """Return the fixes that make room for the next pod."""
     stopped = fit.stopped
     for_whom = "for one more" if fit.wanted is None or fit.wanted - fit.count > 1 else ""
-    return () if stopped is None else tuple(Fix(title=fix.title, seen=for_whom) for fix in stopped.fixes[:2])
+    return () if stopped is None else tuple(FixView(title=fix.title, seen=for_whom) for fix in stopped.fixes[:2])
 
 
 def fit_details(fit: Fit) -> Iterator[str]:

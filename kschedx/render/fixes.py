@@ -17,7 +17,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
 from kschedx.render.holding import gang_cause
 from kschedx.render.terminal import DIM, LABEL, SEPARATOR, labelled, text, wrapped
-from kschedx.render.view import Fix as FixView
+from kschedx.render.view import FixView
 from kschedx.render.wording import count, listed, visible
 from kschedx.render.words.causes import because
 

@@ -40,8 +40,7 @@ from kschedx.render.states import (
     row_named,
 )
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens, title_lines
-from kschedx.render.view import Fix as FixView
-from kschedx.render.view import Tone
+from kschedx.render.view import FixView, Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.causes import shared_headlines

@@ -37,7 +37,7 @@ from kschedx.render.terminal import (
     wrapped,
 )
 from kschedx.render.terminal import shown as as_shown
-from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem, identical, shared, title_of
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem, identical, shared, title_of
 from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.simulate.repack import EmptiedTogether
 
@@ -387,7 +387,7 @@ def _other_facts(removal: Removal) -> Iterator[Fact]:
         yield Fact(label="reasons", items=tuple(reason.value for reason in removal.reasons))
 
 
-def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[Fix]:
+def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]:
     """Yield what takes away a reason why cluster-autoscaler keeps the node: a setting, or an annotation that was
     tried."""
     for reason in removal.reasons:
@@ -395,10 +395,10 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[Fix]:
         seen = f"not enough: {_unremovable_text(removal, others[0])}" if others else "nothing else keeps the node"
         if reason is Unremovable.SCALE_DOWN_DISABLED_ANNOTATION:
             command = shell_command(f"kubectl annotate node {{}} {SCALE_DOWN_DISABLED}-", removal.node)
-            yield Fix(title=f"remove {SCALE_DOWN_DISABLED} from the node", seen=seen, commands=(command,))
+            yield FixView(title=f"remove {SCALE_DOWN_DISABLED} from the node", seen=seen, commands=(command,))
         elif reason is Unremovable.NODE_GROUP_MIN_SIZE_REACHED and removal.group is not None:
             least = removal.group.min_size
-            yield Fix(
+            yield FixView(
                 title=f"lower the minimum of node group {removal.group.name} from {least} to {least - 1}", seen=seen
             )
     after = scale_down.safe_to_evict(removal)
@@ -407,7 +407,7 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[Fix]:
     left = {fate.pod for fate in after.of(RemovalFate.BLOCKS)}
     pods = [fate.pod for fate in removal.of(RemovalFate.BLOCKS) if fate.pod not in left]
     does = "the node is removed" if after.is_removable else f"then {_unremovable_text(after, after.reasons[0])}"
-    yield Fix(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does)
+    yield FixView(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does)
 
 
 def _basis(scale_down: ScaleDown) -> str:
@@ -525,7 +525,7 @@ def _disruption(disruption: NodeDisruption, consolidation: Consolidation | None)
     )
 
 
-def _guard_fixes(disruption: NodeDisruption) -> Iterator[Fix]:
+def _guard_fixes(disruption: NodeDisruption) -> Iterator[FixView]:
     """Yield the fix for the annotation that keeps a pod, or the node itself, from being disrupted."""
     left = disruption.obstacles[1:]
     seen = f"then {left[0].text}" if left else "nothing else blocks the node"
@@ -533,16 +533,16 @@ def _guard_fixes(disruption: NodeDisruption) -> Iterator[Fix]:
         namespace, _, name = disruption.guarded.partition("/")
         title = f"remove {DO_NOT_DISRUPT} from {disruption.guarded} and its template, or wait until it ends"
         command = shell_command(f"kubectl annotate pod {{}} -n {{}} {DO_NOT_DISRUPT}-", name, namespace)
-        yield Fix(title=title, seen=seen, commands=(command,))
+        yield FixView(title=title, seen=seen, commands=(command,))
     elif disruption.is_guarded:
         command = shell_command(f"kubectl annotate node {{}} {DO_NOT_DISRUPT}-", disruption.node)
-        yield Fix(title=f"remove {DO_NOT_DISRUPT} from the node", seen=seen, commands=(command,))
+        yield FixView(title=f"remove {DO_NOT_DISRUPT} from the node", seen=seen, commands=(command,))
 
 
-def _budget_fix(pool: str, place: int) -> Fix:
+def _budget_fix(pool: str, place: int) -> FixView:
     """Return the fix for a budget that is 0: it allows one node, the simplest number that is not a share of an unknown
     size."""
     patch = [{"op": "replace", "path": f"/spec/disruption/budgets/{place}/nodes", "value": "1"}]
     command = shell_command("kubectl patch nodepool {} --type json -p {}", pool, patch)
     title = f"allow 1 node in disruption budget {place + 1} of NodePool {pool}"
-    return Fix(title=title, seen="not tried", commands=(command,))
+    return FixView(title=title, seen="not tried", commands=(command,))

@@ -31,13 +31,13 @@ from kschedx.render.doctor import (
 from kschedx.render.fit import fit_lines, fit_view
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
-    Column,
     Flow,
     Histogram,
     Page,
     Plot,
     Section,
     Table,
+    TableColumn,
     Timeline,
     Usage,
     page_of,
@@ -60,7 +60,7 @@ from kschedx.render.simulation import (
     simulation_view,
 )
 from kschedx.render.terminal import names_note, short_node_names, shown
-from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, amount, count, listed, visible
 from kschedx.render.words.comparison import (
     change_rows,
@@ -115,7 +115,7 @@ def _pending_view(pods: PodAnswers) -> View:
 _KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
 
 
-def _cause(group: CauseGroup, facts: Sequence[Fact], fix: Fix | None) -> ViewItem:
+def _cause(group: CauseGroup, facts: Sequence[Fact], fix: FixView | None) -> ViewItem:
     first, tone = group.first, cause_tone(group)
     return ViewItem(
         title=cause_title(group),
@@ -319,14 +319,14 @@ def _comparison_sections(comparison: SetupComparison) -> Iterator[Section]:
         if flow is not None:
             yield flow
     rows = tuple(tuple(map(visible, row)) for row in change_rows(comparison.changes, before, after))
-    columns = tuple(Column(label=label) for label in ("where", "what", "change"))
+    columns = tuple(TableColumn(label=label) for label in ("where", "what", "change"))
     yield Table(title="Configuration", columns=columns, rows=rows)
     if summary is not None and summary.repacking is not None:
         heading, *cells = node_rows(summary.repacking, names)
         title = repacking_title(summary.repacking)
         yield Table(
             title=visible(title[0].upper() + title[1:]),
-            columns=tuple(Column(label=visible(label)) for label in heading),
+            columns=tuple(TableColumn(label=visible(label)) for label in heading),
             rows=(
                 *(tuple(map(visible, row)) for row in cells),
                 *((visible(note),) for note in node_notes(summary.repacking, names)),
@@ -420,7 +420,7 @@ def _doctor_view(diagnosis: Diagnosis) -> View:
 def doctor_page(diagnosis: Diagnosis) -> Page:
     """Return a page with the inventory, what is missing, and how to complete the dump."""
     kinds = tuple((visible(kind), number) for kind, number in diagnosis.inventory.kinds.items())
-    columns = (Column(label="kind"), Column(label="objects", is_number=True))
+    columns = (TableColumn(label="kind"), TableColumn(label="objects", is_number=True))
     lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)
     sections = (Table(title="Objects", columns=columns, rows=kinds),)
     cited = (("cluster", diagnosis.inventory.source), ("taken", diagnosis.inventory.time or "unknown"))
