@@ -99,7 +99,7 @@ def simulate(
     from kschedx.inquiry.manifests import objects_of
     from kschedx.inquiry.what_if import other_outcomes
     from kschedx.inquiry.what_if import simulate as simulated
-    from kschedx.simulate.repack import parse_goal
+    from kschedx.simulate.moves import parse_goal
     from kschedx.simulate.simulator import SimulationOptions
 
     if out is not None:

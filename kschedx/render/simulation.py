@@ -65,8 +65,8 @@ from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
+from kschedx.simulate.moves import GoalResult
 from kschedx.simulate.queue import QueueStep
-from kschedx.simulate.repack import GoalResult
 from kschedx.simulate.simulator import KueueResult
 
 if TYPE_CHECKING:
