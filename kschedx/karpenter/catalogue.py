@@ -576,6 +576,21 @@ def class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[TimedCondition, ..
     return tuple(fault for fault in faults if fault.type != "Ready") or faults
 
 
+def unready_text(snapshot: Snapshot, pool: NodePool) -> str:
+    """Return why a NodePool is not ready, with the faults of its node class: `NodeClassNotReady: ...; EC2NodeClass
+    SubnetsReady=False (SubnetsNotFound): no subnet matches`."""
+    said, kind = pool.not_ready, pool.spec.template.spec.node_class_ref.kind
+    text = ": ".join(filter(None, (said.reason, said.message))) if said is not None else ""
+    faults = (f"{kind} {_condition(fault)}" for fault in class_faults(snapshot, pool))
+    return "; ".join(filter(None, (text, *faults)))
+
+
+def _condition(condition: TimedCondition) -> str:
+    """Return `SubnetsReady=False (SubnetsNotFound): no subnet matches`, with the whole message."""
+    reason = f" ({condition.reason})" if condition.reason else ""
+    return f"{condition.type}={condition.status}{reason}{f': {condition.message}' if condition.message else ''}"
+
+
 def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, tuple[Offering, ...]]:
     """Type to its reservations for the class's nodes; their free capacity is unknown."""
     offerings: dict[str, tuple[Offering, ...]] = {}
