@@ -35,7 +35,7 @@ _UNKNOWN_TEMPLATE = "its template is not in the cluster"
 Verdict = TypeVar("Verdict")
 
 
-def autoscaler_sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
+def _sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
     """Return the pod's outcome."""
     pod, flags = scaling.pod, autoscaler.flags
     match pod.outcome:
@@ -115,7 +115,7 @@ def _resize(resize: Resize) -> str:
     return f"{count(resize.after - resize.before, 'node')} to {group_title(resize.group)}: {sizes}"
 
 
-def group_headline(group: GroupVerdict) -> str:
+def _group_headline(group: GroupVerdict) -> str:
     """Return why a group does not help, or that it would."""
     return "; ".join(_clauses(group))
 
@@ -136,7 +136,7 @@ def _clauses(group: GroupVerdict) -> Iterator[str]:
         yield f"✗ {status.plugin}: {', '.join(phrases)}"
 
 
-def on_a_new_node(template: Template) -> Iterator[str]:
+def _on_a_new_node(template: Template) -> Iterator[str]:
     """Yield the allocatable resources of a new node, and the requests of its first pods, mostly of DaemonSets."""
     offered = ", ".join(
         f"{written} {name}" for name, written in template.node.status.allocatable.items() if name in ("cpu", "memory")
@@ -152,7 +152,7 @@ def on_a_new_node(template: Template) -> Iterator[str]:
         yield f"{requested} requested by {listed(names, MOST_NAMES)}"
 
 
-def autoscaler_basis(autoscaler: Autoscaler) -> Iterator[str]:
+def _basis(autoscaler: Autoscaler) -> Iterator[str]:
     """Yield what the answer is based on, as far as it was inferred."""
     phrases: list[str] = []
     by = autoscaler.membership.told_by
@@ -177,7 +177,7 @@ def autoscaler_basis(autoscaler: Autoscaler) -> Iterator[str]:
         yield " · ".join(phrases)
 
 
-def node_group_growth_text(growth: AutoscalerGrowth) -> str:
+def _growth_text(growth: AutoscalerGrowth) -> str:
     """Return what the autoscaler adds for all pending pods, in a sentence."""
     left = Counter(pod.outcome for pod in growth.last.pods)
     remain = sum(pod.remains for pod in growth.last.pods)
@@ -289,14 +289,14 @@ def _seen(remedy: NodeRemedy) -> str:
 def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider:
     autoscaler, scaling = of_groups.autoscaler, of_groups.decision
     considered = scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED
-    rows = sorted(alike(scaling.groups, group_headline), key=lambda row: _nearness(row[0])) if considered else ()
+    rows = sorted(alike(scaling.groups, _group_headline), key=lambda row: _nearness(row[0])) if considered else ()
     event = scaling.choice.event if scaling.choice else ""
     if not event and scaling.pod.remains and scaling.pod.is_told and not autoscaler.open_groups(scaling):
         event = not_triggered(scaling.pod.parts)
     said = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
     lacking = undeclared(autoscaler, scaling, explanation.cycle.pod)
     reads = "" if lacking is None else f"{lacking.group} has no node from which to read {lacking.need}"
-    sentence = autoscaler_sentence(autoscaler, scaling)
+    sentence = _sentence(autoscaler, scaling)
     return Decider(
         name="autoscaler",
         sentence=sentence,
@@ -307,12 +307,12 @@ def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider
         event=event,
         recorded=_recorded(said, event),
         reports=(said.message,) if said is not None and sentence.startswith("is undecided") else (),
-        basis=tuple(autoscaler_basis(autoscaler)),
+        basis=tuple(_basis(autoscaler)),
     )
 
 
 def _row(groups: Sequence[GroupVerdict], *, is_brief: bool) -> DeciderRow:
-    text = f"{names_of(groups, 'group')} {group_headline(groups[0])}"
+    text = f"{names_of(groups, 'group')} {_group_headline(groups[0])}"
     return DeciderRow(text=text, facts=tuple(_facts(groups[0])), is_brief=is_brief)
 
 
@@ -361,7 +361,7 @@ def _facts(group: GroupVerdict) -> Iterator[Fact]:
     for finding in findings[:1]:
         yield from describe(finding).facts[:2]
     if any(isinstance(finding, InsufficientResource | TooManyPods) for finding in findings):
-        yield Fact(label="new node", items=tuple(on_a_new_node(group.template)))
+        yield Fact(label="new node", items=tuple(_on_a_new_node(group.template)))
     if any(isinstance(finding, NodeUnschedulable) for finding in findings) and group.template.source != "template":
         model = group.template.source.removeprefix("node/")
         text = f"{model} is cordoned, so cluster-autoscaler treats a new node as cordoned"
@@ -373,7 +373,7 @@ def _facts(group: GroupVerdict) -> Iterator[Fact]:
 
 def growth_text(growth: Growth) -> str:
     if isinstance(growth, AutoscalerGrowth):
-        return node_group_growth_text(growth)
+        return _growth_text(growth)
     from kschedx.render.karpenter import node_claim_growth_text
 
     return node_claim_growth_text(growth)

@@ -61,7 +61,7 @@ _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
 """The resources of an instance type that are shown, in this order."""
 
 
-def karpenter_sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
+def _sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
     """Return the pod's outcome."""
     if provisioning.looked.outcome is not PodEligibility.CONSIDERED:
         return _not_looked_at(karpenter, provisioning)
@@ -143,7 +143,7 @@ def _not_looked_at(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
             assert_never(provisioning.looked.outcome)
 
 
-def pool_headline(verdict: PoolVerdict) -> str:
+def _pool_headline(verdict: PoolVerdict) -> str:
     """Return why a NodePool does not help, in lower case and with the number."""
     rejection = verdict.rejection
     match rejection:
@@ -233,12 +233,12 @@ def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
     for name in full or sorted(rejection.limits):
         limit, left = rejection.limits[name], rejection.remaining[name]
         used = (limit - left) if limit.nano else Amount(-left.nano, limit.format)
-        text = f"{resource_amount(name, used)} of {resource_amount(name, limit)} {name} in use"
+        text = f"{_resource_amount(name, used)} of {_resource_amount(name, limit)} {name} in use"
         wanted = needed.get(name, ZERO)
-        yield text if left.nano <= 0 or not wanted.nano else f"{text}, {resource_amount(name, wanted)} requested"
+        yield text if left.nano <= 0 or not wanted.nano else f"{text}, {_resource_amount(name, wanted)} requested"
 
 
-def resource_amount(resource: str, quantity: Amount) -> str:
+def _resource_amount(resource: str, quantity: Amount) -> str:
     """Return an amount as users write it."""
     unit = Unit.of(resource)
     if resource == NODES:
@@ -313,10 +313,10 @@ def _short(instance_type: InstanceType, requests: Amounts) -> Iterator[str]:
     for name, requested in sorted(requests.items()):
         left = instance_type.allocatable.get(name, ZERO)
         if requested.nano > left.nano:
-            yield f"{resource_amount(name, Amount(requested.nano - left.nano))} {name}"
+            yield f"{_resource_amount(name, Amount(requested.nano - left.nano))} {name}"
 
 
-def pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
+def _pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
     """Yield the numbers behind a NodePool's headline."""
     rejection = verdict.rejection
     if isinstance(rejection, NoInstanceType) and verdict.known and not rejection.too_few:
@@ -332,7 +332,7 @@ def pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
                 yield Fact(label="DaemonSets", items=(f"{text} requested on {where}: {names}",))
     elif isinstance(rejection, LimitReached) and verdict.known:
         smallest = min(verdict.known, key=lambda instance_type: instance_type.size)
-        yield Fact(label="smallest", items=(f"{smallest.name}: {resources_text(smallest.capacity)}",))
+        yield Fact(label="smallest", items=(f"{smallest.name}: {_resources_text(smallest.capacity)}",))
 
 
 def _owner(pod: Pod) -> str:
@@ -343,7 +343,7 @@ def _owner(pod: Pod) -> str:
 def _listed_amounts(amounts: Amounts) -> Iterator[str]:
     for name in (*_TOLD, *sorted(set(amounts) - set(_TOLD))):
         if name in amounts and amounts[name].nano and name != "pods":
-            yield f"{resource_amount(name, amounts[name])} {name}"
+            yield f"{_resource_amount(name, amounts[name])} {name}"
 
 
 def _offer(instance_type: InstanceType) -> str:
@@ -354,11 +354,11 @@ def _offer(instance_type: InstanceType) -> str:
     return f"{text} allocatable{where}"
 
 
-def resources_text(amounts: Amounts) -> str:
+def _resources_text(amounts: Amounts) -> str:
     return ", ".join(_listed_amounts({name: amounts[name] for name in _TOLD if name in amounts}))
 
 
-def skipped_pool_text(skipped_pool: SkippedPool, karpenter: Karpenter) -> str:
+def _skipped_pool_text(skipped_pool: SkippedPool, karpenter: Karpenter) -> str:
     """Return why a NodePool is used for no pod."""
     match skipped_pool.why:
         case "static":
@@ -371,7 +371,7 @@ def skipped_pool_text(skipped_pool: SkippedPool, karpenter: Karpenter) -> str:
             return "no instance type meets its own requirements"
 
 
-def karpenter_basis(karpenter: Karpenter) -> str:
+def _basis(karpenter: Karpenter) -> str:
     """Return what the answer is based on, and what is not evaluated."""
     if karpenter.options.catalogue is not None:
         types = f"{count(len(karpenter.options.catalogue.instance_types), 'instance type')} from --instance-types"
@@ -424,7 +424,7 @@ def _rejections(growth: KarpenterGrowth) -> str:
     pools, number = growth.rejected
     said: dict[str, list[str]] = {}
     for pool in sorted(pools, key=lambda pool: pool.distance):
-        said.setdefault(pool_headline(pool), []).append(pool.name)
+        said.setdefault(_pool_headline(pool), []).append(pool.name)
     phrase = by_name((names, text) for text, names in said.items())
     return most_said(phrase, None if number == growth.left else number)
 
@@ -434,12 +434,12 @@ def pool_decider(of_pools: PoolScaling, explanation: Explanation) -> Decider:
     said = explanation.cycle.snapshot.karpenter_events.get(explanation.cycle.pod.key)
     return Decider(
         name="karpenter",
-        sentence=karpenter_sentence(karpenter, provisioning),
+        sentence=_sentence(karpenter, provisioning),
         rows=tuple(_pools(of_pools)),
         event=provisioning.event,
         recorded="" if said is None else _recorded(said.message, provisioning.event),
         reports=tuple(of_pools.reports.values()),
-        basis=(karpenter_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
+        basis=(_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
     )
 
 
@@ -465,17 +465,17 @@ def _pools(of_pools: PoolScaling) -> Iterator[DeciderRow]:
     ):
         return
     helped = {remedy.place for remedy in of_pools.remedies}
-    rows = alike(provisioning.pools, pool_headline)
+    rows = alike(provisioning.pools, _pool_headline)
     rows.sort(key=lambda row: (row[0].name not in helped, row[0].distance))
     for number, row in enumerate(rows):
         mark = "?" if row[0].certainty is LaunchCertainty.UNKNOWN else "✗"
         yield DeciderRow(
-            text=f"{names_of(row, 'NodePool')} {mark} {pool_headline(row[0])}",
-            facts=tuple(pool_facts(row[0])),
+            text=f"{names_of(row, 'NodePool')} {mark} {_pool_headline(row[0])}",
+            facts=tuple(_pool_facts(row[0])),
             is_brief=number > 0 or not isinstance(row[0].rejection, NoInstanceType),
         )
     for pool in karpenter.skipped:
-        yield DeciderRow(text=f"{pool.pool.name} ✗ {skipped_pool_text(pool, karpenter)}")
+        yield DeciderRow(text=f"{pool.pool.name} ✗ {_skipped_pool_text(pool, karpenter)}")
 
 
 # The screen of a catalog of instance types.
@@ -497,4 +497,4 @@ def _row(written_type: WrittenType) -> tuple[str, str, str, str]:
     left = subtracted(capacity, amounts_of(written_type.overhead))
     zones = sorted({offering.zone for offering in written_type.offerings if offering.available})
     where = count(len(zones), "zone") if written_type.offerings else "every zone of its NodePool"
-    return written_type.name, resources_text(capacity), resources_text(left), where
+    return written_type.name, _resources_text(capacity), _resources_text(left), where
