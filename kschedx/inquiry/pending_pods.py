@@ -19,6 +19,7 @@ from kschedx.controllers.workloads import manifest_of
 from kschedx.errors import UndecidableError
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Proposal, apply_steps
+from kschedx.fixes.ranking import with_nodes
 from kschedx.fixes.steps import PodStep
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
@@ -29,7 +30,6 @@ from kschedx.kube.documents import Document, Json, part_of, to_json
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import made_of
-from kschedx.render.words.fixes import with_nodes
 from kschedx.simulate.added_nodes import left_over
 from kschedx.simulate.changes import another_like
 from kschedx.simulate.simulator import run_on

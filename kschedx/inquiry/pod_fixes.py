@@ -34,7 +34,7 @@ from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.owners import Owner, template_owner
 from kschedx.fixes.pod_edits import amount_of
 from kschedx.fixes.proposal import FixGroup
-from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix
+from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, with_nodes
 from kschedx.fixes.steps import AddNode
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
@@ -50,7 +50,6 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
 from kschedx.render.wording import count, listed
-from kschedx.render.words.fixes import with_nodes
 from kschedx.simulate.changes import another_like
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_bound_pods, with_pods
