@@ -165,7 +165,7 @@ def report(
         return simulation.to_dict() | fixes | {key: value for key, value in more.items() if value is not None}
 
     def page(_: bool) -> Page:
-        from kschedx.render.page.reports import simulation_page
+        from kschedx.render.page.simulation import simulation_page
 
         return simulation_page(simulation, ties=ties, growths=growths)
 

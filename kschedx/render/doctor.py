@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar, assert_never, cast
+from typing import TYPE_CHECKING, TypeVar, assert_never, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,22 +12,41 @@ from rich.text import Text
 
 from kschedx.doctor import findings as gaps
 from kschedx.doctor.diagnosis import Completion, Diagnosis, Inventory, Way
+from kschedx.doctor.findings import MissingKind
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
-from kschedx.render.terminal import BLANK, BOLD, DIM, fact_lines, line, paragraph, title_lines
-from kschedx.render.view import FixView, Tone
-from kschedx.render.wording import Fact, Words, count, listed, with_article
+from kschedx.render.page.model import (
+    SCREEN_WIDTH,
+    Page,
+    Table,
+    TableColumn,
+    page_of,
+)
+from kschedx.render.terminal import (
+    BLANK,
+    BOLD,
+    DIM,
+    fact_lines,
+    line,
+    paragraph,
+    title_lines,
+)
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
+from kschedx.render.wording import Fact, Words, count, listed, visible, with_article
+
+if TYPE_CHECKING:
+    pass
 
 NAMES = 3
 LONGEST_PATH = 40
 """Of a longer path, the end is shown."""
 
 
-def finding_words(finding: gaps.Finding, *, whole: bool = False) -> Words:
+def _finding_words(finding: gaps.Finding, *, whole: bool = False) -> Words:
     """Return the headline, the evidence, and what the finding weakens. Long paths are shortened, unless `whole`."""
     headline, evidence = _told(finding if whole else _with_short_paths(finding))
-    sure = certainty_text(finding.certainty) if finding.counts else ""
+    sure = _certainty_text(finding.certainty) if finding.counts else ""
     return Words(headline=headline + sure, facts=(*evidence, *_weakens(finding)))
 
 
@@ -53,7 +72,7 @@ def _short(path: str) -> str:
     return next((end for end in ends if len(end) <= LONGEST_PATH), ends[-1])
 
 
-def certainty_text(certainty: gaps.Certainty) -> str:
+def _certainty_text(certainty: gaps.Certainty) -> str:
     """Return the text that follows a headline."""
     return "" if certainty is gaps.Certainty.CERTAIN else f" ({certainty})"
 
@@ -178,7 +197,7 @@ def _absent(absence: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
         case gaps.Lacking():
             return _lacking(absence)
         case gaps.MissingKind():
-            return f"{absence.kind}: {missing_kind_text(absence)}", ()
+            return f"{absence.kind}: {_missing_kind_text(absence)}", ()
         case gaps.PerhapsNone():
             return f"none exist, or none were saved: {', '.join(absence.kinds)}", ()
         case gaps.NamespacesOnly():
@@ -232,7 +251,7 @@ def _lacking(lacking: gaps.Lacking) -> tuple[str, tuple[Fact, ...]]:
     return f"{with_article(lacking.format)} does not hold {first}", (*lacks, Fact(label="in", items=(lacking.place,)))
 
 
-def missing_kind_text(kind: gaps.MissingKind) -> str:
+def _missing_kind_text(kind: gaps.MissingKind) -> str:
     if kind.is_forbidden:
         return "listing is forbidden"
     if not kind.missing:
@@ -243,7 +262,7 @@ def missing_kind_text(kind: gaps.MissingKind) -> str:
     return f"{kind.present:,} present; missing but named by {kind.named_by}: {names}"
 
 
-def missing_kind_effect(kind: gaps.MissingKind) -> str:
+def _missing_kind_effect(kind: gaps.MissingKind) -> str:
     """Return what is unknown without the kind, and which plugins' verdicts depend on it."""
     return "; ".join(
         f"{weaken.effect} ({', '.join(weaken.plugins)})" if weaken.plugins else weaken.effect for weaken in kind.weakens
@@ -327,7 +346,7 @@ class _Block(Struct, frozen=True, kw_only=True):
 
 def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:
     """Return at most 40 lines, unless `wide`: the first findings in full, and the headlines of the others."""
-    title = title_lines(diagnosis_headline(diagnosis), diagnosis_tone(diagnosis), width)
+    title = title_lines(_diagnosis_headline(diagnosis), _diagnosis_tone(diagnosis), width)
     top = [*title, *_inventory(diagnosis.inventory, width, wide=wide)]
     end = _completion(diagnosis.completion, width) if diagnosis.completion else []
     blocks = list(_blocks(diagnosis.findings, width, wide=wide))
@@ -351,11 +370,11 @@ def _stacked(blocks: Sequence[_Block], opened: int) -> list[Text]:
     return [*lines, BLANK, *closed, *note] if closed else lines
 
 
-def diagnosis_tone(diagnosis: Diagnosis) -> Tone:
+def _diagnosis_tone(diagnosis: Diagnosis) -> Tone:
     return Tone.BAD if diagnosis.weakening else Tone.GOOD
 
 
-def diagnosis_headline(diagnosis: Diagnosis) -> str:
+def _diagnosis_headline(diagnosis: Diagnosis) -> str:
     """Return how many gaps there are, and what they affect."""
     number, source = len(diagnosis.weakening), diagnosis.inventory.source
     source = "standard input" if source == "-" else source
@@ -407,7 +426,7 @@ def _blocks(findings: Sequence[gaps.Finding], width: int, *, wide: bool) -> Iter
 
 
 def _block(finding: gaps.Finding, width: int, *, wide: bool) -> _Block:
-    words = finding_words(finding, whole=wide)
+    words = _finding_words(finding, whole=wide)
     facts = words.facts if wide else _without_repeats(words.facts)
     detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
     return _Block(head=_headline(words.headline, finding, width), detail=detail)
@@ -443,7 +462,7 @@ def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _B
     shown = kinds if wide or len(kinds) <= KINDS + 1 else kinds[:KINDS]
     label = max(len(missing_kind.kind) for missing_kind in shown)
     for missing in shown:
-        text = f"{missing_kind_text(missing)}{certainty_text(missing.certainty)} · {missing_kind_effect(missing)}"
+        text = f"{_missing_kind_text(missing)}{_certainty_text(missing.certainty)} · {_missing_kind_effect(missing)}"
         if missing.reaction is not gaps.Reaction.SILENT:
             text += f"; {' '.join(_reaction_fact(missing.reaction).items)}"
         lines += paragraph(text, width, first=f"  {missing.kind:<{label}}  ")
@@ -456,7 +475,7 @@ def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _B
     )
 
 
-def completion_fix(completion: Completion) -> FixView:
+def _completion_fix(completion: Completion) -> FixView:
     """Return how to get what is missing."""
     match completion.way:
         case Way.ADD:
@@ -476,7 +495,7 @@ def completion_fix(completion: Completion) -> FixView:
 
 def _completion(completion: Completion, width: int) -> list[Text]:
     """Return commands that can be copied."""
-    fix = completion_fix(completion)
+    fix = _completion_fix(completion)
     rows = (row for command in fix.commands for row in shell_rows(command, width))
     return [BLANK, line((fix.title, DIM)), *map(line, rows)]
 
@@ -484,3 +503,40 @@ def _completion(completion: Completion, width: int) -> list[Text]:
 def _height(lines: Iterable[Text], width: int) -> int:
     """Return the number of terminal rows."""
     return sum(max(-(-drawn_line.cell_len // width), 1) for drawn_line in lines)
+
+
+# The page of `kschedx doctor`.
+
+
+def _doctor_view(diagnosis: Diagnosis) -> View:
+    """Return a view with a row for each gap; certain ones come first."""
+    items = []
+    for finding in diagnosis.findings:
+        tone = Tone.BAD if finding.counts else Tone.PLAIN
+        if isinstance(finding, MissingKind):
+            title = f"{finding.kind}: {_missing_kind_text(finding)}{_certainty_text(finding.certainty)}"
+            facts = (Fact(label="affects", items=(_missing_kind_effect(finding),)),)
+            items.append(ViewItem(title=title, tone=tone, kind="missing kind", facts=facts))
+        else:
+            words = _finding_words(finding, whole=True)
+            items.append(
+                ViewItem(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
+            )
+    return View(
+        command="kschedx doctor",
+        subject=diagnosis.inventory.source,
+        headline=_diagnosis_headline(diagnosis),
+        tone=_diagnosis_tone(diagnosis),
+        fixes=(_completion_fix(diagnosis.completion),) if diagnosis.completion else (),
+        lists=(ItemList(title="Gaps", noun="gap", items=tuple(items)),),
+    )
+
+
+def doctor_page(diagnosis: Diagnosis) -> Page:
+    """Return a page with the inventory, what is missing, and how to complete the dump."""
+    kinds = tuple((visible(kind), number) for kind, number in diagnosis.inventory.kinds.items())
+    columns = (TableColumn(label="kind"), TableColumn(label="objects", is_number=True))
+    lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)
+    sections = (Table(title="Objects", columns=columns, rows=kinds),)
+    cited = (("cluster", diagnosis.inventory.source), ("taken", diagnosis.inventory.time or "unknown"))
+    return page_of(_doctor_view(diagnosis), lines, sections, cited=cited)

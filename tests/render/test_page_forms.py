@@ -16,7 +16,7 @@ from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
 from kschedx.render.page.model import Items, ScoreSection, Table, TableColumn, VerdictSection, page_of
-from kschedx.render.page.reports import simulation_page
+from kschedx.render.page.simulation import simulation_page
 from kschedx.render.page.svg import svg
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact

@@ -7,7 +7,6 @@ as text, never as markup.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
 from itertools import accumulate
 
 import msgspec
@@ -307,6 +306,8 @@ def page_of(
     The footer has what a citation needs: the `cited` entries, the snapshot's source, and the version. The command line
     adds the command.
     """
+    from importlib.metadata import version  # it is slow to load, and only pages need it
+
     read = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.taken or "unknown"))
     footer = (*cited, *read, ("kschedx", version("kschedx")))
     bounded = tuple(map(_bounded, sections))
