@@ -155,7 +155,7 @@ class DeschedulingDocument(Round, frozen=True, kw_only=True, omit_defaults=True)
     nodes: dict[str, NodeShares] = field(default_factory=dict)
 
 
-def whole_percents(percents: Mapping[str, float]) -> dict[str, int]:
+def _whole_percents(percents: Mapping[str, float]) -> dict[str, int]:
     return {name: rounded(percent) for name, percent in percents.items()}
 
 
@@ -342,7 +342,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
             preempted=self.preempted,
             undecided=self.is_undecided,
             nodes={
-                node: NodeShares(before=whole_percents(before[node]), after=whole_percents(after[node]))
+                node: NodeShares(before=_whole_percents(before[node]), after=_whole_percents(after[node]))
                 for node in before
                 if before[node] != after[node]
             },

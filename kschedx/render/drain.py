@@ -152,8 +152,8 @@ def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingSto
         kind=_kind(drained),
         values=(
             len(drained.of(DrainOutcome.EVICTED)),
-            "" if drained.is_done else shared_cause(drained),
-            shared_verdict(drained) if each else verdict(drained),
+            "" if drained.is_done else _shared_cause(drained),
+            _shared_verdict(drained) if each else verdict(drained),
         ),
         facts=tuple(facts),
         fixes=story_fixes(story),
@@ -297,7 +297,7 @@ def _flags(refused: DrainResult, then: DrainResult) -> str:
     return " ".join([*force, *(["--delete-emptydir-data"] if refused.of(DrainOutcome.NEEDS_EMPTYDIR_FLAG) else [])])
 
 
-def shared_cause(result: DrainResult) -> str:
+def _shared_cause(result: DrainResult) -> str:
     """Return the cause in words that other nodes may share."""
     if result.is_refused:
         fate = result.of(*REFUSES)[0].fate
@@ -337,7 +337,7 @@ def verdict(drained: DrainResult) -> str:
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
 
 
-def shared_verdict(drained: DrainResult) -> str:
+def _shared_verdict(drained: DrainResult) -> str:
     """Return the verdict among those of many nodes: without the number of pods if every evicted pod is rescheduled."""
     is_plain = drained.is_done and drained.of(DrainOutcome.EVICTED) and not drained.of(DrainOutcome.DELETED)
     return "can be drained, all evicted pods fit on other nodes" if is_plain else verdict(drained)

@@ -94,7 +94,7 @@ def fix_lines(
     lines: list[Text] = []
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        fix_text_lines = [*labelled(label, fix.text, width, further=2), *command_lines(fix.commands, width)]
+        fix_text_lines = [*labelled(label, fix.text, width, further=2), *_command_lines(fix.commands, width)]
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(fix_text_lines) + (left > 1) > limit:
             return [
@@ -176,7 +176,7 @@ def _mended_text(mended: SharedFix) -> str:
     return SEPARATOR.join((mended.title, *parts))
 
 
-def command_lines(commands: Iterable[str], width: int) -> list[Text]:
+def _command_lines(commands: Iterable[str], width: int) -> list[Text]:
     """Return kubectl commands that can be copied; one that is longer than the window continues after a backslash.
     Commands with a longer word, or with characters that a terminal would interpret, are omitted: -o patch has them."""
     room = width - _INDENT - 2

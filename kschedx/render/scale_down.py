@@ -300,7 +300,7 @@ def _scores(command: Command) -> str:
     return "".join(f", score {score.value:.2f} in {score.pool} (Balanced)" for score in command.scores)
 
 
-def karpenter_basis(consolidation: Consolidation | None) -> str:
+def _karpenter_basis(consolidation: Consolidation | None) -> str:
     """Return what the answer is based on."""
     if consolidation is None:
         return "Karpenter: prices and replacement nodes are not evaluated"
@@ -449,7 +449,10 @@ def scale_down_view(
     commands = (
         () if consolidation is None else _consolidation_texts(consolidation, [disruption.node for disruption in kept])
     )
-    basis = [*([] if scale_down is None else [_basis(scale_down)]), *([karpenter_basis(consolidation)] if kept else [])]
+    basis = [
+        *([] if scale_down is None else [_basis(scale_down)]),
+        *([_karpenter_basis(consolidation)] if kept else []),
+    ]
     return View(
         command="kschedx scale-down",
         details=tuple(commands),

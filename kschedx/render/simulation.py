@@ -262,12 +262,12 @@ def simulation_view(
     """Return a view with a row for each drained node, for each workload, of which those with most pending pods come
     first, and for each cause. Fixes are tried for the first of them. `growths` are what the autoscalers added first."""
     shared = SharedFixes(simulation)
-    workloads = shown_workloads(simulation)
+    workloads = _shown_workloads(simulation)
     is_part = any(result.pending or result.refused for result in workloads[tried.workloads :])
     return View(
         command="kschedx simulate",
-        headline=simulation_headline(simulation),
-        tone=simulation_tone(simulation),
+        headline=_simulation_headline(simulation),
+        tone=_simulation_tone(simulation),
         details=(*map(growth_text, growths), *([] if ties is None else [ties])),
         facts=tuple(_facts(simulation)),
         lists=(
@@ -358,7 +358,7 @@ def _goal_text(goal: GoalResult) -> str:
     return f"goal {goal.text}: reached with {count(len(goal.moves), 'eviction')}, every evicted pod finds a node"
 
 
-def simulation_tone(simulation: Simulation) -> Tone:
+def _simulation_tone(simulation: Simulation) -> Tone:
     if simulation.overall is Outcome.UNDECIDED and simulation.pending:
         return Tone.OPEN if simulation.undecided.keys() >= {*simulation.pending} else Tone.BAD
     return outcome_tone(simulation.overall)
@@ -375,7 +375,7 @@ def _is_short(lifecycle: Lifecycle) -> bool:
     return type(lifecycle) is Refused and lifecycle.is_workload
 
 
-def simulation_headline(simulation: Simulation) -> str:
+def _simulation_headline(simulation: Simulation) -> str:
     """Return how many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
     disputed = {*simulation.disputed}
@@ -472,7 +472,7 @@ def _eviction_facts(simulation: Simulation) -> Iterator[Fact]:
 # --- a line for each workload
 
 
-def shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
+def _shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
     """Return the workloads with the most pending or refused pods first, then those that lose most."""
 
     def rank(result: WorkloadResult) -> tuple[int, int, int]:
@@ -491,7 +491,7 @@ def _workloads(
         story = mending.story(result.pending) if result.pending and is_tried else None
         yield ViewItem(
             title=result.workload.reference,
-            tone=workload_tone(result),
+            tone=_workload_tone(result),
             kind=_workload_kind(result),
             values=(len(result.placed), len(result.pending), len(result.evicted), _result(simulation, result, story)),
             event=simulation.messages.get(result.pending[0], "") if result.pending else "",
@@ -502,7 +502,7 @@ def _workloads(
 
 
 def _workload_kind(result: WorkloadResult) -> str:
-    match workload_tone(result):
+    match _workload_tone(result):
         case Tone.GOOD:
             return "scheduled"
         case Tone.OPEN:
@@ -524,13 +524,13 @@ def _state_item(explanation: Explanation) -> ViewItem:
     )
 
 
-def workload_tone(result: WorkloadResult) -> Tone:
+def _workload_tone(result: WorkloadResult) -> Tone:
     if not (result.pending or result.refused):
         return Tone.OPEN if result.undecided else Tone.GOOD
     return Tone.OPEN if not result.refused and len(result.undecided) == len(result.pending) else Tone.BAD
 
 
-def pending_reason(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
+def _pending_reason(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
     """Return why pods of a workload stay pending, or what is unknown about them; empty if neither is known."""
     reason = "" if story is None else story_reason(story)
     return reason or next(filter(None, map(simulation.undecided.get, result.undecided)), "")
@@ -538,7 +538,7 @@ def pending_reason(simulation: Simulation, result: WorkloadResult, story: Pendin
 
 def _result(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
     """Return `8 of 12 assigned · 5 new on node-1 ×5 · 4 pending: 3 nodes lack 500m CPU`."""
-    why = pending_reason(simulation, result, story)
+    why = _pending_reason(simulation, result, story)
     nodes = result.nodes
     parts = []
     wanted = result.pods + result.refused
@@ -551,7 +551,7 @@ def _result(simulation: Simulation, result: WorkloadResult, story: PendingStory 
     if result.evicted:
         parts.append(f"{len(result.evicted):,} evicted")
     if result.pending:
-        text = "undecided" if workload_tone(result) is Tone.OPEN else "pending"
+        text = "undecided" if _workload_tone(result) is Tone.OPEN else "pending"
         number = text if wanted == 1 else f"{len(result.pending):,} {text}"
         parts.append(f"{number}: {why}" if why else number)
     if result.to_come:

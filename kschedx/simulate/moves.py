@@ -81,7 +81,7 @@ def lacks_only_room(findings: Iterable[Finding]) -> bool:
     return all(isinstance(finding, InsufficientResource | TooManyPods) for finding in findings)
 
 
-def nearest_places(cycle: Cycle, most: int) -> list[MoveTarget]:
+def _nearest_places(cycle: Cycle, most: int) -> list[MoveTarget]:
     """Return the nodes on which an unscheduled pod only lacks room, the nearest to fitting first."""
     if cycle.nodes is None or cycle.filter is None:
         return []
@@ -162,7 +162,7 @@ class MoveSearch:
     def _room_for(self, row: int, most: int) -> list[tuple[ClusterRow, Sequence[int]]]:
         """Return the clearings that make room for a replacement; if there are none, the cluster is left unchanged."""
         run, cluster = self._run, self._run.cluster
-        places = nearest_places(run.cycle(row), MOST_NEXT_PLACES)
+        places = _nearest_places(run.cycle(row), MOST_NEXT_PLACES)
         for size in range(1, most + 1):
             for place in places:
                 for rows in islice(self._enough(place, size), MOST_SETS):
@@ -344,7 +344,7 @@ def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
     """Make room for a pod and return the moves; None if no moves do."""
     run = simulator.run
     try:
-        places = nearest_places(run.cycle(row), MOST_PLACES)
+        places = _nearest_places(run.cycle(row), MOST_PLACES)
     except UndecidableError:
         return None
     priority = int(run.cluster.pods.priorities[row])
