@@ -240,8 +240,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             self,
             certainty=self.certainty.value,
             group=self.group.value,
-            changes=tuple(change.document for change in self.changes),
-            apply=None if self.apply == sent else tuple(change.document for change in self.apply),
+            apply=None if self.apply == sent else self.apply,
             replicas=covered,
         )
 

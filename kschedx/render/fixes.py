@@ -60,7 +60,7 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
 def _changes(fix: Fix) -> tuple[Mapping[str, object], ...]:
     """Return the changes of a fix without commands, to be copied."""
     changes = () if fix.commands else fix.apply
-    return tuple(change.create or to_json(change.document) for change in changes)
+    return tuple(change.create or to_json(change) for change in changes)
 
 
 def group_fix(fix: Fix, *, for_one: bool) -> FixView:
