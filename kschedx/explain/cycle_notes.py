@@ -368,7 +368,7 @@ def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
     name = cycle.pod.spec.node_name
     if not name or cycle.snapshot.source.may_lack("Node"):
         return None
-    if cycle.snapshot.left_out_node(name, cycle.pod.status.phase):
+    if cycle.snapshot.left_out_node(cycle.pod):
         return None
     row = cycle.snapshot.cluster.index.get(name)
     if row is None:
@@ -663,7 +663,7 @@ def _of_cluster(snapshot: Snapshot) -> Iterator[Note]:
     if orphans and not snapshot.source.may_lack("Node"):
         nodes = tuple(dict.fromkeys(pods.node_names[row] for row in orphans))
         run, are = ("runs", "is") if len(orphans) == 1 else ("run", "are")
-        left_out = any(snapshot.left_out_node(pods.node_names[row], pods.phases[row]) for row in orphans)
+        left_out = any(snapshot.left_out_node(pods[row]) for row in orphans)
         gone = "that the dump does not hold" if left_out else "that do not exist"
         where = f"{run} on nodes {gone} and {are} ignored: {listed(nodes, _SHOWN_OBJECTS)}"
         keys = tuple(pods.key(row) for row in orphans)

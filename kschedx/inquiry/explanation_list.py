@@ -24,7 +24,7 @@ from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_wit
 from kschedx.inquiry.target import held_custom_resources
 from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, QueueOutcome, ReplicaGroup, Together
 from kschedx.kube.types import Pod
-from kschedx.render.states import BeingDeleted, WaitingForKubelet
+from kschedx.render.states import BeingDeleted, NotRead, WaitingForKubelet
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -347,5 +347,5 @@ def not_started(snapshot: Snapshot) -> list[int]:
     """Return the rows of pods that are Pending, as `kubectl get pods` shows, though they have a node."""
     pods = snapshot.pods
     is_pending = pods.phases.where(lambda phase: phase == "Pending") & pods.node_names.where(bool)
-    rows = is_pending.nonzero()[0].tolist()
-    return [row for row in rows if isinstance(pod_lifecycle(snapshot, pods[row]), WaitingForKubelet | BeingDeleted)]
+    rows, states = is_pending.nonzero()[0].tolist(), WaitingForKubelet | BeingDeleted | NotRead
+    return [row for row in rows if isinstance(pod_lifecycle(snapshot, pods[row]), states)]

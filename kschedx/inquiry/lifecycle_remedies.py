@@ -455,11 +455,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             host = f"{HOSTNAME}={node.metadata.labels.get(HOSTNAME, node.name)}"
             title = f"create the pod with nodeSelector {host} instead of spec.nodeName"
             yield Fix.untried(f"{title}, so that kube-scheduler selects its node")
-        elif state.is_node_lost:
+        elif state.is_node_lost and state.node in self.snapshot.cluster.index:
             yield Fix.untried(f"repair {state.node}: no kubelet answers there")
         elif state.waits is Waits.VOLUMES and _ATTACHED.search(phrase):
             yield from self._attached_elsewhere()
-        elif _OTHER_PLATFORM.search(f"{phrase} {state.last}"):
+        elif _OTHER_PLATFORM.search(f"{phrase} {state.last}") and state.node in self.snapshot.cluster.index:
             yield from self._on_its_platform(state.node)
         elif match := _NO_OBJECT.search(phrase):
             kind = {"secret": "Secret", "configmap": "ConfigMap"}[match["kind"]]

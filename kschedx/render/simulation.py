@@ -304,6 +304,7 @@ def simulation_lines(
     simulation, if it was computed before."""
     view = view or simulation_view(simulation, ALL if wide else SHOWN_ROWS[0], ties=ties, growths=growths)
     *drained, workloads, causes = view.lists
+    is_single = sum(bool(item.fixes) for item in view.items) == 1
     first = head_lines(view, width, rows=None if wide else SHOWN_CHANGES)
     for item in (item for nodes in drained for item in nodes.items):
         first += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=None if wide else 6, wide=wide)]
@@ -311,7 +312,7 @@ def simulation_lines(
     for shown in (ALL,) if wide else SHOWN_ROWS:
         lines = first + ([BLANK] if workloads.items else [])
         for item in workloads.items[: shown.workloads]:
-            lines += _row_lines(item, f"{item.title}  {item.values[-1]}".rstrip(), width, wide=wide)
+            lines += _row_lines(item, f"{item.title}  {item.values[-1]}".rstrip(), width, whole=wide or is_single)
         lines += more(len(workloads.items) - shown.workloads, workloads.noun)
         lines += _cause_lines(causes, width, shown.causes, named=10_000 if wide else 2)
         lines += _nodes(simulation, width, shown.nodes)
@@ -320,12 +321,12 @@ def simulation_lines(
     return lines + (_steps(simulation, width) if steps else [])
 
 
-def _row_lines(item: ViewItem, title: str, width: int, *, wide: bool = False) -> list[Text]:
-    """Return a row, why it is so, and its fixes, with commands if `wide`."""
+def _row_lines(item: ViewItem, title: str, width: int, *, whole: bool = False) -> list[Text]:
+    """Return a row, why it is so, and its fixes, with commands if `whole`."""
     lines = paragraph(title, width, first=item.tone.mark, indent=4)
     for fact in item.facts:
         lines += fact_lines(fact, width)
-    fixes = tuple(replace(fix, changes=()) if wide else fix.brief for fix in item.fixes)
+    fixes = tuple(replace(fix, changes=()) if whole else fix.brief for fix in item.fixes)
     return lines + fix_lines(fixes, item.no_fix, width)
 
 
@@ -631,27 +632,28 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
     causes: dict[str, list[str]] = {}
     for pod, message in simulation.messages.items():
         causes.setdefault(message.partition(" preemption: ")[0], []).append(pod)
-    ordered = sorted(causes.values(), key=lambda pods: -len(pods))
+    ordered = sorted(causes.items(), key=lambda cause: -len(cause[1]))
     workloads = {} if are_alone else {pod: at for at, it in enumerate(simulation.workloads) for pod in it.pending}
     items = []
-    for number, pods in enumerate(counted(ordered, Phase.TRYING_FIXES, min(most, len(ordered)), "causes")):
+    each = counted(ordered, Phase.TRYING_FIXES, min(most, len(ordered)), "causes")
+    for number, (cause, pods) in enumerate(each):
         owners = {workloads.get(pod) for pod in pods}
         is_shared = number < most and (len(owners) > 1 or None in owners)
         story = mending.story(tuple(pods)) if is_shared else None
         is_open = pods[0] in simulation.undecided
         items.append(
             ViewItem(
-                title=listed(pods, 1),
+                title=cause.removesuffix(" no new claims to deallocate,") or "unschedulable",
                 tone=Tone.OPEN if is_open else Tone.BAD,
                 kind="undecided" if is_open else "pending",
-                values=(len(pods),),
+                values=(len(pods), listed(pods, 1)),
                 event=simulation.messages[pods[0]] or "unschedulable",
                 fixes=story_fixes(story),
                 no_fix=story_no_fix(story),
                 members=tuple(pods),
             )
         )
-    return ItemList(title="Causes", noun="cause", columns=(("pods", True),), items=tuple(items))
+    return ItemList(title="Causes", noun="cause", columns=(("pods", True), ("of", False)), items=tuple(items))
 
 
 # --- every decision

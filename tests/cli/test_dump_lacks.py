@@ -81,6 +81,15 @@ def test_a_dump_of_one_namespace_says_so_where_the_event_contradicts(tmp_path: P
     assert (ran.code, "the dump has pods of namespace shop only" in ran.out) == (3, True)
 
 
+@pytest.mark.parametrize("arguments", [("drain", "n"), ("drain", "--each"), ("survive", "--each", "node")])
+def test_what_happens_to_the_pods_is_unknown_in_a_dump_without_pods(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    stored = {**node("n"), "metadata": {"name": "n", "creationTimestamp": "2026-01-01T00:00:00Z"}}
+    write(tmp_path, stored)
+    ran = kschedx(*arguments, "-s", "cluster.yaml", cwd=tmp_path)
+    assert (ran.code, ran.out) == (3, "")
+    assert "error: which pods the nodes run is not known: the dump holds no pods" in ran.err
+
+
 def test_what_another_file_brings_is_not_missed(tmp_path: Path) -> None:
     gathered = tmp_path / "dump"
     forms.folder(gathered, forms.cluster_info())

@@ -67,6 +67,9 @@ FAILS_TO_PULL = pod(
     status={"phase": "Pending", "containerStatuses": waiting("ErrImagePull")},
 )
 RUNS_ON = pod("web-1-x", on="n", metadata=owned("Job", "web-1"), status={"phase": "Running"})
+DUMPED: Manifest = {**node("d"), "metadata": {"name": "d", "creationTimestamp": SINCE}}
+IS_ACCEPTED = {"phase": "Pending", "startTime": SINCE}
+LEFT_OUT_NODE = pod("x", on="m", metadata={"creationTimestamp": SINCE}, status=IS_ACCEPTED)
 GONE_NODE = pod("x", on="m", metadata={"creationTimestamp": SINCE}, status={"phase": "Pending"})
 TERMINATING: Manifest = {
     "apiVersion": "v1",
@@ -306,6 +309,16 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     ("pod/x", [GONE_NODE], "default/x is scheduled to m and cannot start: the node does not exist", 0),
+    ("pod/x", [DUMPED, LEFT_OUT_NODE], "default/x is undecided: node m is not known", 3),
+    (
+        "pod/x",
+        [
+            DUMPED,
+            {**LEFT_OUT_NODE, "status": {**IS_ACCEPTED, "containerStatuses": waiting("ErrImagePull")}},
+        ],
+        "default/x is scheduled to m and cannot pull the image of container app: ErrImagePull",
+        0,
+    ),
     (
         "sts/web",
         [workload("StatefulSet", replicas=3), UNREADY],
@@ -418,7 +431,6 @@ CASES += [
         1,
     ),
 ]
-DUMPED: Manifest = {**node("d"), "metadata": {"name": "d", "creationTimestamp": SINCE}}
 GROWS = Path(__file__).parents[2] / "fixtures" / "autoscaler-grows"
 QUEUED = {"kueue.x-k8s.io/queue-name": "team"}
 OWNED_BY_JOB = {**owned("Job", "web"), "name": "job-web", "namespace": "default"}

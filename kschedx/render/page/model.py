@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.text import Text
 
+from kschedx.kube.names import common_affixes
 from kschedx.render.manifests import to_yaml
 from kschedx.render.view import Decider, FixView, ItemList, Tone, View, ViewItem, identical, shared
 from kschedx.render.wording import Fact, visible
@@ -199,6 +200,8 @@ class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
     details: tuple[RowDetail, ...]
     detail_of: tuple[int, ...]
     left_out: int
+    omitted: tuple[str, str]
+    """What the names of all nodes begin and end with, which the browser omits from the rows."""
     groups: tuple[Group, ...] = ()
     """The rows, as long as not every row is shown; empty if no rows are identical."""
 
@@ -415,6 +418,7 @@ def _items(item_list: ItemList, room: int) -> Items:
         details=tuple(details),
         detail_of=tuple(detail_of),
         left_out=len(item_list.items) - len(rows),
+        omitted=common_affixes([item.title for item in item_list.items]) if item_list.noun == "node" else ("", ""),
         groups=tuple(groups) if any(group.size > 1 for group in groups) else (),
     )
 
