@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar, assert_never
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec.structs import replace
 from rich.text import Text
@@ -24,15 +24,13 @@ from kschedx.render.terminal import DIM, fact_lines, labelled, paragraph, text
 from kschedx.render.view import Decider, DeciderRow, FixView
 from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.render.words import describe, headline
+from kschedx.render.words.node_groups import MOST_NAMES, SAME, alike, by_name, most_said, names_of
 from kschedx.snapshot.events import RecordedEvent
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth, NodeScaling
-    from kschedx.karpenter.cluster import PoolVerdict
 
-MOST_NAMES = 3
 _UNKNOWN_TEMPLATE = "its template is not in the cluster"
-Verdict = TypeVar("Verdict")
 
 
 def _sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
@@ -216,13 +214,6 @@ def _refusals(answer: LoopResult) -> str:
     return most_said(phrase, None if len(refused) == 1 else number)
 
 
-def most_said(text: str, pods: int | None) -> str:
-    """Return what follows the sentence about all pending pods. `pods` is the number of pods for which it is true, or
-    None for all."""
-    most = "" if pods is None else f"Most often ({count(pods, 'pod')}): "
-    return f". {most}{text}" if text else ""
-
-
 def _refusal(answer: LoopResult, pod: PodResult) -> str:
     said: dict[str, list[str]] = {}
     for group in answer.groups:
@@ -233,26 +224,6 @@ def _refusal(answer: LoopResult, pod: PodResult) -> str:
     if not said:
         return ", ".join(part.partition(" ")[2] if part[:1].isdigit() else part for part in pod.parts)
     return by_name((groups, reason) for reason, groups in said.items())
-
-
-def alike(verdicts: Iterable[Verdict], headline: Callable[[Verdict], str]) -> list[list[Verdict]]:
-    """Return the verdicts in rows of the same headline."""
-    together: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        together.setdefault(headline(verdict), []).append(verdict)
-    return list(together.values())
-
-
-def names_of(row: Sequence[GroupVerdict | PoolVerdict], noun: str) -> str:
-    many = f" ({count(len(row), noun)})" if len(row) > 1 else ""
-    return f"{listed([group_title(verdict.name) for verdict in row], MOST_NAMES)}{many}"
-
-
-def by_name(said: Iterable[tuple[Sequence[str], str]]) -> str:
-    """Return reasons by group or pool: `spot: in backoff; a and b: Insufficient cpu`."""
-    texts = [f"{listed(list(map(group_title, names)), MOST_NAMES)}: {text}" for names, text in said]
-    more = [f"{count(len(texts) - MOST_NAMES, 'more reason')}"] if len(texts) > MOST_NAMES else []
-    return "; ".join([*texts[:MOST_NAMES], *more])
 
 
 def _sizes(step: Resize) -> str:
@@ -325,7 +296,6 @@ def _recorded(said: RecordedEvent | None, event: str) -> str:
 
 MOST_ROWS = 5
 """Rows of a decider on the first screen."""
-SAME = "the recorded event is the same"
 
 
 def decider_lines(decider: Decider, width: int, limit: int | None = MOST_ROWS) -> list[Text]:

@@ -48,15 +48,14 @@ from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Pod
 from kschedx.releases.karpenter import karpenter_title
-from kschedx.render.autoscaler import SAME, alike, by_name, most_said, names_of
 from kschedx.render.terminal import text
 from kschedx.render.view import Decider, DeciderRow
 from kschedx.render.wording import Fact, amount, count, listed
+from kschedx.render.words.node_groups import MOST_NAMES, SAME, alike, by_name, most_said, names_of
 
 if TYPE_CHECKING:
     from kschedx.inquiry.pool_scaling import PoolScaling
 
-MOST_NAMES = 3
 _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
 """The resources of an instance type that are shown, in this order."""
 
