@@ -374,10 +374,8 @@ def deschedule(
         read = read_policy(policy, snapshot.priority_classes, source=source)
     except PolicyError as error:
         return Descheduling(snapshot=snapshot, error=error.message, error_field=error.place.field)
-    try:
+    with Place(object="now"):
         moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    except InputError as error:
-        raise error.at(Place(object="now")) from None
     with without_collection():
         return _run(
             snapshot,

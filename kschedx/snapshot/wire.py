@@ -496,33 +496,25 @@ def slim_status(status: SlimPodStatus, telling: Sequence[bytes] = _TELLING) -> b
 
 
 def _finalizers(text: bytes) -> tuple[str, ...]:
-    try:
+    with Place(field="metadata.finalizers"):
         return decode(text, tuple[str, ...]) if text != b"null" else ()
-    except InputError as error:
-        raise error.at(Place(field="metadata.finalizers")) from None
 
 
 def _pod_spec(text: bytes) -> types.PodSpec:
-    try:
+    with Place(field="spec"):
         spec = decode(text, types.PodSpec)
-    except InputError as error:
-        raise error.at(Place(field="spec")) from None
     return default_pod_spec(spec)
 
 
 def _pod_status(text: bytes) -> types.PodStatus:
-    try:
+    with Place(field="status"):
         status = decode(text, types.PodStatus)
-    except InputError as error:
-        raise error.at(Place(field="status")) from None
     return default_pod_status(status)
 
 
 def _labels(text: bytes) -> dict[str, str]:
-    try:
+    with Place(field="metadata.labels"):
         return decode(text, dict[str, str]) if text != b"null" else {}
-    except InputError as error:
-        raise error.at(Place(field="metadata.labels")) from None
 
 
 def read_annotations(text: bytes, marks: Iterable[bytes] = ANNOTATION_MARKS) -> bytes:
@@ -537,14 +529,10 @@ def read_annotations(text: bytes, marks: Iterable[bytes] = ANNOTATION_MARKS) -> 
 
 
 def _annotations(text: bytes) -> dict[str, str]:
-    try:
+    with Place(field="metadata.annotations"):
         return decode(text, dict[str, str])
-    except InputError as error:
-        raise error.at(Place(field="metadata.annotations")) from None
 
 
 def _owners(text: bytes) -> tuple[types.OwnerReference, ...]:
-    try:
+    with Place(field="metadata.ownerReferences"):
         return decode(text, tuple[types.OwnerReference, ...]) if text != b"null" else ()
-    except InputError as error:
-        raise error.at(Place(field="metadata.ownerReferences")) from None
