@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.controllers.workloads import Owners, Workload, is_mirror_pod, is_of_daemon_set, manifest_of
 from kschedx.errors import nearest
-from kschedx.explain.cycle_notes import claim_without_node, start_obstacle
+from kschedx.explain.cycle_notes import claim_without_devices, claim_without_node, start_obstacle
 from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube import kueue
@@ -176,6 +176,7 @@ _REFUSERS = (
     ("max limit to request ratio", "LimitRange"),
     ("insufficient quota to match these scopes", "ResourceQuota admission"),
     ("security context constraint", "SecurityContextConstraints"),
+    ("x509: ", "an admission webhook whose certificate is not trusted"),
     ("failed calling webhook", "an admission webhook that does not answer"),
     ("admission webhook", "an admission webhook"),
     ("ValidatingAdmissionPolicy", "a ValidatingAdmissionPolicy"),
@@ -369,7 +370,10 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
     waits, container, reason, message = waiting
     asks_scheduler = waits in (Waits.KUBELET, Waits.SANDBOX) and not (is_lost or is_left_out)
     claim = claim_without_node(snapshot, pod) if asks_scheduler else ""
-    if claim:
+    if asks_scheduler and not claim and (claim := claim_without_devices(snapshot, pod)):
+        waits, reason = Waits.DEVICES, f"claim {claim} is not allocated"
+        message = "spec.nodeName bypasses kube-scheduler, which allocates the devices of the claim"
+    elif claim:
         waits, reason = Waits.VOLUMES, f"claim {claim} is not bound"
         message = "spec.nodeName bypasses kube-scheduler, which selects the node of the claim (WaitForFirstConsumer)"
     elif waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:

@@ -214,7 +214,9 @@ class ReplicaGroup(Struct, frozen=True, kw_only=True):
     waited: frozenset[int] = frozenset()
     """Rows of its pods that were pending before."""
     own: tuple[int, ...] = ()
-    """Rows of pods that no controller creates here: a single pod, or those of a custom resource."""
+    """Rows of pods that no controller creates here: a single pod, or those of a custom resource that lack a node."""
+    running: int = 0
+    """The other pods of a custom resource."""
     refused: tuple[str, ...] = ()
     """Pods of a custom resource that the API server refuses."""
     refusal: str = ""
@@ -262,7 +264,13 @@ def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
     if workload is None or manifest is None:
         own = tuple(pods.key(row) for row in group.own if row not in deleted)
         count = len(own) + len(group.refused)
-        return GroupState(pods=own, wanted=count, refused=group.refused, refusal=group.refusal)
+        return GroupState(
+            pods=own,
+            wanted=group.running + count,
+            running=group.running,
+            refused=group.refused,
+            refusal=group.refusal,
+        )
     manifest = workloads.manifest_of(simulator.snapshot, workload) or manifest
     outdated = {*manager.outdated(workload)}
     current = [row for row in manager.members(workload) if row not in outdated]
@@ -465,6 +473,7 @@ class ManifestQuestions:
         if snapshot.of(ResourceQuota):
             self._simulator.put(QuotaLedger(snapshot, setup.release).on(snapshot))
         self.groups: list[ReplicaGroup] = []
+        self._standing: dict[Workload, workloads.StandingPods] = {}
 
     @property
     def snapshot(self) -> Snapshot:
@@ -481,12 +490,13 @@ class ManifestQuestions:
         manifest: Manifest | None,
         *,
         count: TemplatePodCount | None = None,
+        path: str = "",
         is_tried: bool = False,
     ) -> ReplicaGroup | BoundPods:
         """Add pods as `add` does, also if they name their node: the pods that the kubelet admits are in the cluster
         from then on."""
         if not subject.pod.spec.node_name:
-            return self.add(subject, manifest, count=count, is_tried=is_tried)
+            return self.add(subject, manifest, count=count, path=path, is_tried=is_tried)
         if manifest is not None and workloads.has_replicas(manifest):
             taken = _admit_by_kubelet(subject, manifest, partial(explain, setup=self._setup))
             self._create(self.snapshot, taken.pods)
@@ -502,10 +512,11 @@ class ManifestQuestions:
         manifest: Manifest | None,
         *,
         count: TemplatePodCount | None = None,
+        path: str = "",
         is_tried: bool = False,
     ) -> ReplicaGroup:
         """Add the pods of one object in question: a pod, a workload with a `manifest`, or a custom resource with a
-        `count`.
+        `count` of pods of its template at `path`.
 
         The subject's cluster is `snapshot`, with the objects created for the subject. With `is_tried`, pods identical
         to the subject replace the workload's pending pods.
@@ -517,7 +528,7 @@ class ManifestQuestions:
         if manifest is not None and (workloads.has_replicas(manifest) or is_daemon_set):
             group = self._workload(subject, manifest, is_tried=is_tried)
         elif manifest is not None and count is not None:
-            group = self._custom(subject, manifest, count)
+            group = self._custom(subject, manifest, count, path)
         else:
             group = self._alone(subject)
         self.groups.append(group)
@@ -541,20 +552,29 @@ class ManifestQuestions:
         manager.sync(workload)
         return replace(_group_of(subject), workload=workload, manifest=manifest, waited=waited)
 
-    def _custom(self, subject: Subject, manifest: Manifest, count: TemplatePodCount) -> ReplicaGroup:
-        """Create the pods of one template of a custom resource."""
+    def _custom(self, subject: Subject, manifest: Manifest, count: TemplatePodCount, path: str) -> ReplicaGroup:
+        """Create the pods that one template of a custom resource lacks."""
+        wanted, workload = 1 if count.number is None else count.number, workloads.workload_of(manifest)
+        if workload not in self._standing:
+            self._standing[workload] = workloads.standing_pods(self.snapshot, self._simulator.pods, manifest)
+            for row in self._standing[workload].surplus:
+                self._simulator.manager.delete_pod(row)
+        standing = self._standing[workload]
+        stay = standing.stay.get(path, ())
+        waiting = [row for row in stay if self._simulator.pods.node[row] < 0]
         snapshot = self.snapshot
-        cluster, pods = workloads.one_or_copies(snapshot, subject.pod, 1 if count.number is None else count.number)
+        cluster, pods = workloads.one_or_copies(snapshot, subject.pod, wanted - len(stay))
         quotas = QuotaLedger(cluster, self._setup.release)
         admitted = admit_pods(cluster, quotas, pods, snapshot.storage.claims)
         rows = self._simulator.create(quotas.on(admitted.snapshot), admitted.created)
         return replace(
             _group_of(subject),
-            workload=workloads.workload_of(manifest),
-            own=tuple(rows),
+            workload=workload,
+            own=(*waiting, *rows),
+            running=len(stay) - len(waiting),
             refused=tuple(pod.key for pod in admitted.refused),
             refusal=admitted.refusal,
-            undecided=count.undecided,
+            undecided=count.undecided or standing.undecided,
         )
 
     def _alone(self, subject: Subject) -> ReplicaGroup:

@@ -18,6 +18,8 @@ from kschedx.inquiry.stalled_drain import (
     EvictUnhealthy,
     MoreReplicas,
     OutOfService,
+    ReadyPods,
+    ReleasedByOperator,
     SmallerBudget,
     WithoutBudget,
 )
@@ -36,14 +38,15 @@ def drain_remedy_title(fix: DrainFix) -> str:
     if fix.of == 1:
         seen = "the node can be drained"
     elif fix.done == fix.of:
-        seen = f"all {count(fix.of, 'node')} can be drained"
+        seen = f"{'both' if fix.of == 2 else f'all {fix.of:,}'} nodes can be drained"
     else:
         seen = f"{fix.done:,} of {count(fix.of, 'node')} can be drained"
     return f"{', '.join(map(_remedy_step_text, fix.steps))} · {seen}"
 
 
 def drain_remedy_commands(fix: DrainFix) -> tuple[str, ...]:
-    return tuple(_remedy_command(step) for step in fix.steps if not (isinstance(step, SmallerBudget) and step.manager))
+    steps = (step for step in fix.steps if not (isinstance(step, SmallerBudget) and step.manager))
+    return tuple(filter(None, map(_remedy_command, steps)))
 
 
 class BudgetFixDocument(Document, frozen=True):
@@ -68,6 +71,11 @@ def _remedy_step_text(step: BudgetStep) -> str:
             return f"set unhealthyPodEvictionPolicy of PDB {step.namespace}/{step.name} to {ALWAYS}"
         case OutOfService(node=node):
             return f"taint {node} out of service if it is shut down, else repair its kubelet"
+        case ReadyPods(pods=pods):
+            verb = "is" if len(pods) == 1 else "are"
+            return f"first repair {listed(pods, 3, conjunction='and')}, which {verb} not ready"
+        case ReleasedByOperator(wait=wait):
+            return f"wait until {wait}"
         case WithoutBudget():
             return f"delete PDB {step.namespace}/{step.name}, since another PDB covers the same pod"
         case _:
@@ -96,6 +104,10 @@ def _remedy_command(step: BudgetStep) -> str:
             return _patch_command(step, {"unhealthyPodEvictionPolicy": ALWAYS})
         case OutOfService(node=node):
             return shell_command("kubectl taint node {} {}=nodeshutdown:NoExecute", node, OUT_OF_SERVICE)
+        case ReadyPods(pods=pods):
+            return why_command(pods[0])
+        case ReleasedByOperator():
+            return ""
         case WithoutBudget():
             return shell_command("kubectl delete pdb {} -n {}", step.name, step.namespace)
         case _:

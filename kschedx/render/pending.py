@@ -311,6 +311,8 @@ def cause_text(answer: PodAnswer) -> str:
             return "can be scheduled"
         case Outcome.GATED | Outcome.UNSCHEDULABLE if answer.headlines:
             first, *others = answer.headlines  # of the nearest nodes
+            if len(others) == 1:
+                return f"{first}; other nodes: {others[0]}"
             return f"{first}; other nodes fail for {count(len(others), 'other reason')}" if others else first
         case Outcome.GATED:
             return "gated"

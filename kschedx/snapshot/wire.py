@@ -393,6 +393,7 @@ _TELLING = (
     b"SchedulingGated",
     b"SchedulerError",
     b"NotReadyForScheduling",
+    b"ReadinessGatesNotReady",
 )
 """Types and reasons of the relevant conditions."""
 

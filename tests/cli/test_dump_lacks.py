@@ -194,6 +194,11 @@ def test_the_class_in_another_file_decides(tmp_path: Path) -> None:
     assert (ran.code, "preemption makes room on n1" in ran.out) == (1, True)
 
 
+def test_an_unknown_priority_is_shown_as_unknown(tmp_path: Path) -> None:
+    cluster = write(tmp_path, node("n1", allocatable={"cpu": "2", "memory": "8Gi", "pods": "9"}), *_pods_of_gold())
+    assert "default/runs (priority unknown)" in kschedx("why", "large", "-s", cluster, columns=200).out
+
+
 def _pods_of_gold() -> list[Manifest]:
     """A running and a pending pod of the class, and pods of known priority."""
     pods = []

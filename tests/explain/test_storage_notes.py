@@ -61,6 +61,16 @@ def notes(*objects: Manifest) -> dict[str, str]:
             "kube-system/bad",
         ),
         ([claim("data"), storage_class(), volume("one"), volume("two")], "equal-volumes", "(one, two)"),
+        (
+            [
+                claim("data"),
+                storage_class(provisioner=DRIVER),
+                csi_driver(),
+                volume("kept", holder="data", uid="before", phase="Released"),
+            ],
+            "data-on-released-volume",
+            "the data of an earlier claim of that name is on kept (Released)",
+        ),
     ],
 )
 def test_inconsistencies(objects: list[Manifest], expected: str, words: str) -> None:

@@ -64,6 +64,7 @@ ASKED = [
     "simulate -s fixtures/autoscaler-at-maximum/cluster.yaml",
     "diff-profiles default binpack --all -s fixtures/web-rollout/cluster",
     "doctor fixtures/zone-full/cluster",
+    "kueue -s fixtures/kueue-queue-inactive/cluster.yaml",
     "why node/lab-worker-01 -s fixtures/tie/cluster.yaml",
     "why tests/manifests/workload/daemon-set-some-full.yaml -s tests/manifests/cluster.yaml",
     "why tests/manifests/workload/daemon-set-some-full.yaml --node worker-b -s tests/manifests/cluster.yaml",
