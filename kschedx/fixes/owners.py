@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import assert_never
@@ -18,13 +17,14 @@ from kschedx.kube.documents import Json, Target
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.types import Container, OwnerReference, Pod, Volume
 from kschedx.kube.workloads import SYNC_MARKS
+from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
 
 _LABELS_OF_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
 """Labels that the API server adds to the template of a stored Job, and refuses on a new one."""
 MAKE_REPLICA_SETS = frozenset({("argoproj.io", "Rollout")})
 """Groups and kinds of custom resources that work like a Deployment."""
-_NAMED = re.compile(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
+_NAMED = lazy_pattern(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
 """Paths to entries of lists, which are matched by name."""
 _OF_CLASS = ("/spec/priority", "/spec/preemptionPolicy")
 """Fields that admission sets from the priority class."""

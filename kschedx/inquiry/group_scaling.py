@@ -35,6 +35,7 @@ from kschedx.kube.names import ZONE, is_extended_resource
 from kschedx.kube.resources import pod_request
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
+from kschedx.patterns import lazy_pattern
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.render.wording import count, listed
 from kschedx.simulate.changes import cordoned
@@ -46,7 +47,7 @@ MOST_MODELS = 3
 _PLENTY = 1000
 
 
-_UPCOMING = re.compile(r"template-node-for-(?P<group>.+)-upcoming-\d+")
+_UPCOMING = lazy_pattern(r"template-node-for-(?P<group>.+)-upcoming-\d+")
 
 
 class _Trial(Struct, frozen=True, kw_only=True):

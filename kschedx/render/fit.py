@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import AFTER_CHANGES
 from kschedx.inquiry.fit import Fit
@@ -24,6 +22,7 @@ from kschedx.render.terminal import (
     BLANK,
     BOLD,
     DIM,
+    StyledLine,
     labelled,
     labelled_all,
     paragraph,
@@ -82,7 +81,7 @@ def _fit_view(fit: Fit) -> View:
 
 
 @shortens(_nodes_of)
-def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
+def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the number, what would be enough, what rejects the next pod, and where the pods go."""
     view = _fit_view(fit)
     lines = headline_lines(view, width)

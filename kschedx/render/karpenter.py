@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, assert_never
 
-from rich.text import Text
-
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.node_scaling import NodeRemedy
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType, unready_text
@@ -48,7 +46,7 @@ from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Pod
 from kschedx.releases.karpenter import karpenter_title
-from kschedx.render.terminal import text
+from kschedx.render.terminal import StyledLine, text
 from kschedx.render.view import Decider, DeciderRow
 from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.render.words.node_groups import MOST_NAMES, SAME, alike, by_name, most_said, names_of
@@ -482,7 +480,7 @@ def _pools(of_pools: PoolScaling) -> Iterator[DeciderRow]:
 _HEAD = ("NAME", "CAPACITY", "ALLOCATABLE", "OFFERED IN")
 
 
-def catalogue_lines(catalogue: InstanceTypes) -> list[Text]:
+def catalogue_lines(catalogue: InstanceTypes) -> list[StyledLine]:
     rows = [_HEAD, *map(_row, catalogue.instance_types)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD) - 1)]
     lines = [

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, counts, decisive, groups
@@ -44,7 +43,19 @@ from kschedx.render.states import (
     headline,
     row_named,
 )
-from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens, title_lines
+from kschedx.render.terminal import (
+    BAD,
+    BLANK,
+    DIM,
+    GOOD,
+    OPEN,
+    SEPARATOR,
+    StyledLine,
+    line,
+    paragraph,
+    shortens,
+    title_lines,
+)
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words import describe
@@ -99,14 +110,14 @@ def _node_names(pods: PodAnswers) -> Sequence[str]:
 
 
 @shortens(_node_names)
-def pending_lines(pods: PodAnswers, *, width: int, wide: bool = False) -> list[Text]:
+def pending_lines(pods: PodAnswers, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return at most 30 lines: blocks, then a line for each other cause. `wide` names every pod."""
     if not pods.answers:
         return title_lines(pods.if_none.title, pods.if_none.tone, width)
     causes = groups(pods.answers)
     lines = title_lines(pending_sentence(pods.answers), pending_tone(pods.answers), width)
     room = MOST_LINES - len(lines)
-    blocks: list[list[Text]] = []
+    blocks: list[list[StyledLine]] = []
     for events in range(len(causes) if wide else min(len(causes), MOST_LINES), -1, -1):  # small groups omit the event
         blocks = list(_blocks(causes, pods, width, wide=wide, events=events))
         if wide or (len(blocks) == len(causes) and sum(map(len, blocks)) <= room):
@@ -177,7 +188,7 @@ def _blocks(
     *,
     wide: bool,
     events: int,
-) -> Iterator[list[Text]]:
+) -> Iterator[list[StyledLine]]:
     """Yield the blocks for which the screen has room, and one more; all with `wide`. Each begins with a blank line. The
     first `events` of them have kube-scheduler's text."""
     lines = 0
@@ -192,7 +203,7 @@ def _blocks(
             return
 
 
-def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event: bool) -> list[Text]:
+def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event: bool) -> list[StyledLine]:
     first, tone = group.first, cause_tone(group)
     lines = paragraph(cause_title(group), width, first=tone.mark, style=_STYLES.get(tone, BAD))
     facts = pods.facts_of(group)
@@ -217,7 +228,7 @@ MORE = "  more     "
 _STYLES = {Tone.GOOD: GOOD, Tone.HELD: OPEN, Tone.OPEN: OPEN}
 
 
-def _labelled(label: str, content: str, width: int, *, style: str = "") -> list[Text]:
+def _labelled(label: str, content: str, width: int, *, style: str = "") -> list[StyledLine]:
     return paragraph(content, width, first=f"  {label:9}", style=style)
 
 
@@ -250,7 +261,7 @@ def _is_event(answer: PodAnswer) -> bool:
     return answer.state in ("", "WaitingForGang")
 
 
-def _members(group: CauseGroup, width: int, *, wide: bool) -> list[Text]:
+def _members(group: CauseGroup, width: int, *, wide: bool) -> list[StyledLine]:
     """Return the owners of the pods, or, with `wide` or for pods with nodes, the pods by name and their nodes."""
     good = group.first.outcome is Outcome.SCHEDULED and not group.first.state
     owners = Counter(map(_owned, group.answers)).most_common()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.controllers.deployment import (
     DaemonSetUpdate,
@@ -53,6 +52,7 @@ from kschedx.render.terminal import (
     BOLD,
     DIM,
     SEPARATOR,
+    StyledLine,
     columns,
     fact_lines,
     line,
@@ -214,7 +214,7 @@ def drains_lines(
     forced: Sequence[DrainResult] = (),
     wide: bool = False,
     view: View | None = None,
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return what blocks a drain, and what unblocks it; with `each`, a line for each node by itself.
 
     At most 30 lines, unless `wide` or blocked drains need more. The arguments are those of `drains_view`, whose `view`
@@ -225,7 +225,7 @@ def drains_lines(
     if each:
         return [*head_lines(view, width), *each_lines(view.lists[0], width, wide=wide)]
     nodes, causes = view.lists
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for number, shown in enumerate((ALL,) if wide else SHOWN_ROWS):
         most = None if wide else max((20 - 4 * number) // max(len(nodes.items), 1), 2)
         if len(nodes.items) == 1:
@@ -241,12 +241,12 @@ def drains_lines(
     return lines
 
 
-def _drain_blocks(nodes: ItemList, width: int, shown: int, most: int | None, *, wide: bool) -> list[Text]:
+def _drain_blocks(nodes: ItemList, width: int, shown: int, most: int | None, *, wide: bool) -> list[StyledLine]:
     """Return a block for each node that cannot be drained, then a line for each of the others. At most `shown` of each
     are shown, unless `wide`."""
     bad = [item for item in nodes.items if wide or item.tone is not Tone.GOOD]
     good = [item for item in nodes.items if item not in bad]
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for item in bad if wide else bad[:shown]:
         lines += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=most, wide=wide)]
     lines += [] if wide else more(len(bad) - shown, "node", " that cannot")
@@ -299,7 +299,7 @@ def simulation_lines(
     ties: str | None = None,
     growths: Sequence[Growth] = (),
     view: View | None = None,
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `view` is that of the
     simulation, if it was computed before."""
     view = view or simulation_view(simulation, ALL if wide else SHOWN_ROWS[0], ties=ties, growths=growths)
@@ -308,7 +308,7 @@ def simulation_lines(
     first = head_lines(view, width, rows=None if wide else SHOWN_CHANGES)
     for item in (item for nodes in drained for item in nodes.items):
         first += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=None if wide else 6, wide=wide)]
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for shown in (ALL,) if wide else SHOWN_ROWS:
         lines = first + ([BLANK] if workloads.items else [])
         for item in workloads.items[: shown.workloads]:
@@ -321,7 +321,7 @@ def simulation_lines(
     return lines + (_steps(simulation, width) if steps else [])
 
 
-def _row_lines(item: ViewItem, title: str, width: int, *, whole: bool = False) -> list[Text]:
+def _row_lines(item: ViewItem, title: str, width: int, *, whole: bool = False) -> list[StyledLine]:
     """Return a row, why it is so, and its fixes, with commands if `whole`."""
     lines = paragraph(title, width, first=item.tone.mark, indent=4)
     for fact in item.facts:
@@ -330,7 +330,7 @@ def _row_lines(item: ViewItem, title: str, width: int, *, whole: bool = False) -
     return lines + fix_lines(fixes, item.no_fix, width)
 
 
-def _cause_lines(causes: ItemList, width: int, most: int, *, named: int) -> list[Text]:
+def _cause_lines(causes: ItemList, width: int, most: int, *, named: int) -> list[StyledLine]:
     """Return the pending pods by cause, most common first."""
     lines = [BLANK] if causes.items else []
     for item in causes.items[:most]:
@@ -576,7 +576,7 @@ def _spread(nodes: Mapping[str, int]) -> str:
 # --- nodes before and after
 
 
-def _nodes(simulation: Simulation, width: int, most: int) -> list[Text]:
+def _nodes(simulation: Simulation, width: int, most: int) -> list[StyledLine]:
     before, after = simulation.usage_before, simulation.usage_after
     changed = [name for name in after.names if name not in before or before[name].requested != after[name].requested]
     gone = [name for name in before.names if name not in after]
@@ -659,7 +659,7 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
 # --- every decision
 
 
-def _steps(simulation: Simulation, width: int) -> list[Text]:
+def _steps(simulation: Simulation, width: int) -> list[StyledLine]:
     lines = [BLANK, line(("every decision", BOLD))]
     size = len(str(len(simulation.steps)))
     for number, step in enumerate(simulation.steps, start=1):

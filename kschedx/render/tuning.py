@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.explain.profile_changes import changes
 from kschedx.render.comparison import change_rows
@@ -15,6 +14,7 @@ from kschedx.render.page.model import SCREEN_WIDTH, Page, Table, TableColumn, pa
 from kschedx.render.terminal import (
     BLANK,
     BOLD,
+    StyledLine,
     paragraph,
     text,
 )
@@ -27,7 +27,7 @@ SHOWN_TRIALS = 8
 HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 
 
-def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[Text]:
+def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[StyledLine]:
     """Return the headline, the front, and the best configuration with its difference from today's."""
     view = _tuning_view(tuning)
     lines = [
