@@ -385,8 +385,10 @@ def _simulation_headline(simulation: Simulation) -> str:
     goal = simulation.goal
     parts = [] if goal is None else [_goal_text(goal)]
     if not all(drain_result.is_done for drain_result in simulation.drained):
-        done = sum(drain_result.is_done for drain_result in simulation.drained)
-        parts.append(f"{done:,} of {count(len(simulation.drained), 'node')} can be drained")
+        first, *others = simulation.drained
+        number = sum(drain_result.is_done for drain_result in simulation.drained)
+        of = f"{number:,} of {count(len(simulation.drained), 'node')} can be drained"
+        parts.append(of if others else f"{first.node} cannot be drained")
     if goal is not None and not goal.is_reached and not placed and not pending:
         pass  # its pods never enter the queue
     elif (disputed or _tells_refusal(simulation)) and not placed and not pending:
