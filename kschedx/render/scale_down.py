@@ -405,7 +405,7 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
     if spent:
         what = f"PDB {listed([*spent], NAMES)}"
         command = about_cluster(shell_command("kschedx drain {}", removal.node))
-        yield Fix(title=f"let {what} allow a disruption: a drain shows how", seen="", commands=(command,))
+        yield FixView(title=f"let {what} allow a disruption: a drain shows how", seen="", commands=(command,))
     after = scale_down.safe_to_evict(removal)
     if after is None:
         return
