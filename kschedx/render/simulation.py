@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from msgspec import Struct
@@ -28,7 +28,6 @@ from kschedx.inquiry.simulation import NodeUse, Simulation, WorkloadResult
 from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.inquiry.what_if import OtherOutcomes
 from kschedx.kube.names import PODS
-from kschedx.progress import Phase, counted
 from kschedx.render.drain import (
     StrandedStory,
     drain_facts,
@@ -60,7 +59,9 @@ from kschedx.render.terminal import (
     DIM,
     OPEN,
     SEPARATOR,
+    Part,
     columns,
+    fitting,
     labelled,
     labelled_all,
     line,
@@ -217,19 +218,19 @@ def drains_lines(
     if each:
         return each_lines(drained, width, with_flags, wide=wide)
     mending = SharedFixes(simulation)
-    lines: list[Text] = []
-    for number, shown in enumerate((ALL,) if wide else SHOWN_ROWS):
+
+    def parts(shown: ShownCounts) -> list[Part]:
+        number = 0 if wide else SHOWN_ROWS.index(shown)
         most = None if wide else max((20 - 4 * number) // max(len(drained), 1), 2)
         nodes = 2 * (len(SHOWN_ROWS) - number)
         lines = several_lines(simulation, lets_go, with_flags, width, most, nodes, story_of=story_of, wide=wide)
         evicted = list(simulation.evictions)
         if evicted:
             lines += [BLANK, *paragraph(f"preemption evicts {listed(evicted, 3)} for them", width)]
-        lines += _pending(simulation, mending, width, shown.causes, named=2)
-        lines += _nodes(simulation, width, shown.nodes)
-        if len(lines) <= MOST_LINES:
-            break
-    return lines
+        pending = _pending(simulation, mending, width, shown.causes, named=2)
+        return [Part.of(lines), *pending, Part.of(_nodes(simulation, width, shown.nodes))]
+
+    return _shortened(parts, wide=wide)
 
 
 @shortens(_nodes_before)
@@ -260,22 +261,31 @@ def simulation_lines(
         first += _kueue(simulation.kueue, width, most=10_000 if wide else 3)
     for drained in simulation.drained:
         first += [BLANK, *drain_lines(drained, width, most=None if wide else 6)]
-    lines: list[Text] = []
-    for shown in (ALL,) if wide else SHOWN_ROWS:
-        lines = first + _states(simulation, width, shown.workloads)
-        lines += _workloads(simulation, mending, width, shown.workloads)
+
+    def parts(shown: ShownCounts) -> list[Part]:
         above = {
             key: workload.workload
             for workload in shown_workloads(simulation)[: shown.workloads]
             for key in workload.pending
         }
-        lines += _pending(simulation, mending, width, shown.causes, named=10_000 if wide else 2, above=above)
-        lines += _nodes(simulation, width, shown.nodes)
-        if len(lines) <= MOST_LINES:
-            break
-    if steps:
-        lines += _steps(simulation, width)
-    return lines
+        return [
+            Part.of(first + _states(simulation, width, shown.workloads)),
+            *_workloads(simulation, mending, width, shown.workloads),
+            *_pending(simulation, mending, width, shown.causes, named=10_000 if wide else 2, above=above),
+            Part.of(_nodes(simulation, width, shown.nodes)),
+        ]
+
+    lines = _shortened(parts, wide=wide)
+    return lines + _steps(simulation, width) if steps else lines
+
+
+def _shortened(parts: Callable[[ShownCounts], list[Part]], *, wide: bool) -> list[Text]:
+    """Return the screen with as many entries as fit. Fixes are tried only for sizes that may be short enough."""
+    for shown in () if wide else SHOWN_ROWS[:-1]:
+        lines = fitting(parts(shown), MOST_LINES)
+        if lines is not None:
+            return lines
+    return fitting(parts(ALL if wide else SHOWN_ROWS[-1])) or []
 
 
 # --- outcomes with their counts
@@ -421,14 +431,10 @@ def shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
     return sorted(simulation.workloads, key=rank)
 
 
-def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: int) -> list[Text]:
+def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: int) -> list[Part]:
     results = shown_workloads(simulation)
-    lines = [BLANK] if results else []
-    shown = results[:most]
-    pending = sum(bool(result.pending or result.refused) for result in shown)
-    for result in counted(shown, Phase.TRYING_FIXES, pending, "workloads", lambda it: bool(it.pending or it.refused)):
-        lines += _workload(simulation, result, mending, width)
-    return lines + more(len(results) - most, "workload")
+    each = (_workload(simulation, result, mending, width) for result in results[:most])
+    return [Part.of([BLANK] if results else []), *each, Part.of(more(len(results) - most, "workload"))]
 
 
 def _states(simulation: Simulation, width: int, most: int) -> list[Text]:
@@ -456,11 +462,25 @@ def pending_reason(simulation: Simulation, result: WorkloadResult, story: Pendin
     return reason or next(filter(None, map(simulation.undecided.get, result.undecided)), "")
 
 
-def _workload(simulation: Simulation, result: WorkloadResult, mending: SharedFixes, width: int) -> list[Text]:
-    tone = workload_tone(result)
-    story = mending.story(result.pending) if result.pending else None
-    why = pending_reason(simulation, result, story)
-    nodes = result.nodes
+def _workload(simulation: Simulation, result: WorkloadResult, mending: SharedFixes, width: int) -> Part:
+    mark = workload_tone(result).mark
+
+    def lines() -> list[Text]:
+        story = mending.story(result.pending) if result.pending else None
+        text = _workload_text(result, pending_reason(simulation, result, story))
+        rows = paragraph(text, width, first=mark, indent=4)
+        for fix in refusal_fixes(mending, result):
+            rows += paragraph(fix.title, width, first="    fix  ")
+            rows += command_lines(fix.commands, width)
+        return rows + story_fix_lines(story, width)
+
+    least = len(paragraph(_workload_text(result), width, first=mark, indent=4))
+    return Part(least, lines, tries_fixes=bool(result.pending or result.refused))
+
+
+def _workload_text(result: WorkloadResult, why: str = "") -> str:
+    """Return what becomes of a workload's pods; `why` is the reason of the pending ones."""
+    tone, nodes = workload_tone(result), result.nodes
     parts = []
     wanted = result.pods + result.refused
     if wanted > 1:
@@ -479,11 +499,7 @@ def _workload(simulation: Simulation, result: WorkloadResult, mending: SharedFix
         parts.append(f"{result.to_come:,} not created before the others are ready")
     if result.refused:
         parts.append(f"{result.refused:,} refused: {result.refusal}")
-    lines = paragraph(f"{result.workload.reference}  {' · '.join(parts)}", width, first=tone.mark, indent=4)
-    for fix in refusal_fixes(mending, result):
-        lines += paragraph(fix.title, width, first="    fix  ")
-        lines += command_lines(fix.commands, width)
-    return lines + story_fix_lines(story, width)
+    return f"{result.workload.reference}  {' · '.join(parts)}"
 
 
 def _spread(nodes: Mapping[str, int]) -> str:
@@ -558,25 +574,27 @@ def _pending(
     *,
     named: int,
     above: Mapping[str, Workload] = {},
-) -> list[Text]:
+) -> list[Part]:
     """Return the pending pods by cause, most common first. Each cause has a fix for all its pods, unless all are of one
     workload, which has its fix `above`."""
+
+    def part(pods: Sequence[str]) -> Part:
+        is_open = pods[0] in simulation.undecided
+        pending = f"{count(len(pods), 'pod')} {'undecided' if is_open else 'pending'}: {listed(pods, named)}"
+        lines = paragraph(pending, width, first="? " if is_open else "✗ ", style=OPEN if is_open else BAD)
+        lines += paragraph(simulation.messages[pods[0]] or "unschedulable", width, first="  ")
+        workloads = {above.get(pod) for pod in pods}
+        if len(workloads) == 1 and None not in workloads:
+            return Part.of(lines)
+        return Part(len(lines), lambda: lines + story_fix_lines(mending.story(tuple(pods)), width), tries_fixes=True)
+
     causes: dict[str, list[str]] = {}
     for pod, message in simulation.messages.items():
         causes.setdefault(message.partition(" preemption: ")[0], []).append(pod)
     ordered = sorted(causes.values(), key=lambda pods: -len(pods))
-    lines = [BLANK] if ordered else []
-    shown = ordered[:most]
-    for pods in counted(shown, Phase.TRYING_FIXES, len(shown), "causes"):
-        is_open = pods[0] in simulation.undecided
-        pending = f"{count(len(pods), 'pod')} {'undecided' if is_open else 'pending'}: {listed(pods, named)}"
-        lines += paragraph(pending, width, first="? " if is_open else "✗ ", style=OPEN if is_open else BAD)
-        lines += paragraph(simulation.messages[pods[0]] or "unschedulable", width, first="  ")
-        workloads = {above.get(pod) for pod in pods}
-        if len(workloads) > 1 or None in workloads:
-            lines += story_fix_lines(mending.story(tuple(pods)), width)
     left = sum(map(len, ordered[most:]))
-    return lines + more(len(ordered) - most, "cause", f", of {count(left, 'pod')}")
+    rest = more(len(ordered) - most, "cause", f", of {count(left, 'pod')}")
+    return [Part.of([BLANK] if ordered else []), *map(part, ordered[:most]), Part.of(rest)]
 
 
 # --- every decision

@@ -16,11 +16,13 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import IO, Concatenate, ParamSpec, TypeVar
 
+from msgspec import Struct
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from kschedx.kube.names import short_names
+from kschedx.progress import Phase, counted
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, visible
 
@@ -292,6 +294,33 @@ def more(left: int, noun: str = "", rest: str = "") -> list[Text]:
 
 def fits(content: str, width: int) -> bool:
     return cell_len(shown(content)) <= width
+
+
+class Part(Struct, frozen=True):
+    """Lines of a screen that are computed only once the screen may have room for all of it."""
+
+    least: int
+    """The number of lines, or, if `tries_fixes`, the number without the fix."""
+    lines: Callable[[], list[Text]]
+    tries_fixes: bool = False
+
+    @classmethod
+    def of(cls, lines: list[Text]) -> Part:
+        return cls(len(lines), lambda: lines)
+
+
+def fitting(parts: Sequence[Part], most: int | None = None) -> list[Text] | None:
+    """Return the lines of all parts; None as soon as it is certain that they are more than `most`."""
+    number, lines = sum(part.least for part in parts), list[Text]()
+    tried = sum(part.tries_fixes for part in parts)
+    each = counted(parts, Phase.TRYING_FIXES, tried, "groups of pods", lambda part: part.tries_fixes)
+    for part in each if tried else parts:
+        if most is not None and number > most:
+            return None
+        own = part.lines()
+        lines += own
+        number += len(own) - part.least
+    return lines if most is None or number <= most else None
 
 
 # Where the text goes: whether it has colors, as kubectl decides it, and its width.
