@@ -280,12 +280,11 @@ def simulation_lines(
 
 
 def _shortened(parts: Callable[[ShownCounts], list[Part]], *, wide: bool) -> list[Text]:
-    """Return the screen with as many entries as fit. Fixes are tried only for sizes that may be short enough."""
-    for shown in () if wide else SHOWN_ROWS[:-1]:
-        lines = fitting(parts(shown), MOST_LINES)
-        if lines is not None:
-            return lines
-    return fitting(parts(ALL if wide else SHOWN_ROWS[-1])) or []
+    """Return the screen with as many entries as fit. Fixes are tried only for entries that it may have room for: first
+    for those that it shows in any case."""
+    shortest = fitting(parts(ALL if wide else SHOWN_ROWS[-1])) or []
+    larger = (fitting(parts(shown), MOST_LINES) for shown in (() if wide else SHOWN_ROWS[:-1]))
+    return next((lines for lines in larger if lines is not None), shortest)
 
 
 # --- outcomes with their counts
@@ -474,8 +473,9 @@ def _workload(simulation: Simulation, result: WorkloadResult, mending: SharedFix
             rows += command_lines(fix.commands, width)
         return rows + story_fix_lines(story, width)
 
-    least = len(paragraph(_workload_text(result), width, first=mark, indent=4))
-    return Part(least, lines, tries_fixes=bool(result.pending or result.refused))
+    if not (result.pending or result.refused) or (result.pending and mending.is_known(result.pending)):
+        return Part.of(lines())
+    return Part(len(paragraph(_workload_text(result), width, first=mark, indent=4)), lines, tries_fixes=True)
 
 
 def _workload_text(result: WorkloadResult, why: str = "") -> str:
@@ -586,7 +586,8 @@ def _pending(
         workloads = {above.get(pod) for pod in pods}
         if len(workloads) == 1 and None not in workloads:
             return Part.of(lines)
-        return Part(len(lines), lambda: lines + story_fix_lines(mending.story(tuple(pods)), width), tries_fixes=True)
+        whole = Part(len(lines), lambda: lines + story_fix_lines(mending.story(tuple(pods)), width), tries_fixes=True)
+        return Part.of(whole.lines()) if mending.is_known(pods) else whole
 
     causes: dict[str, list[str]] = {}
     for pod, message in simulation.messages.items():
