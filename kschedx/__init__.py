@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 # loading a subpackage sets it as an attribute of this package: load it before the function of the same name is defined
 import_module("kschedx.explain")
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from kschedx.autoscaler.run import Autoscaling
     from kschedx.descheduler.descheduling import Descheduling
     from kschedx.doctor.diagnosis import Diagnosis
+    from kschedx.explain.setup import Setup
+    from kschedx.framework.extenders import Ask
     from kschedx.inquiry.daemon_set import DaemonSetAnswer
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.fit import Fit
@@ -111,22 +113,26 @@ def explain(
     Raises `errors.InputError` for input that cannot be used, and `errors.UndecidableError` if kschedx would have to
     guess.
     """
-    from kschedx.inquiry.pod import explain_pod
-    from kschedx.kube.decoding import boolean, mapping, text, texts
+    from kschedx.inquiry.pod import explain as explained
+    from kschedx.inquiry.target import new_pod
+    from kschedx.kube.decoding import boolean, texts
 
     ask = None
     if extenders is not None:
         from kschedx.extenders.client import asking
 
         ask = asking(extenders)
-    return explain_pod(
-        _snapshot(snapshot),
-        text(pod, "pod") if isinstance(pod, str) else mapping(pod, "pod"),
-        **_setup(config, kube_version, feature_gates),
+    cluster, target = _snapshot(snapshot), _target(pod, "pod")
+    setup = _setup(
+        cluster,
+        config,
+        kube_version,
+        feature_gates,
         admission_plugins=texts(admission_plugins, "admission_plugins"),
         without_unknown_plugins=boolean(without_unknown_plugins, "without_unknown_plugins"),
         ask=ask,
     )
+    return explained(new_pod(cluster, target, setup).subject, setup)
 
 
 def explain_daemon_set(
@@ -148,18 +154,17 @@ def explain_daemon_set(
     from msgspec.structs import replace
 
     from kschedx.errors import InputError
-    from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import Clusters, Inquiry
     from kschedx.inquiry.target import find_target, node_names, written_in
-    from kschedx.kube.decoding import mapping, text
+    from kschedx.kube.decoding import text
     from kschedx.kube.types import Pod
 
-    cluster = _snapshot(snapshot)
-    setup = Setup.for_cluster(cluster, **_setup(config, kube_version, feature_gates))
-    if isinstance(daemon_set, str):
-        applied, target = cluster, find_target(cluster, text(daemon_set, "daemon_set"), None)
+    cluster, named = _snapshot(snapshot), _target(daemon_set, "daemon_set")
+    setup = _setup(cluster, config, kube_version, feature_gates)
+    if isinstance(named, str):
+        applied, target = cluster, find_target(cluster, named, None)
     else:
-        applied, target = written_in(cluster, mapping(daemon_set, "daemon_set"))
+        applied, target = written_in(cluster, named)
     if isinstance(target, Pod) or not target.is_daemon:
         raise InputError("daemon_set: it is no DaemonSet")
     inquiry = Inquiry(clusters=Clusters(read=cluster, before=cluster, applied=applied), setup=setup)
@@ -215,8 +220,6 @@ def simulate(
     `kschedx simulate`'s options. `namespace` is the default one of the names in them. `config`, `kube_version`, and
     `feature_gates` are as in `explain`.
     """
-    from kschedx.explain.missing_kinds import require_nodes_and_pods
-    from kschedx.explain.setup import Setup
     from kschedx.inquiry.what_if import simulate as simulated
     from kschedx.kube.decoding import boolean, mappings, text, whole_number
     from kschedx.simulate.changes import parse_changes as read_changes
@@ -229,9 +232,7 @@ def simulate(
         recreate=boolean(recreate, "recreate"), seed=None if seed is None else whole_number(seed, "seed")
     )
     default_namespace = text(namespace, "namespace")
-    given = _setup(config, kube_version, feature_gates)
-    require_nodes_and_pods(cluster)
-    setup = Setup.for_cluster(cluster, **given)
+    setup = _setup(cluster, config, kube_version, feature_gates)
     return simulated(cluster, setup, read_changes(wanted, load_documents), options=options, namespace=default_namespace)
 
 
@@ -250,8 +251,6 @@ def drain(
     The result's `drained` has each node's pods, what blocks their eviction, and where they are rescheduled. `config`,
     `kube_version`, and `feature_gates` are as in `explain`.
     """
-    from kschedx.explain.missing_kinds import require_nodes_and_pods
-    from kschedx.explain.setup import Setup
     from kschedx.inquiry.what_if import drain_each, drain_in_turn
     from kschedx.kube.decoding import boolean, text
     from kschedx.simulate.simulator import SimulationOptions
@@ -260,9 +259,7 @@ def drain(
     options = SimulationOptions(
         force=boolean(force, "force"), delete_emptydir_data=boolean(delete_emptydir_data, "delete_emptydir_data")
     )
-    given = _setup(config, kube_version, feature_gates)
-    require_nodes_and_pods(cluster)
-    setup = Setup.for_cluster(cluster, **given)
+    setup = _setup(cluster, config, kube_version, feature_gates)
     names = tuple(text(name, "nodes") for name in nodes)
     if not names:
         return drain_each(cluster, setup, None, (), options=options)
@@ -287,8 +284,6 @@ def survive(
     and `feature_gates` are as in `explain`. Raises `errors.InputError` for input that cannot be used.
     """
     from kschedx.errors import InputError
-    from kschedx.explain.missing_kinds import require_nodes_and_pods
-    from kschedx.explain.setup import Setup
     from kschedx.inquiry.survive import ZONE, OutageMode, each_failure, failure_of
     from kschedx.inquiry.survive import survive as survived
     from kschedx.kube.decoding import boolean, text, whole_number
@@ -298,9 +293,7 @@ def survive(
     mode = OutageMode.DRAIN if boolean(drain, "drain") else OutageMode.OUTAGE
     if each is not None and (names or number):
         raise InputError("each tries failures one by one; targets and busiest name one failure")
-    given = _setup(config, kube_version, feature_gates)
-    require_nodes_and_pods(cluster)
-    setup = Setup.for_cluster(cluster, **given)
+    setup = _setup(cluster, config, kube_version, feature_gates)
     if names or number:
         return survived(cluster, setup, [failure_of(setup.scheduler_on(cluster).nodes, names, number)], mode=mode)
     return survived(cluster, setup, each_failure(cluster, text(each or ZONE, "each")), mode=mode)
@@ -334,21 +327,15 @@ def diff_profiles(
     from msgspec.structs import replace
 
     from kschedx.errors import require_one_of
-    from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.profile_changes import Pair, changes
-    from kschedx.explain.setup import Setup
     from kschedx.inquiry.profile_difference import Comparison, compare_pods
     from kschedx.kube.decoding import text
 
     cluster = _snapshot(snapshot)
     require_one_of("pods", text(pods, "pods"), ("running", "pending"))
     versions = kube_versions or (None, None)
-    require_nodes_and_pods(cluster)
     first, second = (
-        replace(
-            Setup.for_cluster(cluster, **_setup(config, version, feature_gates)),
-            name="default" if config is None else name,
-        )
+        replace(_setup(cluster, config, version, feature_gates), name="default" if config is None else name)
         for name, config, version in zip(("before", "after"), (before, after), versions, strict=True)
     )
     pair = Pair(cluster, first, second)
@@ -382,20 +369,16 @@ def tune_profiles(
     `explain`. Raises `errors.InputError` for input that cannot be used.
     """
     from kschedx.errors import require_one_of
-    from kschedx.explain.missing_kinds import require_nodes_and_pods
-    from kschedx.explain.setup import Setup
     from kschedx.kube.decoding import text, whole_number
     from kschedx.simulate.tuning import TuningGoal, base_of, tune
 
     cluster = _snapshot(snapshot)
     require_one_of("goal", text(goal, "goal"), TuningGoal)
-    given = _setup(config, kube_version, feature_gates)
-    require_nodes_and_pods(cluster)
-    setup = Setup.for_cluster(cluster, **given)
+    setup = _setup(cluster, config, kube_version, feature_gates)
     return tune(
         cluster,
         setup,
-        base_of(given["config"], setup),
+        base_of(config, setup),
         TuningGoal(goal),
         most=whole_number(candidates, "candidates"),
         seed=whole_number(seed, "seed"),
@@ -404,21 +387,41 @@ def tune_profiles(
     )
 
 
-class _Given(TypedDict):
-    config: Mapping[str, object] | None
-    kube_version: str | None
-    feature_gates: Mapping[str, bool] | None
-
-
-def _setup(config: object, kube_version: object, feature_gates: object) -> _Given:
-    """Return the optional arguments of every question. Raises `InputError` for values of a wrong type."""
+def _setup(
+    cluster: Snapshot,
+    config: object,
+    kube_version: object,
+    feature_gates: object,
+    *,
+    admission_plugins: Sequence[str] = (),
+    without_unknown_plugins: bool = False,
+    ask: Ask | None = None,
+) -> Setup:
+    """Return the scheduler of a question. Raises `InputError` for values of a wrong type, and `UndecidableError` if the
+    snapshot may lack nodes or pods."""
+    from kschedx.explain.missing_kinds import require_nodes_and_pods
+    from kschedx.explain.setup import Setup
     from kschedx.kube.decoding import gates, mapping, text
 
-    return {
-        "config": None if config is None else mapping(config, "config"),
-        "kube_version": None if kube_version is None else text(kube_version, "kube_version"),
-        "feature_gates": None if feature_gates is None else gates(feature_gates),
-    }
+    configuration = None if config is None else mapping(config, "config")
+    version = None if kube_version is None else text(kube_version, "kube_version")
+    checked_gates = None if feature_gates is None else gates(feature_gates)
+    require_nodes_and_pods(cluster)
+    return Setup.for_cluster(
+        cluster,
+        config=configuration,
+        kube_version=version,
+        feature_gates=checked_gates,
+        admission_plugins=admission_plugins,
+        without_unknown_plugins=without_unknown_plugins,
+        ask=ask,
+    )
+
+
+def _target(given: object, argument: str) -> str | Mapping[str, object]:
+    from kschedx.kube.decoding import mapping, text
+
+    return text(given, argument) if isinstance(given, str) else mapping(given, argument)
 
 
 def _snapshot(given: object) -> Snapshot:
@@ -448,16 +451,15 @@ def fit(
     """
     from msgspec.structs import replace
 
-    from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import state_of_more
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.fit import fit as fitted
     from kschedx.inquiry.target import new_pod
-    from kschedx.kube.decoding import mapping, text, whole_number
+    from kschedx.kube.decoding import whole_number
 
     cluster = _snapshot(snapshot)
-    setup = Setup.for_cluster(cluster, **_setup(config, kube_version, feature_gates))
-    new = new_pod(cluster, text(pod, "pod") if isinstance(pod, str) else mapping(pod, "pod"), setup)
+    setup = _setup(cluster, config, kube_version, feature_gates)
+    new = new_pod(cluster, _target(pod, "pod"), setup)
     wanted = None if replicas is None else whole_number(replicas, "replicas")
     result = fitted(new.subject.snapshot, setup, new.subject.pod, manifest=new.workload, wanted=wanted)
     state = state_of_more(cluster, new.subject, setup, new.workload)
@@ -518,7 +520,6 @@ def deschedule(
     from datetime import datetime
 
     from kschedx.descheduler.descheduling import deschedule as descheduled
-    from kschedx.explain.setup import Setup
     from kschedx.kube.decoding import mapping, text, whole_number
 
     if isinstance(now, datetime):
@@ -529,6 +530,6 @@ def deschedule(
         mapping(policy, "policy"),
         evictions=text(evictions, "evictions"),
         now=None if now is None else text(now, "now"),
-        setup=Setup.for_cluster(cluster, **_setup(None, kube_version, None)) if most else None,
+        setup=_setup(cluster, None, kube_version, None) if most else None,
         rounds=most,
     )

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kschedx.explain.setup import Setup, stored
 from kschedx.framework.config import load_profiles
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import schedule
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.pod import explain
+from kschedx.inquiry.target import new_pod
+from kschedx.kube.types import Pod
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -112,3 +117,10 @@ def evaluate(
     pods = Snapshot.from_objects(objects).pods
     chosen = pods[pods.rows[pod_key]]
     return schedule(framework(objects, config, gates, chosen.spec.scheduler_name), chosen)
+
+
+def explain_pod(snapshot: Snapshot, pod: str | Mapping[str, object] | Pod, **setup: Any) -> Explanation:
+    """Explain a pod with the options of `Setup.for_cluster`."""
+    its_setup = Setup.for_cluster(snapshot, **setup)
+    subject = stored(snapshot, pod) if isinstance(pod, Pod) else new_pod(snapshot, pod, its_setup).subject
+    return explain(subject, its_setup)

@@ -340,3 +340,22 @@ def test_profiles_are_compared() -> None:
     assert result.to_dict()["kind"] == "ProfileDifference"
     assert len(result.differences) == result.summary.compared - result.summary.same
     assert "allowed are" in refused(lambda: kschedx.diff_profiles(cluster, pods="all"))
+
+
+def test_a_daemon_set_has_a_row_for_each_node() -> None:
+    small_node = node("small", allocatable={"cpu": "1", "memory": "8Gi", "pods": "110"})
+    agent = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "infra"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "agent"}},
+            "template": {"metadata": {"labels": {"app": "agent"}}, "spec": small_pod("agent", "2")["spec"]},
+        },
+    }
+    snapshot = kschedx.Snapshot.from_objects([node("roomy"), small_node, node("tainted", taints=["gpu=a:NoSchedule"])])
+    assert kschedx.explain_daemon_set(snapshot, agent).records() == [
+        {"node": "roomy", "state": "fits", "plugins": ""},
+        {"node": "small", "state": "pending", "plugins": "NodeResourcesFit"},
+        {"node": "tainted", "state": "not eligible", "plugins": "TaintToleration"},
+    ]

@@ -78,7 +78,8 @@ def deschedule(
     if descheduling.policy is None:
         is_named = f'"{policy}"' in descheduling.error
         place = _place_of(descheduling.error_field, written, policy, text)
-        raise InputError(descheduling.error, place=Place() if is_named and place.line is None else place)
+        place = Place() if is_named and place.line is None else place
+        raise InputError(descheduling.error, place=place, hint=descheduling.hint)
     _require_metrics(snapshot, descheduling)
     connection.tell(snapshot, setup)
     for ignored in descheduling.policy.ignored:

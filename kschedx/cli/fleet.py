@@ -451,7 +451,7 @@ def fleet_document(rows: Sequence[SurveyRow]) -> dict[str, object]:
 
 def page(rows: Sequence[SurveyRow]) -> Page:
     from kschedx.render.page.model import SCREEN_WIDTH, page_of
-    from kschedx.render.view import View, ViewItem
+    from kschedx.render.view import ItemList, View, ViewItem
 
     items = tuple(
         ViewItem(
@@ -467,10 +467,14 @@ def page(rows: Sequence[SurveyRow]) -> Page:
         command="kschedx fleet",
         headline=headline(rows),
         tone=_tone_of(exit_code(rows)),
-        items=items,
-        list_title="Clusters",
-        list_noun="cluster",
-        list_columns=(("answer", False), ("taken", False), ("exit code", True), ("seconds", True)),
+        lists=(
+            ItemList(
+                title="Clusters",
+                noun="cluster",
+                columns=(("answer", False), ("taken", False), ("exit code", True), ("seconds", True)),
+                items=items,
+            ),
+        ),
     )
     times = sorted({row.taken for row in rows if row.taken})
     cited = (

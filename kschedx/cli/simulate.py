@@ -15,8 +15,6 @@ from kschedx.errors import InputError
 from kschedx.render.states import decision_name, row_named
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.inquiry.autoscalers import Growth
     from kschedx.inquiry.simulation import Simulation
     from kschedx.render.page.model import Page
@@ -160,14 +158,6 @@ def report(
     from kschedx.inquiry.pending_pods import SharedFixes
     from kschedx.render.simulation import simulation_lines
 
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        lines = simulation_lines(simulation, width=width, steps=steps, wide=wide, ties=ties)
-        if growths:
-            from kschedx.render.autoscaler import growth_lines
-
-            lines = [*growth_lines(growths, width), *lines]
-        return lines
-
     def document() -> Mapping[str, object]:
         grown = autoscaler_document(growth.document for growth in growths)
         more = {"ties": ties, "autoscaler": grown or None}
@@ -177,10 +167,12 @@ def report(
     def page(_: bool) -> Page:
         from kschedx.render.page.reports import simulation_page
 
-        return simulation_page(simulation)
+        return simulation_page(simulation, ties=ties, growths=growths)
 
     return Report(
-        screen=screen,
+        screen=lambda width, wide: simulation_lines(
+            simulation, width=width, steps=steps, wide=wide, ties=ties, growths=growths
+        ),
         document=document,
         names=lambda: [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + [*simulation.pending],
         page=page,

@@ -12,7 +12,7 @@ from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, Format, Report
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import Wanted, inquiry_of, subject_of, typed_change
-from kschedx.errors import InputError
+from kschedx.errors import InputError, nearest
 from kschedx.explain.causes import rows_in_queue_order
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.ask import Clusters
@@ -20,14 +20,15 @@ from kschedx.inquiry.explanation_list import ListInquiry, not_started
 from kschedx.inquiry.manifests import Written
 from kschedx.kube.escaping import about_cluster, shell_command
 from kschedx.kube.selectors import parse_label_query
-from kschedx.kube.types import Pod
+from kschedx.kube.types import Namespace, Pod
 from kschedx.kube.workloads import SHORT_NAMES
-from kschedx.render.pending import ListAnswer, pending_lines
+from kschedx.render.pending import IfNone, ListAnswer, pending_lines
 
 if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
+    from kschedx.snapshot.snapshot import Snapshot
 
 
 def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
@@ -68,9 +69,10 @@ def why_several(
 def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Answer | int:
     """Explain pending pods, or pods with certain labels: a row for each cause, or every document."""
     snapshot = reached.snapshot
-    within = namespace_of_many(
-        question.namespace, reached.namespace, everywhere=wanted.all_namespaces, by_labels=not wanted.all_pending
-    )
+    named, by_labels = question.namespace, not wanted.all_pending
+    within = namespace_of_many(named, reached.namespace, everywhere=wanted.all_namespaces, by_labels=by_labels)
+    if named is not None:
+        within = _known(within, snapshot)
     rows = rows_in_queue_order(
         snapshot,
         setup.scheduler,
@@ -93,7 +95,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
         is_part=part is not None,
         has_workloads=wanted.all_pending and not wanted.selector,
     )
-    answer = ListAnswer(pods, jobs=question.jobs(), nothing=_nothing(wanted))
+    answer = ListAnswer(pods, jobs=question.jobs(), if_none=_if_none(wanted, snapshot, within))
     if wanted.interactive and pods.items:
         from kschedx.cli.interactive import show_answers
 
@@ -128,8 +130,18 @@ def _report(answer: ListAnswer) -> Report:
     )
 
 
-def _nothing(wanted: Wanted) -> str:
-    """Return the text if there are no such pods."""
-    if not wanted.selector:
-        return "no pod is pending"
-    return "no pod with these labels is pending" if wanted.all_pending else "no pod has these labels"
+def _if_none(wanted: Wanted, snapshot: Snapshot, namespace: str | None) -> IfNone:
+    if snapshot.lacks_all_pods:
+        return IfNone("the dump does not hold any pod, so whether one is pending is unknown", is_known=False)
+    title = "no pod is pending"
+    if wanted.selector:
+        title = "no pod with these labels is pending" if wanted.all_pending else "no pod has these labels"
+    return IfNone(title if namespace is None else f"{title} in namespace {namespace}")
+
+
+def _known(namespace: str | None, snapshot: Snapshot) -> str | None:
+    """Return the namespace. Raises InputError if the input has namespaces, and neither it nor a pod in it."""
+    names = {held.metadata.name for held in snapshot.of(Namespace)}
+    if namespace is None or not names or namespace in names or snapshot.pods.namespaces.where(namespace.__eq__).any():
+        return namespace
+    raise InputError(f'no namespace "{namespace}"', hint=nearest(namespace, names))

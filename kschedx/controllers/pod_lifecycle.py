@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.controllers.workloads import Owners, Workload, is_mirror_pod, is_of_daemon_set, manifest_of
 from kschedx.errors import nearest
-from kschedx.explain.cycle_notes import claim_without_node, start_obstacle
+from kschedx.explain.cycle_notes import claim_without_devices, claim_without_node, start_obstacle
 from kschedx.explain.events import recorded
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube import kueue
@@ -176,6 +176,7 @@ _REFUSERS = (
     ("max limit to request ratio", "LimitRange"),
     ("insufficient quota to match these scopes", "ResourceQuota admission"),
     ("security context constraint", "SecurityContextConstraints"),
+    ("x509: ", "an admission webhook whose certificate is not trusted"),
     ("failed calling webhook", "an admission webhook that does not answer"),
     ("admission webhook", "an admission webhook"),
     ("ValidatingAdmissionPolicy", "a ValidatingAdmissionPolicy"),
@@ -252,11 +253,12 @@ def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
 
 
 def _on_unread_node(snapshot: Snapshot, pod: Pod) -> NotRead | None:
-    """Return the state of a running pod whose node was left out of a dump."""
+    """Return the state of a pod whose node was left out of a dump."""
     node = pod.spec.node_name
-    if not snapshot.left_out_node(node, pod.status.phase):
+    if not snapshot.left_out_node(pod):
         return None
-    because = f"the pod runs on {node}, which the dump does not hold"
+    runs = "the pod runs on" if pod.status.phase == "Running" else "the pod waits for the kubelet of"
+    because = f"{runs} {node}, which the dump does not hold"
     command = "kubectl get nodes -o yaml > missing.yaml"
     return NotRead(subject=pod.key, unknown=f"node {node}", because=because, command=command)
 
@@ -358,15 +360,20 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
     """Return the state of a pod that waits for its kubelet. It is None for a running pod, and for a pod that was bound
     by hand and that no kubelet has seen."""
     node, waiting, warning = pod.spec.node_name, waiting_container(pod), snapshot.pod_warnings.get(pod.key)
-    is_lost = is_node_lost(snapshot, node)
+    is_left_out = snapshot.left_out_node(pod)
+    is_lost = is_node_lost(snapshot, node) and not is_left_out
     event = "" if warning is None else warning.message
     if waiting is None:
         if pod.status.phase != "Pending" or not (pod.status.conditions or event or is_lost):
             return None
         waiting = Waits.KUBELET, "", "", ""
     waits, container, reason, message = waiting
-    claim = "" if is_lost or waits not in (Waits.KUBELET, Waits.SANDBOX) else claim_without_node(snapshot, pod)
-    if claim:
+    asks_scheduler = waits in (Waits.KUBELET, Waits.SANDBOX) and not (is_lost or is_left_out)
+    claim = claim_without_node(snapshot, pod) if asks_scheduler else ""
+    if asks_scheduler and not claim and (claim := claim_without_devices(snapshot, pod)):
+        waits, reason = Waits.DEVICES, f"claim {claim} is not allocated"
+        message = "spec.nodeName bypasses kube-scheduler, which allocates the devices of the claim"
+    elif claim:
         waits, reason = Waits.VOLUMES, f"claim {claim} is not bound"
         message = "spec.nodeName bypasses kube-scheduler, which selects the node of the claim (WaitForFirstConsumer)"
     elif waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
@@ -380,6 +387,8 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
             waits, reason, message = Waits.VOLUMES, "", held
         elif condition_of(pod.status.conditions, "PodReadyToStartContainers", "False") is not None:
             waits = Waits.SANDBOX
+    if is_left_out and waits in (Waits.KUBELET, Waits.SANDBOX):
+        return None
     return WaitingForKubelet(
         subject=pod.key,
         node=node,
@@ -392,7 +401,7 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         claim=claim,
         last=_last_end(pod, container),
         is_node_lost=is_lost,
-        is_node_gone=node not in snapshot.cluster.index and not snapshot.source.may_lack("Node"),
+        is_node_gone=is_lost and node not in snapshot.cluster.index and pod.status.start_time is None,
         outdated=newer_revision(snapshot, pod),
     )
 

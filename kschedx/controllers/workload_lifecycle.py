@@ -30,6 +30,7 @@ from kschedx.controllers.workloads import (
     SCALED,
     Owners,
     Workload,
+    controlling_custom_resource,
     current_replica_set_of,
     first_ordinal,
     ordinal_of,
@@ -130,12 +131,13 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
 
 def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> PodsLeftOut | None:
     """Return the state of a stored workload with pods, if the dump contains none of them."""
-    status = map_at(manifest, "status")
+    status, manager = map_at(manifest, "status"), map_at(manifest, "spec").get("managedBy")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
     is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
-    if not any(counts) or not is_stored or not snapshot.source.may_lack("Pod", workload.namespace):
+    if not any(counts) or not is_stored or manager not in (None, JOB_CONTROLLER) or _rows(snapshot, workload):
         return None
-    return None if _rows(snapshot, workload) else PodsLeftOut(subject=workload.reference, pods=max(counts))
+    is_open = snapshot.source.may_lack("Pod", workload.namespace)
+    return PodsLeftOut(subject=workload.reference, pods=max(counts)) if is_open else None
 
 
 def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> NotObserved | None:
@@ -144,6 +146,7 @@ def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> N
     metadata, status, spec = map_at(manifest, "metadata"), map_at(manifest, "status"), map_at(manifest, "spec")
     is_stored = bool(metadata.get("uid")) and "status" in manifest
     is_stored &= (workload.kind, workload.namespace, workload.name) in snapshot.workloads  # not only in a file
+    is_stored &= spec.get("managedBy") in (None, JOB_CONTROLLER)
     if not is_stored or workload.kind not in SCALED or True in (spec.get("suspend"), spec.get("paused")):
         return None
     rows = _rows(snapshot, workload)
@@ -601,9 +604,11 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
             if queue:
                 return held_by_kueue(snapshot, workload.reference, workload, queue)
             return suspended(snapshot, workload, ".".join(path))
-    if kind_and_group(manifest) == ("Rollout", "argoproj.io") and map_at(manifest, "spec").get("paused") is True:
-        has_pods = bool(_rows(snapshot, workload))
-        return Paused(subject=workload.reference, kind="Rollout", has_pods=has_pods)
+    if kind_and_group(manifest) == ("Rollout", "argoproj.io"):
+        if map_at(manifest, "spec").get("paused") is True:
+            return Paused(subject=workload.reference, kind="Rollout", has_pods=bool(_rows(snapshot, workload)))
+        if (paused := _paused_at_step(workload, manifest)) is not None:
+            return paused
     if (ended := _ended(manifest)) is not None:
         return replace(ended, subject=workload.reference)
     counts = [pod.count.number for pod in foreign_pods(manifest)]
@@ -626,6 +631,26 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
         template = f"{reference['kind']} {reference.get('name')}" if "kind" in reference else ""
         return UnknownPods(subject=workload.reference, kind=workload.kind, template=template)
     return None
+
+
+def _paused_at_step(workload: Workload, manifest: Manifest) -> Paused | None:
+    """Return the state of a Rollout that its controller has paused at a step, once every pod is available."""
+    status = map_at(manifest, "status")
+    causes, wanted, updated = (status.get(key) for key in ("pauseConditions", "replicas", "updatedReplicas"))
+    if not isinstance(causes, list) or not causes or status.get("availableReplicas") != wanted:
+        return None
+    reason = str(causes[0].get("reason") or "") if isinstance(causes[0], dict) else ""
+    state = Paused(subject=workload.reference, kind="Rollout", has_pods=True, reason=reason)
+    return replace(state, updated=updated or 0, wanted=wanted)
+
+
+def _suspended_by_owner(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Suspended | None:
+    """Return the state of a Job whose owner, such as a JobSet, is suspended and would suspend the Job again."""
+    owner = controlling_custom_resource(snapshot, manifest)
+    state = None if owner is None else workload_lifecycle(snapshot, owner)
+    if owner is None or not isinstance(state, Suspended):
+        return None
+    return replace(state, subject=workload.reference, owner=f"{state.kind} {workload_of(owner).name}")
 
 
 def _conditions(manifest: Manifest) -> Sequence[Condition]:
@@ -685,6 +710,8 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
                 )
             return Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
+        if (of_owner := _suspended_by_owner(snapshot, workload, manifest)) is not None:
+            return of_owner
         queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
         if queue:
             return held_by_kueue(snapshot, subject, workload, queue)

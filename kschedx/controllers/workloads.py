@@ -18,8 +18,10 @@ from kschedx.explain.setup import Setup, admitted, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.decoding import map_at
+from kschedx.kube.controllers import stored_metadata
+from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.kinds import KINDS
+from kschedx.kube.quantity import value
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec
 from kschedx.kube.workloads import (
@@ -28,6 +30,9 @@ from kschedx.kube.workloads import (
     claims_for,
     current_replica_set,
     deployment_of,
+    foreign_pods,
+    has_template,
+    kind_and_group,
     made_of,
     owned_replica_sets,
     pod_from_workload,
@@ -464,6 +469,17 @@ def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | N
     return None if raw is None else cast("dict[str, object]", msgspec.json.decode(raw))
 
 
+def controlling_custom_resource(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
+    """Return the custom resource whose controller created an object, such as the JobSet of a Job."""
+    owners = stored_metadata(msgspec.json.encode(manifest)).owner_references
+    owner = next((owner for owner in owners if owner.controller), None)
+    if owner is None:
+        return None
+    key = f"{owner.kind}.{owner.api_version.partition('/')[0]}"
+    raw = snapshot.custom_resources.get((key, workload_of(manifest).namespace, owner.name))
+    return None if raw is None else cast("dict[str, object]", msgspec.json.decode(raw))
+
+
 def stored_manifest(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
     """Return the same as `manifest_of`; a Deployment that the snapshot lacks has the template of its newest
     ReplicaSet."""
@@ -520,3 +536,69 @@ def completed(manifest: Manifest, known: Manifest | None, running: int) -> Manif
             return with_replicas(stored, wanted_replicas(known))
         return with_replicas(stored, running or 1)
     return stored
+
+
+# The existing pods of a custom resource, when a manifest of it is applied.
+
+REPLACED_BY_ITS_CONTROLLER = "only its controller knows how it replaces the pods of the previous template"
+
+
+class StandingPods(Struct, frozen=True, kw_only=True):
+    """The existing pods of a custom resource of which a manifest is applied; numbers are rows."""
+
+    stay: Mapping[str, Sequence[int]] = {}
+    """By the path of their template."""
+    surplus: Sequence[int] = ()
+    is_replaced: bool = False
+    """Whether they are all surplus, because the applied template differs from theirs."""
+
+    @property
+    def undecided(self) -> str:
+        return REPLACED_BY_ITS_CONTROLLER if self.is_replaced else ""
+
+
+def standing_pods(snapshot: Snapshot, pods: PodTable, manifest: Manifest) -> StandingPods:
+    """Return the unfinished pods of a custom resource. `snapshot` has the resource as it was before. Of several
+    templates, a pod's is the first that lacks pods and has its containers with their requests, else any that lacks
+    pods."""
+    workload = workload_of(manifest)
+    kind, group = kind_and_group(manifest)
+    inside = pods.namespaces.where(lambda name: name == workload.namespace)
+    inside &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    inside &= pods.owners.where(lambda owners: _is_below(snapshot, owners, workload))
+    left = deletion_order(snapshot, workload, inside.nonzero()[0].tolist())[::-1]
+    if not left:
+        return StandingPods()
+    raw = snapshot.custom_resources.get((f"{kind}.{group}", workload.namespace, workload.name))
+    before = {} if raw is None else {pod.path: pod.manifest for pod in foreign_pods(msgspec.json.decode(raw))}
+    templates = foreign_pods(manifest)
+    if any(pod.path in before and not has_template(before[pod.path], pod.manifest) for pod in templates):
+        return StandingPods(surplus=left, is_replaced=True)
+    stay: dict[str, list[int]] = {pod.path: [] for pod in templates}
+    for is_strict in (True, False):
+        for pod in templates:
+            own = _container_requests(decode(msgspec.json.encode(pod.manifest["spec"]), PodSpec))
+            alike = [row for row in left if own.items() <= _container_requests(pods.specs[row]).items()]
+            lacks = (1 if pod.count.number is None else pod.count.number) - len(stay[pod.path])
+            stay[pod.path] += (alike if is_strict else left)[: max(lacks, 0)]
+            left = [row for row in left if row not in stay[pod.path]]
+    return StandingPods(stay=stay, surplus=left)
+
+
+def _is_below(snapshot: Snapshot, owners: Iterable[OwnerReference], workload: Workload) -> bool:
+    """Whether one of the owners is the custom resource, or a workload that it controls."""
+    for owner in owners:
+        kind = qualified_kind({"kind": owner.kind, "apiVersion": owner.api_version})
+        if owner.controller and (kind, owner.name) == (workload.kind, workload.name):
+            return True
+        raw = snapshot.workloads.get((owner.kind, workload.namespace, owner.name)) if owner.controller else None
+        if raw is not None and _is_below(snapshot, stored_metadata(raw).owner_references, workload):
+            return True
+    return False
+
+
+def _container_requests(spec: PodSpec) -> dict[str, dict[str, int]]:
+    return {
+        container.name: {name: value(quantity) for name, quantity in (container.resources.requests or {}).items()}
+        for container in spec.containers
+    }

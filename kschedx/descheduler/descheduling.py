@@ -266,6 +266,8 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
     error: str = ""
     error_field: str = ""
     """In the policy; the first of several."""
+    hint: str = ""
+    """How to correct the policy."""
     loops: tuple[DescheduleLoop, ...] = ()
     """If pods were placed, the last loop is only evaluated: its evictions were not carried out."""
     landings: tuple[tuple[Landing, ...], ...] = ()
@@ -373,7 +375,7 @@ def deschedule(
     try:
         read = read_policy(policy, snapshot.priority_classes, source=source)
     except PolicyError as error:
-        return Descheduling(snapshot=snapshot, error=error.message, error_field=error.place.field)
+        return Descheduling(snapshot=snapshot, error=error.message, error_field=error.place.field, hint=error.hint)
     try:
         moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     except InputError as error:

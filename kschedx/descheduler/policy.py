@@ -148,7 +148,9 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
     read, configs = _decoded(written, source, ignored)
     faults = [*_faults(read, configs), *(("metricsProviders", fault) for fault in _metrics_faults(read))]
     if faults:
-        raise _refusal(aggregate(fault for _, fault in faults), faults[0][0])
+        unknown = next((name for config in configs for name, args in config if args is None), "")
+        hint = nearest(unknown, arguments.REGISTRY) if unknown else ""
+        raise PolicyError(aggregate(fault for _, fault in faults), place=Place(field=faults[0][0]), hint=hint)
     thresholds = [_priority_threshold(config, classes, f"profiles[{at}]") for at, config in enumerate(configs)]
     selector = _node_selector(read.node_selector)
     return Policy(

@@ -118,6 +118,7 @@ def storage_notes(snapshot: Snapshot, pod: Pod) -> tuple[Note, ...]:
         *_missing_kinds(snapshot, pod, lacks_claims=None in known_claims),
         *(note for claim in claims for note in _claim(snapshot, claim)),
         *_csi_nodes(snapshot),
+        *_left_data(snapshot, claims),
         *_capacities(snapshot, claims),
     )
 
@@ -239,6 +240,28 @@ def _why_lost(volume: VolumeCandidate, claim: str) -> str:
         "not-available": f"is {volume.detail}",
     }
     return why.get(volume.lost, "")
+
+
+def released_volume(claim: str, snapshot: Snapshot) -> PersistentVolume | None:
+    """Return the volume that a deleted claim of this name, `namespace/name`, has left with its data."""
+    there = snapshot.storage.claims.get(claim)
+    for volume in snapshot.storage.volumes.values():
+        holder = volume.spec.claim_ref
+        if holder is None or volume.status.phase != "Released" or f"{holder.namespace}/{holder.name}" != claim:
+            continue
+        if there is None or (holder.uid and there.metadata.uid != holder.uid):
+            return volume
+    return None
+
+
+def _left_data(snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim]) -> Iterator[Note]:
+    for claim in claims:
+        storage_class = snapshot.storage.classes.get(claim.storage_class)
+        if claim.spec.volume_name or storage_class is None or not storage_class.can_provision:
+            continue
+        if (volume := released_volume(claim.key, snapshot)) is not None:
+            text = f"claim {claim.key} gets another volume: the data of an earlier claim of that name is on"
+            yield note("data-on-released-volume", f"{text} {volume.name} (Released)")
 
 
 def _csi_nodes(snapshot: Snapshot) -> Iterator[Note]:
@@ -368,7 +391,7 @@ def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
     name = cycle.pod.spec.node_name
     if not name or cycle.snapshot.source.may_lack("Node"):
         return None
-    if cycle.snapshot.left_out_node(name, cycle.pod.status.phase):
+    if cycle.snapshot.left_out_node(cycle.pod):
         return None
     row = cycle.snapshot.cluster.index.get(name)
     if row is None:
@@ -525,6 +548,17 @@ def claim_without_node(snapshot: Snapshot, pod: Pod) -> str:
     return ""
 
 
+def claim_without_devices(snapshot: Snapshot, pod: Pod) -> str:
+    """Return the first ResourceClaim of a pod that kube-scheduler has not allocated, or an empty string."""
+    generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    for reference in pod.spec.resource_claims:
+        key = f"{pod.metadata.namespace}/{reference.resource_claim_name or generated.get(reference.name)}"
+        claim = snapshot.devices.claims.get(key)
+        if claim is not None and claim.status.allocation is None:
+            return key
+    return ""
+
+
 def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
     """Yield the kubelet's reasons in its order."""
     names = [cycle.nodes.name(TableRow(at)) for at in range(len(cycle.nodes))] if cycle.nodes is not None else []
@@ -663,7 +697,7 @@ def _of_cluster(snapshot: Snapshot) -> Iterator[Note]:
     if orphans and not snapshot.source.may_lack("Node"):
         nodes = tuple(dict.fromkeys(pods.node_names[row] for row in orphans))
         run, are = ("runs", "is") if len(orphans) == 1 else ("run", "are")
-        left_out = any(snapshot.left_out_node(pods.node_names[row], pods.phases[row]) for row in orphans)
+        left_out = any(snapshot.left_out_node(pods[row]) for row in orphans)
         gone = "that the dump does not hold" if left_out else "that do not exist"
         where = f"{run} on nodes {gone} and {are} ignored: {listed(nodes, _SHOWN_OBJECTS)}"
         keys = tuple(pods.key(row) for row in orphans)

@@ -25,6 +25,7 @@ from kschedx.kube.resources import RequestPart, request_parts
 from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow
 from kschedx.snapshot.nodes import ClusterNodes
+from kschedx.snapshot.pods import PodTable
 
 LOOKED_AT = 5000
 """The maximum number of keys or values to compare; a cluster has far fewer, but hostile input may not."""
@@ -105,6 +106,11 @@ class Holder(Document, frozen=True, kw_only=True):
     priority: int
     amount: int
     """In plugins' integers; 0 if the holder is not about a resource."""
+    has_unknown_priority: bool = False
+
+    @property
+    def priority_text(self) -> str:
+        return f"priority {'unknown' if self.has_unknown_priority else self.priority}"
 
 
 class Holders(Struct, frozen=True, kw_only=True):
@@ -159,13 +165,13 @@ def holders(cycle: Cycle, row: TableRow, resource: str) -> Holders:
     order = np.argsort(-amounts, kind="stable")
     return Holders(
         resource=resource,
-        pods=tuple(_holder(cycle, int(rows[i]), int(amounts[i])) for i in order if amounts[i] > 0),
+        pods=tuple(holder(cycle.snapshot.pods, int(rows[i]), int(amounts[i])) for i in order if amounts[i] > 0),
     )
 
 
-def _holder(cycle: Cycle, pod: int, amount: int) -> Holder:
-    pods = cycle.snapshot.pods
-    return Holder(pod=pods.key(pod), priority=int(pods.priorities[pod]), amount=amount)
+def holder(pods: PodTable, pod: int, amount: int) -> Holder:
+    is_unknown = bool(pods.has_unknown_priority[pod])
+    return Holder(pod=pods.key(pod), priority=int(pods.priorities[pod]), amount=amount, has_unknown_priority=is_unknown)
 
 
 def _candidate_on(cycle: Cycle, node: ClusterRow) -> Candidate | None:
@@ -176,7 +182,7 @@ def _candidate_on(cycle: Cycle, node: ClusterRow) -> Candidate | None:
 
 def victims(cycle: Cycle, candidate: Candidate) -> tuple[Holder, ...]:
     """Return the victims of a candidate, most important first."""
-    return tuple(_holder(cycle, row, 0) for row in candidate.victims)
+    return tuple(holder(cycle.snapshot.pods, row, 0) for row in candidate.victims)
 
 
 def eviction(cycle: Cycle, account: NodeAccount) -> PreemptionOutcome:
@@ -221,7 +227,7 @@ def _enough(cycle: Cycle, account: NodeAccount) -> tuple[Holder, ...]:
     missing = np.array([finding.short_by for finding in short], dtype=np.int64)
     suffices: BoolArray = np.all(held >= missing, axis=1)
     order = np.argsort(held[:, 0], kind="stable")
-    return tuple(_holder(cycle, int(rows[i]), int(held[i, 0])) for i in order if suffices[i])
+    return tuple(holder(cycle.snapshot.pods, int(rows[i]), int(held[i, 0])) for i in order if suffices[i])
 
 
 # Faults of the cluster if a pod fits no node: nodes that are not ready, or a resource that no node offers.

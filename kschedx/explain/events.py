@@ -98,6 +98,14 @@ class Event(Struct, frozen=True, kw_only=True):
         return tuple((part.count, part.text) for part in self.parts)
 
     @property
+    def gaps(self) -> int:
+        """The number of unknown parts, and one more for each stage that does not count every node."""
+        counts = {stage: sum(part.count or 0 for part in self.parts if part.stage is stage) for stage in Stage}
+        is_short = self.nodes is not None and counts[Stage.FILTER] < self.nodes
+        is_cut = self.nodes is not None and 0 < counts[Stage.PREEMPTION] < self.nodes
+        return sum(not part.is_known for part in self.parts) + is_short + is_cut
+
+    @property
     def counted(self) -> int:
         """The sum of the filter reasons' counts."""
         return sum(part.count or 0 for part in self.parts if part.stage is Stage.FILTER)
@@ -109,9 +117,20 @@ _LONGEST_OF_COMPONENTS = 2 << 10
 """In characters of a message that is not split into counted reasons; events hold a thousand."""
 _LONGEST_OUTPUT = 1 << 20
 """In characters of a command's output."""
+_MOST_WRAPPED = 12
+"""The number of lines of a wrapped message."""
+_ROW = re.compile(r"\s*(?:$|(?:\S+ +)?(?:Normal|Warning)\s)")
+"""An empty line, or the next row of `kubectl get events` or `kubectl describe`."""
+_DOUBLE_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_SINGLE_QUOTED = re.compile(r"'((?:[^']|'')*)'")
 _HEAD = re.compile(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
-_OLDEST = re.compile(r"failed to fit in any node\s+fit failure summary on nodes ?: ?(.*)", re.DOTALL)
-_OLDEST_COUNT = re.compile(r" \((\d{1,9})\)(?:, |$)")
+_OLDEST = re.compile(
+    r"(?:failed to fit in any node\s+fit failure summary on nodes ?|"
+    r"No nodes are available that match all of the (?:following )?predicates:?): ?(.*)",
+    re.DOTALL,
+)
+"""Kubernetes 1.5, and 1.6 to 1.8."""
+_OLDEST_COUNT = re.compile(r" \((\d{1,9})\)(?:, |\.?$)")
 _NO_SCALE_UP = re.compile(r"(pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?):?\s*")
 _NEXT_PART = re.compile(r",\s+(?=\d{1,9} \S)")
 _COUNTED = re.compile(r"(\d{1,9}) (.+)", re.DOTALL)
@@ -124,13 +143,47 @@ _POST_FILTER = re.compile(
 
 def events_in(text: str) -> list[Event]:
     """Return the distinct events in a text of several lines, such as the output of `kubectl describe pod`; any other
-    text is one event. None if nothing is known."""
+    text is one event. Lines may be wrapped, and messages quoted as in JSON, YAML, and logs. Empty if nothing is
+    known."""
     lines = text[:_LONGEST_OUTPUT].splitlines() if _OLDEST.search(text) is None else []
-    events = [parse(line) for line in lines] if len(lines) > 1 else []
-    known = [event for event in events if event.is_known]
-    if not known and (event := parse(text)).is_known:
+    known = [*_of_lines(lines)] if len(lines) > 1 else []
+    if not known and (event := _read(text)).is_known:
         known = [event]
     return list({event.texts: event for event in known}.values())
+
+
+def _of_lines(lines: Sequence[str]) -> Iterator[Event]:
+    """Yield the known events of a text; of a wrapped one, those lines are read together that leave the least open."""
+    at = 0
+    while at < len(lines):
+        event, end = _read(lines[at]), at + 1
+        if event.is_known and event.gaps:
+            most = next((number for number in range(end, len(lines)) if _ROW.match(lines[number])), len(lines))
+            for last in range(end + 1, min(most, at + _MOST_WRAPPED) + 1):
+                # a terminal breaks words, kubectl and chats do not
+                for joined in (" ".join(map(str.strip, lines[at:last])), "".join(lines[at:last])):
+                    if (whole := _read(joined)).gaps < event.gaps:
+                        event, end = whole, last
+        if event.is_known:
+            yield event
+        at = end
+
+
+def _read(text: str) -> Event:
+    """Return the event of a text, or of a quoted string in it if that leaves fewer parts unknown."""
+    event = parse(text)
+    if not event.gaps or len(text) > _LONGEST:
+        return event
+    known = (inner for inner in map(_read, _strings(text)) if inner.is_known)
+    return min((event, *known), key=lambda item: (not item.is_known, item.gaps))
+
+
+def _strings(text: str) -> Iterator[str]:
+    """Yield the contents of strings in double quotes, of those in an escaped document, and of YAML's in single
+    quotes."""
+    for shown in (text, text.replace('\\"', '"')):
+        yield from (re.sub(r"\\(.)", r"\1", match[1]) for match in _DOUBLE_QUOTED.finditer(shown))
+    yield from (match[1].replace("''", "'") for match in _SINGLE_QUOTED.finditer(text))
 
 
 def parse(text: str) -> Event:
@@ -278,7 +331,10 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?\d+/\d+ tasks in gang unschedulable: .*",
         r"(?:.* )?pod group is not ready, .*",
     ),
-    ("EKS Fargate", "not-for-fargate"): (r"(?:.* )?Pod not supported on Fargate: .*",),
+    ("EKS Fargate", "not-for-fargate"): (
+        r"(?:.* )?Pod not supported on Fargate: .*",
+        r"(?:.* )?Misconfigured Fargate Profile: .*",
+    ),
     ("kube-scheduler", "preempted"): (
         r"(?:.* )?Preempted by (?:a )?(?:pod|PodGroup) .*",
         r"(?:.* )?preempting to accommodate a higher priority pod",
@@ -368,6 +424,16 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?Failed to create pod sandbox: .*",
         r"FailedCreatePodSandBox",
     ),
+    ("kubelet", "image-not-pulled"): (
+        r"(?:.* )?Failed to pull image .*",
+        r"(?:.* )?Back-off pulling image .*",
+        r"(?:.* )?Failed to apply default image tag .*",
+        r"ErrImagePull|ImagePullBackOff|InvalidImageName",
+    ),
+    ("kubelet", "container-fails"): (
+        r"(?:.* )?Back-off (?:\S+ )?restarting failed container.*",
+        r"CrashLoopBackOff|OOMKilled|ContainerStatusUnknown|RunContainerError",
+    ),
     ("Karpenter", "disruption-blocked"): (
         r"(?:.* )?Cannot disrupt Node(?:Claim)?: .*",
         r"(?:.* )?pdb \S+ prevents pod evictions",
@@ -389,9 +455,9 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"exceeded quota.*",
     ),
     ("Karpenter", "no-node-pool"): (
-        r"(?:.* )?Failed to schedule pod, .*",
+        r"(?:.* )?(?:Failed to|could not) schedule pod, .*",
         r"all available instance types .*",
-        r"(?:no instance type|incompatible with nodepool|incompatible requirements|did not tolerate).*",
+        r"(?:no instance type|incompatible with (?:nodepool|provisioner)|incompatible requirements|did not tolerate).*",
     ),
     ("Karpenter", "scale-up"): (r"(?:.* )?Pod should schedule on: .*",),
 }

@@ -13,7 +13,7 @@ from kschedx.findings import DeviceClaimNotCreated, DeviceShortage, Finding, Ins
 from kschedx.kube.autoscalers import HAMI_REGISTER
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
-from kschedx.kube.names import is_hugepages
+from kschedx.kube.names import INSTANCE_TYPE, INSTANCE_TYPE_LABELS, first_label, is_hugepages
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
 from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
@@ -105,6 +105,20 @@ ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", 
 """Labels of cloud providers for nodes with any vendor's accelerators."""
 
 
+INSTANCE_TYPES: Mapping[str, re.Pattern[str]] = {
+    "nvidia.com": re.compile(r"(?:g4dn|g5g?|g6e?|gr6|p[2-6]\w*)\.\w+|Standard_N[CD]\w+|a[23]-\w+gpu-\w+"),
+    "amd.com": re.compile(r"g4ad\.\w+"),
+    "habana.ai": re.compile(r"dl1\.\w+"),
+    "aws.amazon.com": re.compile(r"(?:inf|trn)\d\w*\.\w+"),
+}
+"""Domain of an extended resource to the instance types of cloud providers that have the hardware."""
+NODE_FEATURES: Mapping[str, str] = {
+    "devices.kubevirt.io/kvm": "hardware virtualization (/dev/kvm)",
+    "devices.kubevirt.io/sev": "AMD SEV (/dev/sev)",
+}
+"""Resources that nodes offer without a device of their own, and the setting of the machine that it takes."""
+
+
 def names_hardware(key: str) -> bool:
     """Return whether a label names the node's hardware, for which a pod that selects it is built."""
     prefixes = (*(prefix for its in VENDOR_LABELS.values() for prefix in its), *ANY_GPU, "feature.node.kubernetes.io/")
@@ -127,6 +141,11 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
     wanted = (finding.resource, *of_vendor, *(ANY_GPU if "gpu" in finding.resource else ()))
     keys = [key for prefix in wanted for key in sorted(cluster.label_keys) if key.startswith(prefix)]
     hints: dict[str, str] = {}
+    if (types := INSTANCE_TYPES.get(domain)) is not None:
+        for node in cluster.nodes:
+            kind = first_label(node.metadata.labels, INSTANCE_TYPE_LABELS)
+            if types.fullmatch(kind) and not _offers_of(node, domain):
+                hints[node.name] = f"{INSTANCE_TYPE}={kind}"
     for key in keys:
         for node in cluster.nodes:
             value = node.metadata.labels.get(key)
@@ -152,6 +171,11 @@ def hardware_label(driver: str, node: Node) -> str:
 def _offers_of(node: Node, domain: str) -> bool:
     amounts = node.status.allocatable
     return any(name.startswith(f"{domain}/") and str(amount) != "0" for name, amount in amounts.items())
+
+
+def lacked_feature(node: Node, resource: str) -> str:
+    """Return the setting of the machine without which a node offers 0 of a resource, or an empty string."""
+    return NODE_FEATURES.get(resource, "") if str(node.status.allocatable.get(resource)) == "0" else ""
 
 
 def resource_amount(resource: str, written: object) -> int:

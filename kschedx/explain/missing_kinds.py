@@ -38,9 +38,6 @@ ADDED = "missing.yaml"
 """The output file of a command that completes a dump."""
 
 
-# --- errors
-
-
 def require_nodes_and_pods(snapshot: Snapshot) -> None:
     """Raise `NotReadError` for a snapshot without nodes or pods."""
     for kind in ("Node", "Pod"):
@@ -51,7 +48,13 @@ def require_nodes_and_pods(snapshot: Snapshot) -> None:
 def require_nodes(snapshot: Snapshot, pod: Pod) -> None:
     """Raise `NotReadError` for a dump that holds pods and no nodes."""
     if not snapshot.cluster.nodes and snapshot.source.is_dump and not snapshot.source.is_complete("Node"):
-        _refuse_dump(["Node"] if snapshot.source.kinds.get("Pod") else ["Pod", "Node"], "where the pod fits", pod)
+        _refuse_dump(["Node"] if snapshot.source.kinds.get("Pod") else ["Pod", "Node"], "where the pod fits", pod.key)
+
+
+def require_pods(snapshot: Snapshot) -> None:
+    """Raise `NotReadError` for a dump without pods."""
+    if snapshot.lacks_all_pods:
+        _refuse_dump(["Pod"], "which pods the nodes run")
 
 
 def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] = ()) -> None:
@@ -69,7 +72,7 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
         ("RuntimeClass", runtime, f"what RuntimeClass {runtime} adds to its pods"),
     ):
         if name and _is_not_dumped(snapshot, kind):
-            _refuse_dump([kind], leaves, pod)
+            _refuse_dump([kind], leaves, pod.key)
         if name and kind in forbidden:
             refuse(snapshot, kind, leaves, pod)
     if "PriorityClass" in forbidden and spec.priority is None and not named:
@@ -87,10 +90,10 @@ def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
     return has_none or (not source.is_complete(kind) and is_left_out(snapshot, kind))
 
 
-def _refuse_dump(kinds: Sequence[str], leaves: str, pod: Pod) -> NoReturn:
+def _refuse_dump(kinds: Sequence[str], leaves: str, pod: str = "") -> NoReturn:
     """Raise the `NotReadError` for kinds without objects in a dump."""
     because = f"the dump holds no {' and no '.join(KINDS[kind].plural for kind in kinds)}"
-    raise NotReadError(pod.key, leaves, because, f"{get_command(kinds, ADDED)}, and add -s {ADDED}")
+    raise NotReadError(pod, leaves, because, f"{get_command(kinds, ADDED)}, and add -s {ADDED}")
 
 
 def require_for_decision(cycle: Cycle) -> None:
@@ -629,9 +632,6 @@ _USED: Mapping[str, Callable[[Snapshot, Pod], bool]] = {
 def _lacking(source: Source, kind: str) -> str | None:
     """Return which objects of the kind a partial dump lacks, None if that is unknown; empty if it has none at all."""
     return source.lacks.get(kind) if source.kinds.get(kind) else ""
-
-
-# --- the parts of a pod
 
 
 def _known_part(snapshot: Snapshot, pod: Pod) -> _Part:

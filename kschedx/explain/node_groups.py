@@ -105,6 +105,8 @@ class NodeGroup(Struct, frozen=True, kw_only=True):
     rows: tuple[TableRow, ...]
     """Rows of `cycle.nodes`, nearest first."""
     exemplar: NodeAccount
+    is_uniform: bool = False
+    """Whether all of them are equally far from passing, so that the amounts of the first one are those of all."""
 
     @property
     def count(self) -> int:
@@ -141,7 +143,9 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
             -len(members),
             int(rows[members[0]]),
         )
-        groups.append((rank, NodeGroup(rows=tuple(each_row(TableRows(rows[members]))), exemplar=exemplar)))
+        rows_of_group = tuple(each_row(TableRows(rows[members])))
+        is_uniform = bool(distances[members[0]] == distances[members[-1]])
+        groups.append((rank, NodeGroup(rows=rows_of_group, exemplar=exemplar, is_uniform=is_uniform)))
     return tuple(group for _, group in sorted(groups, key=lambda item: item[0]))
 
 

@@ -64,6 +64,7 @@ from kschedx.kube.controllers import stored_controller
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.resources import container_requests
+from kschedx.kube.selectors import Operator
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim, own_claims
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
@@ -525,7 +526,9 @@ def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> 
     """Yield that the node of a volume is gone or has another form of its name, or that its zone has no nodes."""
     gone = {ZONE: "no node is in zone {}", HOSTNAME: "node {} does not exist, and the volume is on its disks"}
     for requirement in finding.terms[0].requirements if finding.terms else ():
-        known = {*cluster.label(requirement.key).values} if requirement.key in gone else {*requirement.values}
+        if requirement.operator != Operator.IN or requirement.key not in gone:
+            continue
+        known = {*cluster.label(requirement.key).values}
         if known & {*requirement.values}:
             continue
         hosts = {value.partition(".")[0] for value in requirement.values if requirement.key == HOSTNAME}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Annotated, ClassVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from kschedx.kube.documents import Json, as_document
+from kschedx.kube.documents import Document, Json, to_json
 
 FindingDocument = Annotated[
     Json, Meta(extra_json_schema={"required": ["reason"], "properties": {"reason": {"type": "string"}}})
@@ -15,7 +15,7 @@ FindingDocument = Annotated[
 """A reason as facts; the other keys depend on the reason."""
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class Facts(Document, frozen=True, kw_only=True):
     reason: ClassVar[str]
     shared: ClassVar[tuple[str, ...]] = ()
     """The facts that findings of this reason must share to share a headline: by default, all of them. Facts that the
@@ -35,7 +35,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, object]:
         """Return `{"reason": ..., fact: value, ...}` with camelCase keys, for JSON."""
-        document = {"reason": self.reason} | as_document(self)
+        document = {"reason": self.reason} | to_json(self)
         if self.optional and not document[self.optional]:
             del document[self.optional]
         return document

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import ClassVar, Self, TypeAlias
 
-from msgspec import Struct
-
 from kschedx.findings.facts import Facts
+from kschedx.kube.documents import Document
 from kschedx.kube.names import HOSTNAME
 
 CONDITION_OF_TAINT = {
@@ -45,7 +44,7 @@ MAINTENANCE_ANNOTATIONS = frozenset({*(key for key, _, _ in _MAINTENANCE), "mach
 _STATES_OF_FAILURE = ("upgrade-failed", "Degraded", "Unreconcilable")
 
 
-class Maintenance(Struct, frozen=True, kw_only=True):
+class Maintenance(Document, frozen=True, kw_only=True):
     """Why a component keeps a node cordoned, until the component uncordons it itself."""
 
     title: str
@@ -119,7 +118,7 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
         return super().to_dict() | {"nearestDiffers": " and ".join(self.nearest_differs)}
 
 
-class RequirementMatch(Struct, frozen=True, kw_only=True):
+class RequirementMatch(Document, frozen=True, kw_only=True):
     """The result of one requirement of a node selector term for a node."""
 
     key: str
@@ -130,7 +129,7 @@ class RequirementMatch(Struct, frozen=True, kw_only=True):
     matched: bool
 
 
-class TermMatch(Struct, frozen=True, kw_only=True):
+class TermMatch(Document, frozen=True, kw_only=True):
     index: int
     requirements: tuple[RequirementMatch, ...]
 
@@ -267,7 +266,7 @@ def _domain(topology_key: str, domain: str | None) -> str | None:
     return "" if topology_key == HOSTNAME and domain is not None else domain
 
 
-class DomainCount(Struct, frozen=True, kw_only=True):
+class DomainCount(Document, frozen=True, kw_only=True):
     domain: str
     matching: int
 
@@ -419,7 +418,7 @@ class PluginFinding(Facts, frozen=True, kw_only=True):
         return document
 
 
-class Explained(Struct, frozen=True, kw_only=True):
+class Explained(Document, frozen=True, kw_only=True):
     """The explanation that `kschedx reason ID` prints for a plugin's own reason."""
 
     means: str
@@ -442,7 +441,7 @@ class GangTooSmall(Facts, frozen=True, kw_only=True):
     gated: int
 
 
-class ResourceGap(Struct, frozen=True, kw_only=True):
+class ResourceGap(Document, frozen=True, kw_only=True):
     resource: str
     short_by: int
     """In milli-units for cpu, in units for everything else."""

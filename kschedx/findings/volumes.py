@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import ClassVar
 
-from msgspec import Struct
-
 from kschedx.findings.facts import Facts
 from kschedx.findings.nodes import TermMatch
+from kschedx.kube.documents import Document
 
 
-class ClaimFacts(Struct, frozen=True, kw_only=True):
+class ClaimFacts(Document, frozen=True, kw_only=True):
     claim: str
     """`namespace/name`."""
     storage_class: str
@@ -130,7 +129,7 @@ class SelectedNodeMismatch(Facts, frozen=True, kw_only=True):
     selected_node: str
 
 
-class VolumeCandidate(Struct, frozen=True, kw_only=True):
+class VolumeCandidate(Document, frozen=True, kw_only=True):
     """A volume that cannot be bound to a claim, and the first reason against it.
 
     `lost` is `bound-to-another-claim`, `too-small`, `volume-mode`, `volume-attributes-class`, `being-deleted`,
@@ -146,7 +145,7 @@ class VolumeCandidate(Struct, frozen=True, kw_only=True):
     """The other claim, the volume's mode, phase, or access modes, or the requirements of its node affinity."""
 
 
-class LostCount(Struct, frozen=True, kw_only=True):
+class LostCount(Document, frozen=True, kw_only=True):
     lost: str
     volumes: int
 
@@ -177,7 +176,7 @@ class ProvisioningTopologyMismatch(Facts, frozen=True, kw_only=True):
     terms: tuple[TermMatch, ...]
 
 
-class StorageCapacity(Struct, frozen=True, kw_only=True):
+class StorageCapacity(Document, frozen=True, kw_only=True):
     """A CSIStorageCapacity of the claim's class."""
 
     name: str
@@ -236,7 +235,7 @@ class ClaimInUse(Facts, frozen=True, kw_only=True):
     holder_node: str
 
 
-class AttachedVolume(Struct, frozen=True, kw_only=True):
+class AttachedVolume(Document, frozen=True, kw_only=True):
     """A volume that counts against a limit."""
 
     volume: str
@@ -387,14 +386,14 @@ class DeviceClaimOutOfReach(Facts, frozen=True, kw_only=True):
         return 2.0  # a device does not move
 
 
-class DeviceHolder(Struct, frozen=True, kw_only=True):
+class DeviceHolder(Document, frozen=True, kw_only=True):
     device: str
     """`pool/device`."""
     claim: str
     consumers: tuple[str, ...]
 
 
-class CounterShortage(Struct, frozen=True, kw_only=True):
+class CounterShortage(Document, frozen=True, kw_only=True):
     """A counter shared by partitions of one device has too little left. Amounts are quantities."""
 
     pool: str
@@ -404,7 +403,7 @@ class CounterShortage(Struct, frozen=True, kw_only=True):
     left: str
 
 
-class DeviceShortage(Struct, frozen=True, kw_only=True):
+class DeviceShortage(Document, frozen=True, kw_only=True):
     """A request for which a node has too few devices: of those in reach, some match, and of these, some are free."""
 
     claim: str

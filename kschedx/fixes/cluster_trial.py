@@ -19,10 +19,10 @@ from kschedx.fixes.changes import Change, PatchError, apply_patch
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import BudgetUse, ReplacementNodes, Shortfall, TrialOutcome
-from kschedx.fixes.steps import DeletePods, FixStep, MovePods, RaisePriority, TakeOldFirst
+from kschedx.fixes.steps import AddNode, DeletePods, FixStep, MovePods, RaisePriority, TakeOldFirst
 from kschedx.kube.types import Pod
 from kschedx.simulate.apply import ClusterChanges
-from kschedx.simulate.changes import ChangeVerb
+from kschedx.simulate.changes import ChangeVerb, another_like
 from kschedx.simulate.changes import SimulatedChange as ClusterChange
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.daemon_sets import less
@@ -126,7 +126,7 @@ class ClusterTrial:
         is_shared = cluster is self._snapshot and not known
         simulator = self._simulator if is_shared else Simulator(cluster, self._setup, SimulationOptions(), known=known)
         mark, record = simulator.mark(), simulator.queue.mark()
-        self._change_nodes(proposal, simulator)
+        self._change_nodes(proposal, steps, simulator)
         by_hand = ClusterChanges(simulator, self._pod.metadata.namespace)
         by_hand.follow([(before.cluster.nodes[row], node) for row, node in proposal.nodes.items()])
         self._move(steps, simulator)
@@ -178,17 +178,17 @@ class ClusterTrial:
         """The simulator of all trials that change only nodes, pods, and workloads."""
         return Simulator(self._snapshot, self._setup, SimulationOptions())
 
-    def _change_nodes(self, proposal: Proposal, simulator: Simulator) -> None:
+    def _change_nodes(self, proposal: Proposal, steps: Sequence[FixStep], simulator: Simulator) -> None:
         cluster = simulator.run.cluster
         for row, node in proposal.nodes.items():
             cluster.replace_node(row, node)
-        if proposal.added is not None:
-            cluster.add_node(
-                less(
-                    proposal.added,
-                    {resource_amount.resource: resource_amount.amount for resource_amount in proposal.taken},
-                )
-            )
+        if proposal.added is None:
+            return
+        node = less(proposal.added, {each.resource: each.amount for each in proposal.taken})
+        cluster.add_node(node)
+        number = next((step.number for step in steps if isinstance(step, AddNode)), 1)
+        for copy in range(2, number + 1):
+            cluster.add_node(another_like(node, f"{node.name}-{copy}"))
 
     def _move(self, steps: Sequence[FixStep], simulator: Simulator) -> None:
         index, rows = simulator.run.cluster.snapshot.cluster.index, simulator.run.cluster.pods.rows

@@ -372,6 +372,7 @@ def _one_more(node: Node, situation: Situation) -> s.AddNode:
         taken=situation.taken_by_daemons(new),
         scalable="" if scalable is None else f"{scalable[0]} {scalable[1].key}",
         replicas=0 if scalable is None else scalable[1].spec.replicas or 0,
+        missing=0 if scalable is None else scalable[1].missing,
     )
 
 

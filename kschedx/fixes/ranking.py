@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kschedx.fixes.changes import Change
 from kschedx.fixes.steps import (
+    AddNode,
     AwaitController,
     ChangeRule,
     Cost,
@@ -86,6 +87,8 @@ class TrialOutcome(Struct, frozen=True, kw_only=True):
     """Pods of the workload that stay pending."""
     rivals: tuple[str, ...] = ()
     """Pods of the same priority, `namespace/name`, that are longer in the queue and may take the room first."""
+    first: tuple[str, ...] = ()
+    """Pods of a higher priority, `namespace/name`, for which the fix adds nodes as well."""
     preempted: int = 0
     """Pods that the workload's other pods evict because of its raised priority."""
 
@@ -120,6 +123,8 @@ MOST_FIXES = 6
 MOST_OF_A_COST = 2
 """The fixes shown are alternatives, not variations."""
 MOST_PARTIAL = 2
+MOST_NODES_AHEAD = 3
+"""New nodes for other pods; each is tried in the whole cluster."""
 CAPACITY_FIRST = (
     Cost.WAITING,
     Cost.TYPO,
@@ -184,7 +189,7 @@ def verified_fixes(
             if any(fix.changes == other for other in known_changes if other):
                 continue  # two causes have the same remedy
             if fix.certainty is FixCertainty.VERIFIED:
-                fix = replace(fix, trial=test(fix))
+                fix = _with_enough_nodes(replace(fix, trial=test(fix)), test)
             if fix.trial.shortfall is None:
                 shown.append(situation)
                 known_changes.append(fix.changes)
@@ -193,6 +198,21 @@ def verified_fixes(
                 short.append(replace(fix, certainty=FixCertainty.PARTIAL))
     taken = [fix for fix in short if fix.trial.shortfall is not None and fix.trial.shortfall.first]
     yield from taken[:1] if shown else short[:MOST_PARTIAL]
+
+
+def _with_enough_nodes(fix: TriedFix, test: ClusterTest) -> TriedFix:
+    """Return the fix with as many new nodes as pods of a higher priority leave one for the pod."""
+    if fix.trial.shortfall is None or not (first := fix.trial.shortfall.first):
+        return fix
+    [step] = fix.steps if len(fix.steps) == 1 else [None]
+    if not isinstance(step, AddNode) or step.slices:
+        return fix
+    for number in range(2, MOST_NODES_AHEAD + 2):
+        more = replace(fix, steps=(replace(step, number=number),))
+        if (trial := test(more)).shortfall is None:
+            return replace(more, trial=replace(trial, first=first))
+        first = trial.shortfall.first
+    return fix
 
 
 def _enters_another_pool(situation: Situation) -> bool:

@@ -9,8 +9,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx.explain.hardware import (
+    NODE_FEATURES,
     device_plugin_down,
     hardware_hint,
+    lacked_feature,
     nodes_with_unhealthy,
     partitioned,
     unhealthy_devices,
@@ -44,6 +46,12 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
     yield from [cluster.index[name] for name in names][:MOST_NODES]
     lacking = dict.fromkeys(finding.resource for finding in findings if isinstance(finding, InsufficientResource))
     ill = dict.fromkeys(cluster.index[name] for resource in lacking for name in nodes_with_unhealthy(cluster, resource))
+    ill |= dict.fromkeys(
+        cluster.index[node.name]
+        for resource in lacking
+        for node in (cluster.nodes if resource in NODE_FEATURES else ())
+        if lacked_feature(node, resource)
+    )
     yield from [*ill][:MOST_NODES]
     short = {finding.resource for finding in findings if isinstance(finding, InsufficientResource)}
     resized = {pending.pod for resource in sorted(short) for pending in pending_resizes(situation.snapshot, resource)}
@@ -66,7 +74,8 @@ def offering(short: Sequence[InsufficientResource], place: RemedyCandidate) -> I
     whole, _ = unhealthy_devices(place.node, finding.resource) or (0, 0)
     hint = hardware_hint(finding, place.nodes.cluster)
     label = "" if hint is None else dict(hint.nodes).get(place.node.name, "")
-    if whole >= more.after or label:
+    feature = lacked_feature(place.node, finding.resource)
+    if whole >= more.after or label or feature:
         name, is_unhealthy = place.node.name, whole >= more.after
         yield s.OfferResource(
             row=place.node_row,
@@ -75,6 +84,7 @@ def offering(short: Sequence[InsufficientResource], place: RemedyCandidate) -> I
             amounts=(more,),
             label="" if is_unhealthy else label,
             is_unhealthy=is_unhealthy,
+            feature=feature,
             plugin=device_plugin_down(place.snapshot, place.situation.scheduler.nodes.options, finding.resource, name),
         )
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import is_running
 from kschedx.errors import InputError, is_a_letter_away
+from kschedx.explain.cycle_notes import released_volume
 from kschedx.findings import (
     ClaimBeingDeleted,
     ClaimLost,
@@ -152,6 +153,8 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
         there = storage.claims.get(key)
         if there is not None and (not holder.uid or there.metadata.uid == holder.uid):
             continue
+        if not holder.uid and volume.status.phase == "Available":
+            continue  # reserved for a claim to come
         spec = replace(volume.spec, claim_ref=None)
         free = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
         try:
@@ -252,7 +255,9 @@ def claim_remedies(finding: ClaimProblem, place: RemedyCandidate) -> Iterator[s.
         case ClaimNotFound():
             if meant := _nearly_called(finding, place):
                 yield s.UseClaim(claim=finding.claim.partition("/")[2], meant=meant)
-            yield _new_claim(finding, place)
+            new_claim = _new_claim(finding, place)
+            yield from _with_its_data(finding.claim, new_claim, snapshot)
+            yield new_claim
             return
         case ClaimUnbound():
             claim = snapshot.storage.claims.get(finding.claim.claim)
@@ -336,7 +341,23 @@ def _nearly_called(finding: ClaimNotFound, place: RemedyCandidate) -> str:
     return meant_by(name, sorted(other for its, _, other in keys if its == namespace))
 
 
-def _new_claim(finding: ClaimNotFound, place: RemedyCandidate) -> s.FixStep:
+def _with_its_data(key: str, step: s.ObjectStep, snapshot: Snapshot) -> Iterator[s.ObjectStep]:
+    """Yield the creation of a claim together with the volume that it was bound to before it was deleted."""
+    volume = released_volume(key, snapshot)
+    [claim] = step.objects
+    if volume is None or volume.spec.claim_ref is None or not isinstance(claim, PersistentVolumeClaim):
+        return
+    claim = replace(claim, spec=replace(claim.spec, storage_class_name=volume.spec.storage_class_name))
+    storage_class = snapshot.storage.classes.get(claim.storage_class)
+    if storage_class is None or not storage_class.waits_for_first_consumer:
+        return  # the volume controller binds them before the pod is scheduled
+    spec = replace(volume.spec, claim_ref=replace(volume.spec.claim_ref, uid=""))
+    freed = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
+    title = f"remove the uid from claimRef of volume {volume.name}, which has the data, and create claim {key} again"
+    yield s.ObjectStep(title=title, cost=s.Cost.REPAIR, objects=(freed, claim))
+
+
+def _new_claim(finding: ClaimNotFound, place: RemedyCandidate) -> s.ObjectStep:
     """Return the step that creates the claim from the template of the StatefulSet or the volume; of other claims, only
     the name is known."""
     snapshot = place.snapshot
@@ -372,7 +393,7 @@ def _new_claim(finding: ClaimNotFound, place: RemedyCandidate) -> s.FixStep:
     return _created(claim, is_ephemeral=finding.ephemeral)
 
 
-def _created(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.FixStep:
+def _created(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.ObjectStep:
     """Return the step that creates a claim; with `is_ephemeral`, kube-controller-manager creates it for the pod's
     ephemeral volume."""
     of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"

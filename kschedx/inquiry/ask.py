@@ -291,7 +291,7 @@ def gather(
     pods."""
     if isinstance(target, Pod):
         return gathering.take(subject, None)
-    return gathering.take(subject, target.workload, count=target.count, is_tried=is_tried)
+    return gathering.take(subject, target.workload, count=target.count, path=target.template, is_tried=is_tried)
 
 
 def gather_beside(gathering: ManifestQuestions, setup: Setup, target: Pod | Written) -> None:

@@ -24,7 +24,7 @@ from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_wit
 from kschedx.inquiry.target import held_custom_resources
 from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, QueueOutcome, ReplicaGroup, Together
 from kschedx.kube.types import Pod
-from kschedx.render.states import BeingDeleted, WaitingForKubelet
+from kschedx.render.states import BeingDeleted, NotRead, WaitingForKubelet
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -239,23 +239,23 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         item = replace(item, open_count=group.undecided)
         nodes = {pod: "" if together.preempts(pod) else node for pod, node in together.nodes(group).items()}
         replicas = tuple(Replica(pod=pod, node=node) for pod, node in nodes.items())
-        refused = together.refused(group)
+        state = together.state(group)
         if isinstance(target, Written) and target.is_daemon and group.workload is not None:
             name = group.workload.key
             if placed := tuple(replica for replica in replicas if replica.node):
                 yield replace(item, replicas=placed, workload=name)
             for pods in together.waiting(group):
                 waiting = tuple(replica for replica in replicas if replica.pod in pods)
-                story = partial(together.story, pods[0])
+                story = partial(together.explanation, pods[0])
                 yield replace(item, replicas=waiting, workload=name, explain=story, taken=together.taken)
         elif nodes:
-            if together.is_queued(group) or len(nodes) > 1:
-                is_workload = group.workload is not None and len(together.state(group).pods) > 1
+            if together.decides(group) or len(nodes) > 1:
+                is_workload = group.workload is not None and len(state.pods) > 1
                 name = group.workload.reference if group.workload is not None and is_workload else ""
                 item = replace(item, replicas=replicas, workload=name, taken=together.taken)
             yield item
-        if refused and isinstance(target, Written):
-            yield self._refused_replicas(target, item, refused, together.refusal(group))
+        if state.refused and isinstance(target, Written):
+            yield self._refused_replicas(target, item, state.refused, state.refusal)
 
     def _item(self, snapshot: Snapshot, pod: Pod, target: Pod | Written, explain: Callable[[], Explanation]) -> Item:
         workload = target.workload if isinstance(target, Written) else None
@@ -347,5 +347,5 @@ def not_started(snapshot: Snapshot) -> list[int]:
     """Return the rows of pods that are Pending, as `kubectl get pods` shows, though they have a node."""
     pods = snapshot.pods
     is_pending = pods.phases.where(lambda phase: phase == "Pending") & pods.node_names.where(bool)
-    rows = is_pending.nonzero()[0].tolist()
-    return [row for row in rows if isinstance(pod_lifecycle(snapshot, pods[row]), WaitingForKubelet | BeingDeleted)]
+    rows, states = is_pending.nonzero()[0].tolist(), WaitingForKubelet | BeingDeleted | NotRead
+    return [row for row in rows if isinstance(pod_lifecycle(snapshot, pods[row]), states)]

@@ -251,6 +251,7 @@ def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
     """Yield the changes after which Kueue admits a Workload, each tried by Kueue's rules."""
     from kschedx.kueue.verdict import RemedyKind  # needed only for clusters with Kueue
 
+    yield from (Fix.untried(repair, of_group=FixGroup.CLUSTER) for repair in verdict.repairs)
     of_queue = {RemedyKind.QUOTA, RemedyKind.PREEMPTION, RemedyKind.ORDER, RemedyKind.NAMESPACE, RemedyKind.RESUME}
     for remedy in verdict.remedies:
         changes = () if remedy.target is None else (Change(target=remedy.target, patch=remedy.patch),)

@@ -14,7 +14,15 @@ from msgspec.structs import replace
 from kschedx.controllers.daemon_set import agents_down, home_node, pods_for
 from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready, pod_lifecycle
 from kschedx.controllers.workload_lifecycle import failing_rollout, replica_sets_of
-from kschedx.controllers.workloads import SCALED, Workload, manifest_of, ordinal_of, pods_of_ordinals, workload_of
+from kschedx.controllers.workloads import (
+    SCALED,
+    Workload,
+    controlling_custom_resource,
+    manifest_of,
+    ordinal_of,
+    pods_of_ordinals,
+    workload_of,
+)
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
@@ -91,7 +99,12 @@ _FOR_ALL = re.compile(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
 _DISRUPTED = re.compile(r"failed: (?:Preempt|Eviction|Deletion|Termination)\w+")
 _NO_FINALIZERS: Mapping[str, object] = {"metadata": {"finalizers": None}}
-_NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
+_KINDS_OF_PODS = {
+    "secret": "Secret",
+    "configmap": "ConfigMap",
+    "network-attachment-definitions.k8s.cni.cncf.io": "NetworkAttachmentDefinition",
+}
+_NO_OBJECT = re.compile(rf'(?P<kind>{"|".join(map(re.escape, _KINDS_OF_PODS))}) "(?P<name>[^"]+)" not found')
 
 
 def _repaired(node: str) -> Fix:
@@ -107,6 +120,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _each(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
         yield from self._of_workload(lifecycle)
+        yield from self._of_held_workload(lifecycle)
         yield from self._of_pod(lifecycle)
 
     def _of_workload(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
@@ -135,24 +149,6 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from map(_repaired, nodes)
             case RolloutStalled(seconds=0):
                 yield from self._rolled_back()
-            case Suspended(kind=kind, queue="", field=field, waits=waits):
-                spec: Mapping[str, object] = {"suspend": False}
-                if "runPolicy" in field:
-                    spec = {"runPolicy": spec}
-                if not waits:
-                    yield self._of_maker(f"resume the {kind}", spec)
-                if waits or lifecycle.may_be_of_kueue:
-                    yield self._with_queue(lifecycle)
-            case Suspended():
-                yield self._queued(lifecycle)
-            case Paused(kind="Rollout"):
-                title, spec = "resume the Rollout", {"paused": False}
-                command = self._merge_command("rollouts.argoproj.io {}", self._maker_name, spec=spec)
-                yield self._of_maker(title, spec) or Fix.untried(title, commands=(command,))
-            case Paused():
-                command = shell_command("kubectl rollout resume deployment/{} -n {}", self._maker_name, self._namespace)
-                patch = [set_field("/spec/paused", False)]
-                yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
             case NotChanged():
                 yield self._recreated()
             case NotObserved(kind=kind, message=""):
@@ -167,6 +163,36 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._tried(
                     f"delete Job {job}, so that the next run starts", (self._gone(job),), commands=(command,)
                 )
+            case _:
+                return
+
+    def _of_held_workload(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
+        """Yield what resumes a workload that is suspended or paused."""
+        match lifecycle:
+            case Suspended(owner=owner) if owner and self.maker is not None:
+                above = controlling_custom_resource(self.snapshot, self.maker)
+                yield from replace(self, maker=above)._of_held_workload(replace(lifecycle, owner=""))
+            case Suspended(kind=kind, queue="", field=field, waits=waits):
+                spec: Mapping[str, object] = {"suspend": False}
+                if "runPolicy" in field:
+                    spec = {"runPolicy": spec}
+                if not waits:
+                    yield self._of_maker(f"resume the {kind}", spec)
+                if waits or lifecycle.may_be_of_kueue:
+                    yield self._with_queue(lifecycle)
+            case Suspended():
+                yield self._queued(lifecycle)
+            case Paused(reason=reason) if reason:
+                command = shell_command("kubectl argo rollouts promote {} -n {}", self._maker_name, self._namespace)
+                yield Fix.untried("promote the Rollout, so that it goes on with its next step", commands=(command,))
+            case Paused(kind="Rollout"):
+                title, spec = "resume the Rollout", {"paused": False}
+                command = self._merge_command("rollouts.argoproj.io {}", self._maker_name, spec=spec)
+                yield self._of_maker(title, spec) or Fix.untried(title, commands=(command,))
+            case Paused():
+                command = shell_command("kubectl rollout resume deployment/{} -n {}", self._maker_name, self._namespace)
+                patch = [set_field("/spec/paused", False)]
+                yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
             case _:
                 return
 
@@ -455,14 +481,14 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             host = f"{HOSTNAME}={node.metadata.labels.get(HOSTNAME, node.name)}"
             title = f"create the pod with nodeSelector {host} instead of spec.nodeName"
             yield Fix.untried(f"{title}, so that kube-scheduler selects its node")
-        elif state.is_node_lost:
+        elif state.is_node_lost and state.node in self.snapshot.cluster.index:
             yield Fix.untried(f"repair {state.node}: no kubelet answers there")
         elif state.waits is Waits.VOLUMES and _ATTACHED.search(phrase):
             yield from self._attached_elsewhere()
-        elif _OTHER_PLATFORM.search(f"{phrase} {state.last}"):
+        elif _OTHER_PLATFORM.search(f"{phrase} {state.last}") and state.node in self.snapshot.cluster.index:
             yield from self._on_its_platform(state.node)
         elif match := _NO_OBJECT.search(phrase):
-            kind = {"secret": "Secret", "configmap": "ConfigMap"}[match["kind"]]
+            kind = _KINDS_OF_PODS[match["kind"]]
             yield Fix.untried(
                 f"create {kind} {self.pod.metadata.namespace}/{match['name']}, or correct its name in the pod"
             )

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.controllers.disruption_budgets import BudgetStatus, budgets_of, is_ready
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.errors import InputError, nearest
-from kschedx.explain.diagnosis import Diagnosis, Holder
+from kschedx.explain.diagnosis import Diagnosis, Holder, holder
 from kschedx.explain.missing_kinds import cycle_of
 from kschedx.explain.node_groups import account
 from kschedx.explain.setup import Setup, stored
@@ -128,7 +128,7 @@ class NodeAnswer:
                 continue
             amounts = table.requests.matrix[rows, column]
             holders = tuple(
-                Holder(pod=pods.key(int(rows[i])), priority=int(pods.priorities[rows[i]]), amount=int(amounts[i]))
+                holder(pods, int(rows[i]), int(amounts[i]))
                 for i in np.argsort(-amounts, kind="stable")
                 if amounts[i] > 0
             )

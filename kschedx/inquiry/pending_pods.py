@@ -19,7 +19,7 @@ from kschedx.controllers.workloads import manifest_of
 from kschedx.errors import UndecidableError
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Proposal, apply_steps
-from kschedx.fixes.steps import PodStep
+from kschedx.fixes.steps import PodStep, RepairNode
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, uncordoning_more
@@ -130,10 +130,6 @@ class SharedFixes:
             self._known[key] = self._story(rows)
         return self._known[key]
 
-    def is_known(self, pods: Sequence[str]) -> bool:
-        """Return whether the story of these pods was computed before."""
-        return self._rows(pods).tobytes() in self._known
-
     def _rows(self, pods: Sequence[str]) -> IntArray:
         """Return the pods' rows; -1 for a pod that does not exist."""
         if isinstance(pods, PodKeys) and self._scene is None and pods.table is self._simulation.run.cluster.pods:
@@ -199,9 +195,10 @@ class SharedFixes:
             tried = self._tried(explanation, fix, rows)
             if best is None or tried.pods > best.pods:
                 best = tried
-            if tried.is_enough or (
-                best is tried and fix.certainty is not FixCertainty.PARTIAL and not tried.is_of_steps
-            ):
+            if tried.is_enough or (_is_repair(fix) and 2 * tried.pods >= tried.of):
+                best = tried
+                break  # what is broken comes before more nodes
+            if best is tried and fix.certainty is not FixCertainty.PARTIAL and not tried.is_of_steps:
                 break  # a repair, or an autoscaler's node, comes before the others, though not tried for every pod
         return PendingStory(explanation=explanation, mended=best)
 
@@ -281,6 +278,10 @@ class SharedFixes:
     @cached_property
     def _then(self) -> Snapshot:
         return self._scene or self._simulation.run.cluster.frozen()
+
+
+def _is_repair(fix: Fix) -> bool:
+    return bool(fix.steps) and all(isinstance(step, RepairNode) for step in fix.steps)
 
 
 def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[Counter[str], list[int]]:

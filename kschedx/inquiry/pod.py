@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -38,17 +38,16 @@ from kschedx.errors import (
 from kschedx.explain.admission import QuotaLedger, has_siblings, security_warning, warned, without_pods
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded
-from kschedx.explain.missing_kinds import cycle_of, require_nodes, require_nodes_and_pods
+from kschedx.explain.missing_kinds import cycle_of, require_nodes
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, taken_out
 from kschedx.explain.ranking import on_its_node
 from kschedx.explain.root_causes import provisioning_reports
-from kschedx.explain.setup import Setup, Subject, stored, unassigned
+from kschedx.explain.setup import Setup, Subject, unassigned
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, written_from
-from kschedx.inquiry.target import new_pod
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encoded, map_at
@@ -78,46 +77,12 @@ from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.framework.extenders import Ask
     from kschedx.inquiry.autoscalers import NodeAutoscaler
     from kschedx.inquiry.fix import Fix
 
 
 Admit = Callable[[Snapshot], Subject]
 """Returns the pod in question, as admitted in a cluster. Raises `NotAdmittedError`."""
-
-
-def explain_pod(
-    snapshot: Snapshot,
-    pod: str | Mapping[str, object] | Pod,
-    *,
-    config: Mapping[str, object] | None = None,
-    profile: str | None = None,
-    kube_version: str | None = None,
-    feature_gates: Mapping[str, bool] | None = None,
-    admission_plugins: Sequence[str] = (),
-    without_unknown_plugins: bool = False,
-    ask: Ask | None = None,
-) -> Explanation:
-    """Evaluate one pod with the profile of its spec.schedulerName, or with `profile`.
-
-    A workload's manifest stands for the next pod of its template. A manifest is admitted first, as by an API server
-    that runs `admission_plugins` in addition to its default ones. With `ask`, the configuration's extenders are called;
-    without it, they are not.
-    """
-    require_nodes_and_pods(snapshot)
-    setup = Setup.for_cluster(
-        snapshot,
-        config=config,
-        profile=profile,
-        kube_version=kube_version,
-        feature_gates=feature_gates,
-        admission_plugins=admission_plugins,
-        without_unknown_plugins=without_unknown_plugins,
-        ask=ask,
-    )
-    subject = stored(snapshot, pod) if isinstance(pod, Pod) else new_pod(snapshot, pod, setup).subject
-    return explain(subject, setup)
 
 
 def explain(
@@ -198,18 +163,25 @@ def unscheduled(
     remedies: Callable[[], tuple[Fix, ...]] | None = None,
 ) -> Explanation:
     """Return the answer about a pod that goes through no scheduling cycle."""
-    scheduler = setup.scheduler_on(subject.snapshot)
-    name, first = subject.pod.spec.scheduler_name, setup.profiles[0]
     is_open = row_of(lifecycle).exit_code is ExitCode.UNDECIDED
+    explanation = _without_cycle(subject, setup, Outcome.UNDECIDED if is_open else Outcome.UNSCHEDULABLE)
+    return replace(explanation, lifecycle=lifecycle, remedies=remedies)
+
+
+def _without_cycle(subject: Subject, setup: Setup, outcome: Outcome, *unevaluated: Unevaluated) -> Explanation:
+    """Return an answer in which nothing runs, with a profile of the pod's schedulerName."""
+    scheduler, first = setup.scheduler_on(subject.snapshot), setup.profiles[0]
+    name, points = subject.pod.spec.scheduler_name, dict.fromkeys(first.points, ())
     cycle = Cycle(
         pod=subject.pod,
         snapshot=scheduler.snapshot,
-        profile=replace(first, scheduler_name=name, points=dict.fromkeys(first.points, ()), weights={}, args={}),
+        profile=replace(first, scheduler_name=name, points=points, weights={}, args={}),
         release=setup.release,
         all_nodes=scheduler.nodes,
-        outcome=Outcome.UNDECIDED if is_open else Outcome.UNSCHEDULABLE,
+        outcome=outcome,
+        unevaluated=unevaluated,
     )
-    return Explanation(cycle, scheduler, (*setup.notes, *subject.notes), lifecycle=lifecycle, remedies=remedies)
+    return Explanation(cycle, scheduler, (*setup.notes, *subject.notes))
 
 
 class WithoutDecision(Struct, frozen=True, kw_only=True):
@@ -367,20 +339,9 @@ def is_of_another(subject: Subject, setup: Setup) -> bool:
 
 def _of_another(subject: Subject, setup: Setup) -> Explanation:
     """Return the answer about a pod of another scheduler, which kube-scheduler never sees."""
-    scheduler = setup.scheduler_on(subject.snapshot)
-    pod, name = subject.pod, subject.pod.spec.scheduler_name
+    name = subject.pod.spec.scheduler_name
     decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
-    first = setup.profiles[0]
-    cycle = Cycle(
-        pod=pod,
-        snapshot=scheduler.snapshot,
-        profile=replace(first, scheduler_name=name, points=dict.fromkeys(first.points, ()), weights={}, args={}),
-        release=setup.release,
-        all_nodes=scheduler.nodes,
-        outcome=Outcome.UNDECIDED,
-        unevaluated=(decides,),
-    )
-    return Explanation(cycle, scheduler, (*setup.notes, *subject.notes))
+    return _without_cycle(subject, setup, Outcome.UNDECIDED, decides)
 
 
 # Signs that another component decides, or that the decision is not carried out.

@@ -71,6 +71,10 @@ _DEAD_WEBHOOK = re.compile(
     r'failed calling webhook "(?P<name>[^"]+)"(?:.*?https://(?P<service>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc)?'
 )
 _DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*))?', re.DOTALL)
+_CONSTRAINT = re.compile(r"^\[(?P<name>[^\]\s]+)\] (?P<rule>[^\n]+)")
+_KYVERNO = re.compile(r"due to the following policies\s+(?P<name>[^\s:]+):")
+_CONSTRAINED = re.compile(r"[ ,\[]\.(?P<field>[\w.\[\]]+): Invalid value")
+_SET_BY_SCC = ("runAsUser", "fsGroup")
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL)
 _NO_RUNTIME_CLASS = re.compile(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
 _SELECTOR_CONFLICT = re.compile(r"; pod\.spec\.nodeSelector\[(?P<key>[^\]]+)\] = ")
@@ -193,6 +197,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield from self._scoped_quota(match["scope"], match["operator"], match["values"].split())
         elif "violates PodSecurity" in message:
             yield from self._secured(message)
+        elif "security context constraint" in message:
+            yield from self._constrained(message)
         elif match := _SELECTOR_CONFLICT.search(message):
             title = f"remove {match['key']} from nodeSelector: RuntimeClass {self.pod.spec.runtime_class_name} sets it"
             yield self._patched(title, [_removal(f"/spec/nodeSelector/{pointer(match['key'])}")])
@@ -295,6 +301,21 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         yield self._created(title, "v1", "ResourceQuota", name, spec)
         if own:
             yield self._patched(f"remove priorityClassName {own}", [_removal("/spec/priorityClassName")])
+
+    def _constrained(self, message: str) -> Iterator[Fix]:
+        """Yield fixes for a pod that no SecurityContextConstraints of OpenShift allows; most set user and group
+        themselves."""
+        fields = list(dict.fromkeys(match["field"] for match in _CONSTRAINED.finditer(message)))
+        is_of_user = bool(fields) and all(field.endswith(_SET_BY_SCC) for field in fields)
+        if is_of_user:
+            yield Fix.untried(
+                f"remove {listed(fields, 3, conjunction='and')} from the pod template: OpenShift sets them"
+            )
+        granted = "anyuid" if is_of_user else "privileged"
+        account = str(map_at(self.manifest, "spec").get("serviceAccountName") or "default")
+        command = shell_command(f"oc adm policy add-scc-to-user {granted} -z {{}} -n {{}}", account, self._namespace)
+        title = f"let service account {account} use SecurityContextConstraints {granted}, if the pod needs it"
+        yield Fix.untried(title, commands=(command,))
 
     def _secured(self, message: str) -> Iterator[Fix]:
         """Yield fixes for a violation of the namespace's Pod Security Standard: the change of the pod, if that is
@@ -452,7 +473,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 status=replace(own.status, hard={**own.status.hard, **hard}) if own.status.hard else own.status,
             )
             snapshot = snapshot.with_records(ResourceQuota, (larger if quota is own else quota for quota in quotas))
-        title = f"raise {phrase} in ResourceQuota {name}"
+        scopes = "" if own is None else ", ".join(own.spec.scopes)
+        title = f"raise {phrase} in ResourceQuota {name}{scopes and f' (scope {scopes})'}"
         yield self._tried(title, changes, snapshot=snapshot, commands=(command,))
         if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
@@ -631,16 +653,32 @@ def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
                 break
         else:
             behind = f"; {listed(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
-            yield Fix.untried(f"repair what answers for webhook {match['name']}{service}{behind}")
+            if "x509: " in message:
+                title = f"renew the certificate of webhook {match['name']}, or its caBundle"
+                yield Fix.untried(f"{title}: the API server does not trust{service.removeprefix(':')}")
+            else:
+                yield Fix.untried(f"repair what answers for webhook {match['name']}{service}{behind}")
         yield Fix.untried(f"set failurePolicy Ignore of webhook {match['name']}, if pods may go without it")
     elif match := _DENIED.search(message):
-        yield Fix.untried(f"change the pod template as webhook {match['name']} requires")
+        yield _as_required(match["name"], match["why"] or "")
     elif match := _POLICY.search(message):
-        yield Fix.untried(f"change the pod template as ValidatingAdmissionPolicy {match['name']} requires")
-    elif "security context constraint" in message:
-        yield Fix.untried(
-            "change securityContext, or let the service account use a SecurityContextConstraints that allows it"
+        command = shell_command("kubectl get validatingadmissionpolicies {} -o yaml", match["name"])
+        title = f"change the pod template as ValidatingAdmissionPolicy {match['name']} requires"
+        yield Fix.untried(title, commands=(command,))
+
+
+def _as_required(webhook: str, why: str) -> Fix:
+    """Return the fix to change the pod template as the rule of a webhook requires, and the command that shows it."""
+    if match := _CONSTRAINT.search(why):
+        title = f"change the pod template as Gatekeeper's constraint {match['name']} requires: {match['rule']}"
+        return Fix.untried(title, commands=("kubectl get constraints -o yaml",))
+    if "kyverno" in webhook and (match := _KYVERNO.search(why)):
+        command = shell_command(
+            "kubectl get clusterpolicies,policies -A --field-selector metadata.name={}", match["name"]
         )
+        title = f"change the pod template as Kyverno's policy {match['name']} requires"
+        return Fix.untried(title, commands=(command,))
+    return Fix.untried(f"change the pod template as webhook {webhook} requires")
 
 
 def _not_ready(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:

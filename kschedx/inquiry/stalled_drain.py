@@ -91,7 +91,43 @@ class OutOfService(Struct, frozen=True, kw_only=True):
         return (SimulatedChange(verb=ChangeVerb.TAINT, text=f"{self.node}:{OUT_OF_SERVICE}=nodeshutdown:NoExecute"),)
 
 
-BudgetStep: TypeAlias = MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget | OutOfService
+class ReadyPods(Struct, frozen=True, kw_only=True):
+    """Pods of a budget that run on other nodes and are not ready."""
+
+    pods: tuple[str, ...]
+
+    @property
+    def changes(self) -> tuple[SimulatedChange, ...]:
+        ready = json.dumps([{"type": "Ready", "status": "True"}])
+        keys = (pod.partition("/") for pod in self.pods)
+        return tuple(
+            SimulatedChange(verb=ChangeVerb.SET, text=f"{namespace}/pod/{name}:status.conditions={ready}")
+            for namespace, _, name in keys
+        )
+
+
+class ReleasedByOperator(Struct, frozen=True, kw_only=True):
+    """A budget that an operator removes by itself, once it has moved what the pod has."""
+
+    namespace: str
+    name: str
+    wait: str
+    """What to wait for: `KubeVirt has live-migrated shop/virt-launcher-db`."""
+
+    @property
+    def changes(self) -> tuple[SimulatedChange, ...]:
+        return (SimulatedChange(verb=ChangeVerb.DELETE, text=f"{self.namespace}/pdb/{self.name}"),)
+
+
+_OPERATORS = {
+    "VirtualMachineInstance": "KubeVirt has live-migrated {pod}: the eviction starts that",
+    "InstanceManager": "Longhorn releases {pod}: its volumes are detached, with healthy replicas elsewhere",
+}
+"""The kind that controls a pod which its operator protects with a budget, and when the operator removes that."""
+
+BudgetStep: TypeAlias = (
+    MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget | OutOfService | ReadyPods | ReleasedByOperator
+)
 
 
 class DrainFix(Struct, frozen=True, kw_only=True):
@@ -165,6 +201,10 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     metadata, spec, standing = known[namespace, name].metadata, known[namespace, name].spec, held[pod.budget]
     manager = "" if metadata.controller is None else f"{metadata.controller.kind} {metadata.controller.name}"
     workload = Owners(start).of(start.pods, start.pods.rows[pod.pod])
+    if workload.kind in _OPERATORS:
+        wait = _OPERATORS[workload.kind].format(pod=pod.pod)
+        yield ReleasedByOperator(namespace=namespace, name=name, wait=wait)
+        return
     if standing.failure:
         was = {"maxUnavailable": spec.max_unavailable} if spec.max_unavailable is not None else {}
         fields: dict[str, int | None] = {**dict.fromkeys(was), "minAvailable": max(standing.healthy - 1, 0)}
@@ -173,6 +213,8 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
         return
     if pod.pod in standing.unready and spec.unhealthy_pod_eviction_policy != ALWAYS:
         yield EvictUnhealthy(namespace=namespace, name=name)
+    elif unready := tuple(other for other in standing.unready if other not in (pod.pod, *standing.pending)):
+        yield ReadyPods(pods=unready)
     if spec.max_unavailable is None:
         manifest = workloads.manifest_of(start, workload)
         members = Owners(start).members(start.pods, workload)

@@ -27,6 +27,7 @@ from kschedx.controllers.node_lifecycle import (
 )
 from kschedx.controllers.workloads import OfWorkload, Workload, is_controlled, staying_with_nodes, stays_with_node
 from kschedx.errors import InputError, nearest
+from kschedx.explain.missing_kinds import require_pods
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import ClusterDocument, Simulation
 from kschedx.inquiry.what_if import settled
@@ -381,7 +382,8 @@ def survive(
     namespace: str = "default",
 ) -> Survival:
     """Try failures one by one, in the cluster after the changes. A drain has `--force` and `--delete-emptydir-data`.
-    Raises `InputError`."""
+    Raises `InputError`, and `NotReadError` for a dump without pods."""
+    require_pods(snapshot)
     options = SimulationOptions(force=True, delete_emptydir_data=True, joins=True)
     changed = settled(snapshot, setup, wanted, options, namespace)
     trial = _Trial(changed.simulator, mode)

@@ -36,6 +36,8 @@ from kschedx.kube.kinds import kind_of
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
+from kschedx.render.states import Paused
+from kschedx.simulate.object_changes import ObjectReference, object_reference
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.pods import group_name
 from kschedx.snapshot.snapshot import Snapshot
@@ -375,25 +377,51 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[P
         row = _only_one_of(snapshot, name if slash else target, space if slash else namespace)
     if row is not None:
         return [snapshot.pods[row]]
+    custom = [*_stored_custom_resources(snapshot, target, namespace)]
     if created := _of_custom_resource(snapshot, target, namespace):
-        return created
+        is_paused = custom and isinstance(workload_lifecycle(snapshot, custom[0].workload or {}), Paused)
+        return custom if is_paused and all(pod.spec.node_name for pod in created) else created
     if (member := _member_of_group(snapshot, target, namespace)) is not None:
         return [member]
     if (held := _held_by_kueue(snapshot, target, namespace)) is not None:
         return [held]
-    if custom := [*_stored_custom_resources(snapshot, target, namespace)]:
-        return custom
     if (scaled := _scaled_by(snapshot, target, namespace)) is not None:
         return [scaled]
     is_namespace = space in snapshot.namespaces or space in snapshot.pods.namespaces.values
+    if custom:
+        return custom
     not_created = _of_stateful_set(snapshot, *((name, space) if slash else (target, namespace)))
     if not_created is not None:
         return [not_created]
+    if not is_namespace and (reference := object_reference(target, namespace)) is not None:
+        return [_user_of(snapshot, reference)]
     if target.count("/") == 1 and not is_namespace and not Path(space).exists():
         hint = nearest(space.lower(), SHORT_NAMES)
         raise InputError(f'no kind "{space}", and no pod "{name}" in namespace "{space}"', hint=hint)
     hint = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
+
+
+def _user_of(snapshot: Snapshot, reference: ObjectReference) -> Pod:
+    """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last. Raises `InputError` if it
+    has none, and for other kinds."""
+    if reference.kind.name != "PersistentVolumeClaim":
+        hint = "`kschedx why` explains pods, workloads, nodes, namespaces, and the pods of claims"
+        if reference.kind.name == "PodDisruptionBudget":
+            hint = "`kschedx drain NODE` shows the evictions that it blocks"
+        raise InputError(f"{reference} has no pods", hint=hint)
+    rows = snapshot.pods.claiming(f"{reference.namespace}/{reference.name}")
+    if not rows:
+        claim = snapshot.storage.claim(reference.namespace, reference.name)
+        if claim is None:
+            raise InputError(f"there is no {reference}")
+        of_class = snapshot.storage.classes.get(claim.storage_class)
+        is_bound_late = of_class is not None and of_class.waits_for_first_consumer
+        raise InputError(
+            f"no pod uses {reference}", hint=f"class {claim.storage_class} binds it for a pod" if is_bound_late else ""
+        )
+    waiting = [row for row in rows if row in snapshot.pods.pending]
+    return snapshot.pods[(waiting or rows[-1:])[0]]
 
 
 def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
+from kschedx.explain.missing_kinds import require_pods
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.kueue import Workload as KueueWorkload
@@ -178,7 +179,8 @@ def drain_in_turn(
     comes_back: bool,
 ) -> Simulation:
     """Drain nodes one after another. If a node `comes_back`, it is restored before the next one; otherwise all are
-    cordoned first. Only evicted pods are scheduled. Raises `InputError`."""
+    cordoned first. Only evicted pods are scheduled. Raises `InputError`, and `NotReadError` for a dump without pods."""
+    require_pods(snapshot)
     changed = settled(snapshot, setup, wanted, options, namespace)
     changed.simulator.drain(_there(changed.simulator, nodes, snapshot), comes_back=comes_back)
     return changed.simulation()
@@ -193,7 +195,9 @@ def drain_each(
     options: SimulationOptions,
     namespace: str = "default",
 ) -> Simulation:
-    """Drain each of these nodes, or every node, by itself, in the cluster after the changes. Raises `InputError`."""
+    """Drain each of these nodes, or every node, by itself, in the cluster after the changes. Raises as
+    `drain_in_turn`."""
+    require_pods(snapshot)
     changed = settled(snapshot, setup, wanted, options, namespace)
     simulator = changed.simulator
     mark = simulator.mark()

@@ -183,7 +183,7 @@ class QueueOutcome:
         """Return a fix for pending pods, tried for all of them; None if none is known."""
         return self._mending.mended(pods)
 
-    def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> Covered | None:
+    def covered(self, pods: Sequence[str], explanation: Explanation, fix: Fix) -> Covered | None:
         """Return how many of these pending pods a fix of the first one helps."""
         shared = self._mending.covered(explanation, fix, pods)
         return None if shared is None else Covered(title=shared.title, pods=shared.pods, of=shared.of)
@@ -214,7 +214,9 @@ class ReplicaGroup(Struct, frozen=True, kw_only=True):
     waited: frozenset[int] = frozenset()
     """Rows of its pods that were pending before."""
     own: tuple[int, ...] = ()
-    """Rows of pods that no controller creates here: a single pod, or those of a custom resource."""
+    """Rows of pods that no controller creates here: a single pod, or those of a custom resource that lack a node."""
+    running: int = 0
+    """The other pods of a custom resource."""
     refused: tuple[str, ...] = ()
     """Pods of a custom resource that the API server refuses."""
     refusal: str = ""
@@ -262,7 +264,13 @@ def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
     if workload is None or manifest is None:
         own = tuple(pods.key(row) for row in group.own if row not in deleted)
         count = len(own) + len(group.refused)
-        return GroupState(pods=own, wanted=count, refused=group.refused, refusal=group.refusal)
+        return GroupState(
+            pods=own,
+            wanted=group.running + count,
+            running=group.running,
+            refused=group.refused,
+            refusal=group.refusal,
+        )
     manifest = workloads.manifest_of(simulator.snapshot, workload) or manifest
     outdated = {*manager.outdated(workload)}
     current = [row for row in manager.members(workload) if row not in outdated]
@@ -319,13 +327,12 @@ def _names_to_come(workload: Workload, manifest: Manifest, known: Collection[str
     ]
 
 
-class Together:
+class Together(QueueOutcome):
     """The outcome of groups of pods after the queue."""
 
-    def __init__(self, simulation: Simulation, setup: Setup) -> None:
-        self._setup = setup
-        self._simulation = simulation
-        self._in_turn = QueueOutcome(simulation)
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(simulation)
+        self._setup = simulation.setup
         self._states: dict[int, GroupState] = {}
 
     def state(self, group: ReplicaGroup) -> GroupState:
@@ -333,14 +340,14 @@ class Together:
             self._states[id(group)] = state_of(group, self._simulation.simulator)
         return self._states[id(group)]
 
-    def is_queued(self, group: ReplicaGroup) -> bool:
-        """Return whether kube-scheduler decides about the group's pods. If not, the story is that of a single pod."""
-        return any(map(self._in_turn.is_queued, self.state(group).pods))
+    def decides(self, group: ReplicaGroup) -> bool:
+        """Return whether kube-scheduler decides about the group's pods. If not, the answer is that of a single pod."""
+        return any(map(self.is_queued, self.state(group).pods))
 
     def nodes(self, group: ReplicaGroup) -> Mapping[str, str]:
         """Return each admitted pod of the group with its node; the node is empty if there is none."""
         state = self.state(group)
-        return {**state.kept, **{key: self._in_turn.node(key) for key in state.pods}}
+        return {**state.kept, **{key: self.node(key) for key in state.pods}}
 
     def daemon_set(self, group: ReplicaGroup) -> DaemonSetAnswer:
         """Return the answer about a DaemonSet's nodes, after the queue."""
@@ -363,31 +370,6 @@ class Together:
         answer = self.daemon_set(group)
         alike = [tuple(waits.pop(node) for node in answer.names(wait) if node in waits) for wait in answer.waits]
         return (*filter(None, alike), *((key,) for key in waits.values()))
-
-    def story(self, pod: str) -> Explanation:
-        """Return the explanation of one pod of the queue. Raises `UndecidableError`."""
-        return self._in_turn.explanation(pod)
-
-    def refusal(self, group: ReplicaGroup) -> str:
-        """Return why the API server refuses some of the group's pods; empty if it admits all."""
-        return self.state(group).refusal
-
-    def refused(self, group: ReplicaGroup) -> tuple[str, ...]:
-        """Return the refused pods of the group."""
-        return self.state(group).refused
-
-    def taken(self, pod: str) -> Taken | None:
-        return self._in_turn.taken(pod)
-
-    def preempts(self, pod: str) -> bool:
-        return self._in_turn.preempts(pod)
-
-    def mended(self, pods: Sequence[str]) -> SharedFix | None:
-        return self._in_turn.mended(pods)
-
-    @property
-    def evicted(self) -> tuple[str, ...]:
-        return self._in_turn.evicted
 
     def replicas(self, group: ReplicaGroup) -> Replicas | None:
         """Return the outcome of the group's replicas; None for a single pod."""
@@ -417,19 +399,19 @@ class Together:
 
         Raises `UndecidableError`, and `NotAdmittedError` if the API server admits none of the pods.
         """
-        if group.workload is not None and not self.nodes(group) and not self.refusal(group):
-            explanation = explain(self._alone(group), self._setup, autoscaling)
+        if group.workload is not None and not self.nodes(group) and not self.state(group).refusal:
+            explanation = explain(self._before_queue(group), self._setup, autoscaling)
             return replace(explanation, replicas=self.state(group).as_replicas(group.workload))
-        is_refused = not self.nodes(group) or (bool(self.refusal(group)) and not self.is_queued(group))
+        is_refused = not self.nodes(group) or (bool(self.state(group).refusal) and not self.decides(group))
         if is_refused and group.workload is not None:
             hint = (
                 "the rollout stalls, and the pods of the previous template stay" if self.state(group).replaced else ""
             )
-            raise NotAdmittedError(self.refusal(group), place=Place(object=group.workload.title), hint=hint)
-        if not self.is_queued(group):
-            return explain(self._alone(group), self._setup, autoscaling)
+            raise NotAdmittedError(self.state(group).refusal, place=Place(object=group.workload.title), hint=hint)
+        if not self.decides(group):
+            return explain(self._before_queue(group), self._setup, autoscaling)
         nodes = self.nodes(group)
-        pending = [key for key, node in nodes.items() if not node and self._in_turn.is_queued(key)]
+        pending = [key for key, node in nodes.items() if not node and self.is_queued(key)]
         evicting = self._evicting(group)
         if pending:
             snapshot, key = self._simulation.run.cluster.frozen(), pending[0]
@@ -446,17 +428,14 @@ class Together:
         subject = replace(subject, notes=(*subject.notes, *own))
         explanation = explain(subject, self._setup, autoscaling)
         lacking = tuple(key for key, node in nodes.items() if not node)
-        covering = partial(self._covered, lacking) if len(lacking) > 1 else None
+        covering = partial(self.covered, lacking) if len(lacking) > 1 else None
         return replace(explanation, replicas=self.replicas(group), covering=covering)
 
-    def _alone(self, group: ReplicaGroup) -> Subject:
+    def _before_queue(self, group: ReplicaGroup) -> Subject:
         """Return the group's pod in the cluster before the queue, without the group's new pods."""
         cluster = self._simulation.start
         keys = (key for key in self.state(group).pods if key in cluster.pods.rows) if group.is_new else ()
         return _subject(group, cluster.without_pods(cluster.pods.rows[key] for key in keys), group.pod)
-
-    def _covered(self, pods: tuple[str, ...], explanation: Explanation, fix: Fix) -> Covered | None:
-        return self._in_turn.covered(explanation, fix, pods)
 
     def _evicting(self, group: ReplicaGroup) -> list[int]:
         """Return the numbers of the group's decisions that evict pods."""
@@ -494,6 +473,7 @@ class ManifestQuestions:
         if snapshot.of(ResourceQuota):
             self._simulator.put(QuotaLedger(snapshot, setup.release).on(snapshot))
         self.groups: list[ReplicaGroup] = []
+        self._standing: dict[Workload, workloads.StandingPods] = {}
 
     @property
     def snapshot(self) -> Snapshot:
@@ -510,12 +490,13 @@ class ManifestQuestions:
         manifest: Manifest | None,
         *,
         count: TemplatePodCount | None = None,
+        path: str = "",
         is_tried: bool = False,
     ) -> ReplicaGroup | BoundPods:
         """Add pods as `add` does, also if they name their node: the pods that the kubelet admits are in the cluster
         from then on."""
         if not subject.pod.spec.node_name:
-            return self.add(subject, manifest, count=count, is_tried=is_tried)
+            return self.add(subject, manifest, count=count, path=path, is_tried=is_tried)
         if manifest is not None and workloads.has_replicas(manifest):
             taken = _admit_by_kubelet(subject, manifest, partial(explain, setup=self._setup))
             self._create(self.snapshot, taken.pods)
@@ -531,10 +512,11 @@ class ManifestQuestions:
         manifest: Manifest | None,
         *,
         count: TemplatePodCount | None = None,
+        path: str = "",
         is_tried: bool = False,
     ) -> ReplicaGroup:
         """Add the pods of one object in question: a pod, a workload with a `manifest`, or a custom resource with a
-        `count`.
+        `count` of pods of its template at `path`.
 
         The subject's cluster is `snapshot`, with the objects created for the subject. With `is_tried`, pods identical
         to the subject replace the workload's pending pods.
@@ -546,7 +528,7 @@ class ManifestQuestions:
         if manifest is not None and (workloads.has_replicas(manifest) or is_daemon_set):
             group = self._workload(subject, manifest, is_tried=is_tried)
         elif manifest is not None and count is not None:
-            group = self._custom(subject, manifest, count)
+            group = self._custom(subject, manifest, count, path)
         else:
             group = self._alone(subject)
         self.groups.append(group)
@@ -570,20 +552,29 @@ class ManifestQuestions:
         manager.sync(workload)
         return replace(_group_of(subject), workload=workload, manifest=manifest, waited=waited)
 
-    def _custom(self, subject: Subject, manifest: Manifest, count: TemplatePodCount) -> ReplicaGroup:
-        """Create the pods of one template of a custom resource."""
+    def _custom(self, subject: Subject, manifest: Manifest, count: TemplatePodCount, path: str) -> ReplicaGroup:
+        """Create the pods that one template of a custom resource lacks."""
+        wanted, workload = 1 if count.number is None else count.number, workloads.workload_of(manifest)
+        if workload not in self._standing:
+            self._standing[workload] = workloads.standing_pods(self.snapshot, self._simulator.pods, manifest)
+            for row in self._standing[workload].surplus:
+                self._simulator.manager.delete_pod(row)
+        standing = self._standing[workload]
+        stay = standing.stay.get(path, ())
+        waiting = [row for row in stay if self._simulator.pods.node[row] < 0]
         snapshot = self.snapshot
-        cluster, pods = workloads.one_or_copies(snapshot, subject.pod, 1 if count.number is None else count.number)
+        cluster, pods = workloads.one_or_copies(snapshot, subject.pod, wanted - len(stay))
         quotas = QuotaLedger(cluster, self._setup.release)
         admitted = admit_pods(cluster, quotas, pods, snapshot.storage.claims)
         rows = self._simulator.create(quotas.on(admitted.snapshot), admitted.created)
         return replace(
             _group_of(subject),
-            workload=workloads.workload_of(manifest),
-            own=tuple(rows),
+            workload=workload,
+            own=(*waiting, *rows),
+            running=len(stay) - len(waiting),
             refused=tuple(pod.key for pod in admitted.refused),
             refusal=admitted.refusal,
-            undecided=count.undecided,
+            undecided=count.undecided or standing.undecided,
         )
 
     def _alone(self, subject: Subject) -> ReplicaGroup:
@@ -610,4 +601,4 @@ class ManifestQuestions:
             rest = self.state(group).rest
             if rest and group.workload is not None:
                 self._simulator.manager.create_rest(group.workload, rest)
-        return Together(Simulation(self._simulator), self._setup)
+        return Together(Simulation(self._simulator))

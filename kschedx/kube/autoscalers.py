@@ -152,10 +152,22 @@ class ScalableSpec(Struct, frozen=True, kw_only=True):
     template: MachineTemplate = MachineTemplate()
 
 
+class ScalableStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    ready_replicas: int | None = None
+    """Machines whose nodes are ready; None if it is not reported."""
+
+
 class Scalable(KubernetesObject, frozen=True, kw_only=True):
     """An object that creates machines and states the capacity of one."""
 
     spec: ScalableSpec = ScalableSpec()
+    status: ScalableStatus = ScalableStatus()
+
+    @property
+    def missing(self) -> int:
+        """The number of its machines that have no ready node."""
+        ready = self.status.ready_replicas
+        return 0 if ready is None else max((self.spec.replicas or 0) - ready, 0)
 
 
 class MachineDeployment(Scalable, frozen=True, kw_only=True):

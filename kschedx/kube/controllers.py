@@ -66,6 +66,8 @@ class ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel"):
     desired_number_scheduled: Int32 = 0
     updated_number_scheduled: Int32 = 0
     active: Int32 = 0
+    start_time: str | None = None
+    """Of a Job: when its controller first observed it."""
     completion_time: str | None = None
     failed_indexes: str = ""
     """Of a Job with `backoffLimitPerIndex`: `3,9`."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import Enum
-from functools import cache
 from types import SimpleNamespace
 from typing import TypeVar
 
@@ -63,37 +60,9 @@ class ChangeDocument(Document, frozen=True, omit_defaults=True):
     by: str = ""
 
 
-# Findings, which are written field by field.
-
-
-def as_document(record: Struct) -> dict[str, object]:
-    """Return every field of a record, with keys in camel case."""
-    return {key: plain(getattr(record, name)) for name, key in _keys(type(record))}
-
-
-@cache
-def _keys(record: type[Struct]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, camel(name)) for name in record.__struct_fields__)
-
-
-_SCALARS = (str, int, bool, float, type(None))
-
-
 def plain(value: object) -> object:
-    """Convert a field's value to JSON types."""
-    if type(value) in _SCALARS:
-        return value
-    match value:
-        case tuple():
-            return [plain(item) for item in value]
-        case Mapping():
-            return {key: plain(item) for key, item in value.items()}
-        case Struct():
-            return as_document(value)
-        case Enum():
-            return value.value
-        case _:
-            return value
+    """Convert a value to JSON types."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def camel(name: str) -> str:

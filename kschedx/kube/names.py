@@ -197,17 +197,22 @@ def short_names(names: Sequence[str]) -> Mapping[str, str]:
     Each short name begins with a word and differs from all others: `gke-prod-euw4-general-a679-w7pq` becomes
     `general-a679-w7pq`, while `node-1` and the address `10.0.0.1` stay as they are.
     """
+    prefix, domain = common_affixes(names)
+    return {name: name.removesuffix(domain).removeprefix(prefix) for name in names} if prefix or domain else {}
+
+
+def common_affixes(names: Sequence[str]) -> tuple[str, str]:
+    """Return the prefix and the domain that short names omit; each may be empty."""
     if len(names) < 2:
-        return {}
+        return "", ""
     domains = {name.partition(".")[2] for name in names}
     domain = f".{domains.pop()}" if len(domains) == 1 else ""
     if domain == "." or domain.rpartition(".")[2].isdigit():
         domain = ""
     bare = [name.removesuffix(domain) for name in names]
-    prefix = _common_prefix(bare)
-    if (not prefix and not domain) or len(set(bare)) < len(names):
-        return {}
-    return {name: short.removeprefix(prefix) for name, short in zip(names, bare, strict=True)}
+    if len(set(bare)) < len(names):
+        return "", ""
+    return _common_prefix(bare), domain
 
 
 def _common_prefix(names: Sequence[str]) -> str:

@@ -637,7 +637,8 @@ class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel
     conditions: tuple[Condition, ...] = ()
 
 
-class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
+class PodDisruptionBudget(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_version: str = ""
     metadata: BudgetMeta = BudgetMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

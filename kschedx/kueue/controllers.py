@@ -6,12 +6,14 @@ pkg/cache/scheduler/clusterqueue.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from msgspec import Struct
 
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import (
     MULTIKUEUE,
     TIMED_EVICTIONS,
@@ -25,6 +27,7 @@ from kschedx.kube.kueue import (
 from kschedx.kueue.queues import PROVISIONING
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
+from kschedx.render.wording import listed
 
 INADMISSIBLE = "Inadmissible"
 PREEMPTED = "Preempted"
@@ -51,6 +54,12 @@ class QueueReadiness(Struct, frozen=True, kw_only=True):
     is_active: bool
     reason: str = "Ready"
     message: str = "Can admit new workloads"
+    why: str = ""
+    """Why it does not, as a predicate: `has stopPolicy Hold`."""
+    repairs: tuple[str, ...] = ()
+
+
+_NOT_FOUND = re.compile(r'(?P<kind>[A-Z]\w+)(?:\.[\w.-]+)? "(?P<name>[^"]+)" not found')
 
 
 def readiness(
@@ -72,8 +81,10 @@ def readiness(
     ]
     per_flavor = [name for name in multikueue if wanted[name] != frozenset(used)]
     causes = []
+    why, repairs = "", tuple(repair for name in inactive for repair in _repairs(known[name]))
     if is_stopped(queue.spec.stop_policy):
         causes.append(("Stopped", "is stopped"))
+        why = f"has stopPolicy {queue.spec.stop_policy}"
     if missing:
         causes.append(("FlavorNotFound", f"references missing ResourceFlavor(s): {','.join(missing)}"))
     if absent := sorted(wanted.keys() - checks.keys()):
@@ -97,7 +108,21 @@ def readiness(
     if not causes:
         return QueueReadiness(is_active=True)
     text = ", ".join(message for _, message in causes)
-    return QueueReadiness(is_active=False, reason=causes[0][0], message=f"Can't admit new workloads: {text}.")
+    if not why and causes[0][0] == "AdmissionCheckInactive":
+        why = f"has the inactive AdmissionCheck {listed(inactive, 3, conjunction='and')}"
+    message = f"Can't admit new workloads: {text}."
+    return QueueReadiness(is_active=False, reason=causes[0][0], message=message, why=why, repairs=repairs)
+
+
+def _repairs(check: AdmissionCheck) -> Iterator[str]:
+    """Yield what makes an inactive AdmissionCheck active, as its condition reports it."""
+    condition, name = condition_of(check.status.conditions, "Active"), check.metadata.name
+    if condition is None:
+        yield f"run {check.spec.controller_name}, the controller of AdmissionCheck {name}"
+    elif match := _NOT_FOUND.search(condition.message):
+        yield f"create {match['kind']} {match['name']}, which AdmissionCheck {name} names"
+    else:
+        yield f"repair AdmissionCheck {name}: {condition.message or condition.reason}"
 
 
 def is_stopped(policy: str | None) -> bool:

@@ -127,6 +127,10 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     unseen: tuple[tuple[FlavorResource, int], ...] = ()
     """Quota of its ClusterQueue that is reserved by Workloads outside the snapshot."""
     remedies: tuple[Remedy, ...] = ()
+    inactive: str = ""
+    """Why its queue admits nothing: `ClusterQueue cq has stopPolicy Hold`."""
+    repairs: tuple[str, ...] = ()
+    """What makes its ClusterQueue active, if no run can verify it."""
 
     @property
     def state_text(self) -> str:
@@ -142,6 +146,8 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
                 return f"waits in Kueue because ClusterQueue {self.cluster_queue} does not select its namespace"
             case Wait.REQUESTS:
                 return "waits in Kueue because its requests are refused"
+            case Wait.QUEUE if self.inactive:
+                return f"waits in Kueue because {self.inactive}"
             case Wait.QUEUE if self.cluster_queue:
                 return f"waits in Kueue because ClusterQueue {self.cluster_queue} is inactive"
             case Wait.QUEUE if self.lacking:
@@ -258,8 +264,15 @@ def _not_looked_at(verdict: Verdict, run: Run, job: Job) -> Verdict:
             phrase = (
                 f"{phrase}: {run.readiness[verdict.cluster_queue].message}" if phrase else "ClusterQueue is inactive"
             )
-        elif (local := run.local_queue(job)) is not None and local.spec.cluster_queue not in run.queues:
+        local = run.local_queue(job)
+        if queue is None and local is not None and local.spec.cluster_queue not in run.queues:
             verdict = replace(verdict, lacking=local.spec.cluster_queue)
+        elif local is not None and is_stopped(local.spec.stop_policy):
+            stopped = f"LocalQueue {local.metadata.name} has stopPolicy {local.spec.stop_policy}"
+            verdict = replace(verdict, inactive=stopped)
+        elif queue is not None and (ready := run.readiness[verdict.cluster_queue]).why:
+            why = f"ClusterQueue {verdict.cluster_queue} {ready.why}"
+            verdict = replace(verdict, inactive=why, repairs=ready.repairs)
         return replace(verdict, wait=Wait.QUEUE, blocked=phrase)
     first = next((other_job for other_job in queue.ordered if other_job.key != job.key), None)
     if queue.is_strict and first is not None and job.key in queue.waiting:

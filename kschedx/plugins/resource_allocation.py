@@ -277,7 +277,8 @@ def scored_request(request: PodRequest, resources: Sequence[ResourceSpec], *, wi
 def least_allocated(allocation: Allocation, resources: Sequence[ResourceSpec]) -> IntArray:
     """Return the weighted mean of the free fractions."""
     capacity = allocation.capacity
-    free = np.maximum(capacity - allocation.requested, 0)
+    # not `maximum`: requests that overflowed in kube-scheduler are negative, and the difference wraps around
+    free = np.where(allocation.requested > capacity, 0, capacity - allocation.requested)
     return _weighted_mean(truncated(free * MAX_NODE_SCORE, capacity), allocation, resources)
 
 

@@ -17,7 +17,7 @@ from kschedx.findings import InsufficientResource, NodeUnschedulable, TooManyPod
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.group_scaling import GroupScaling
 from kschedx.inquiry.node_scaling import NodeRemedy, StepKind
-from kschedx.render.terminal import BLANK, DIM, fact_lines, labelled, paragraph, text
+from kschedx.render.terminal import DIM, fact_lines, labelled, paragraph, text
 from kschedx.render.view import Decider, DeciderRow, Fix
 from kschedx.render.wording import Fact, count
 from kschedx.render.words import describe
@@ -155,7 +155,3 @@ def growth_text(growth: Growth) -> str:
     from kschedx.render.words.karpenter import node_claim_growth_text
 
     return node_claim_growth_text(growth)
-
-
-def growth_lines(growths: Sequence[Growth], width: int) -> list[Text]:
-    return [line for growth in growths for line in (*paragraph(growth_text(growth), width), BLANK)]

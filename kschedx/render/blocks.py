@@ -303,7 +303,7 @@ def _eviction(eviction: PreemptionOutcome, detail: NodeDetail) -> str:
 
 def _pods_text(pods: tuple[Holder, ...], limit: int) -> str:
     """`shop/web-1 (priority 0), ml/train (priority 100) and 3 more`."""
-    return listed([f"{pod.pod} (priority {pod.priority})" for pod in pods], limit)
+    return listed([f"{pod.pod} ({pod.priority_text})" for pod in pods], limit)
 
 
 # --- the pod as a whole

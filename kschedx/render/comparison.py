@@ -33,7 +33,7 @@ from kschedx.render.terminal import (
     title_lines,
     wrapped,
 )
-from kschedx.render.view import Fix, Tone, View, ViewItem
+from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed, visible
 from kschedx.render.words.comparison import (
     ARROW,
@@ -387,7 +387,7 @@ def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[Text
     lines = [
         *head_lines(replace(view, fixes=()), width),
         BLANK,
-        *table_lines(view, width, None if wide else SHOWN_TRIALS),
+        *table_lines(view.lists[0], width, None if wide else SHOWN_TRIALS),
     ]
     if not tuning.is_better:
         return lines
@@ -420,10 +420,14 @@ def _tuning_view(tuning: Tuning) -> View:
             Fact(label="assumes", items=tuning.assumptions),
         ),
         fixes=(fix,) if tuning.is_better else (),
-        items=tuple(_items(tuning)),
-        list_title="Profiles of which no other is better in everything",
-        list_noun="profile",
-        list_columns=tuple((name, True) for name in (*HEADS, *(("cost",) if tuning.today.cost is not None else ()))),
+        lists=(
+            ItemList(
+                title="Profiles of which no other is better in everything",
+                noun="profile",
+                columns=tuple((name, True) for name in (*HEADS, *(("cost",) if tuning.today.cost is not None else ()))),
+                items=tuple(_items(tuning)),
+            ),
+        ),
     )
 
 

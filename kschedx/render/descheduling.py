@@ -21,7 +21,7 @@ from kschedx.descheduler.utilization import Category, Classification, Shares, ro
 from kschedx.render.layout import head_lines, note_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Usage, page_of
 from kschedx.render.terminal import BLANK, DIM, columns, labelled, line, more, paragraph, shortens
-from kschedx.render.view import Fix, Tone, View, ViewItem
+from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -118,10 +118,14 @@ def _descheduling_view(descheduling: Descheduling) -> View:
         tone=tone,
         because=because,
         facts=tuple(_facts(descheduling)),
-        items=tuple(_items(descheduling)),
-        list_title="Evictions",
-        list_noun="pod",
-        list_columns=(("round", True), ("profile", False), ("plugin", False), ("node", False), ("then", False)),
+        lists=(
+            ItemList(
+                title="Evictions",
+                noun="pod",
+                columns=(("round", True), ("profile", False), ("plugin", False), ("node", False), ("then", False)),
+                items=tuple(_items(descheduling)),
+            ),
+        ),
         notes=tuple(_notes(descheduling)),
     )
 
@@ -574,10 +578,14 @@ def _advice_view(advice: PolicyAdvice) -> View:
         tone=Tone.GOOD if advice.is_reached and (chosen or advice.target is not None) else Tone.BAD,
         facts=tuple(_facts_of_plugin(advice)),
         fixes=() if chosen is None else (Fix(title=_title(chosen), changes=(chosen.policy,)),),
-        items=tuple(_item(plugin) for plugin in advice.plugins),
-        list_title="Each plugin by itself",
-        list_noun="plugin",
-        list_columns=tuple((name, True) for name in _HEADS),
+        lists=(
+            ItemList(
+                title="Each plugin by itself",
+                noun="plugin",
+                columns=tuple((name, True) for name in _HEADS),
+                items=tuple(_item(plugin) for plugin in advice.plugins),
+            ),
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Findings of `kschedx doctor` in words."""
+"""The view and screen of `kschedx doctor`: its findings in words."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from kschedx.doctor.diagnosis import Completion, Diagnosis, Inventory, Way
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
-from kschedx.render.terminal import BLANK, BOLD, DIM, fact_lines, line, paragraph, title_lines
-from kschedx.render.view import Fix, Tone
+from kschedx.render.layout import head_lines
+from kschedx.render.terminal import BLANK, BOLD, DIM, fact_lines, line, paragraph
+from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, Words, count, listed, with_article
 
 NAMES = 3
@@ -312,6 +313,7 @@ MOST_LINES = 40
 FACT_LINES = 3
 """Lines of one fact without `-o wide`."""
 KINDS = 4
+MISSING_KIND = "missing kind"
 SNAPSHOT = "cluster.json"
 
 
@@ -325,12 +327,43 @@ class _Block(Struct, frozen=True, kw_only=True):
         return [BLANK, *self.head, *self.detail] if opened else self.head
 
 
+def diagnosis_view(diagnosis: Diagnosis, *, whole: bool = True) -> View:
+    """Return a view with a row for each gap; certain ones come first. Long paths are shortened, unless `whole`."""
+    number, source = len(diagnosis.weakening), diagnosis.inventory.source
+    gaps_text = f"{count(number, 'gap makes', 'gaps make')} answers less reliable"
+    text = gaps_text if number else "complete, no gaps found"
+    return View(
+        command="kschedx doctor",
+        subject=source,
+        headline=f"{'standard input' if source == '-' else source}: {text}",
+        tone=Tone.BAD if number else Tone.GOOD,
+        facts=tuple(_inventory(diagnosis.inventory)),
+        fixes=(completion_fix(diagnosis.completion),) if diagnosis.completion else (),
+        lists=(
+            ItemList(
+                title="Gaps", noun="gap", items=tuple(_item(finding, whole=whole) for finding in diagnosis.findings)
+            ),
+        ),
+    )
+
+
+def _item(finding: gaps.Finding, *, whole: bool) -> ViewItem:
+    is_sure = finding.certainty is not gaps.Certainty.POSSIBLE
+    tone = (Tone.BAD if is_sure else Tone.OPEN) if finding.counts else Tone.PLAIN
+    if isinstance(finding, gaps.MissingKind):
+        title = f"{finding.kind}: {missing_kind_text(finding)}{certainty_text(finding.certainty)}"
+        facts = (Fact(label="affects", items=(missing_kind_effect(finding),)), _reaction_fact(finding.reaction))
+        return ViewItem(title=title, tone=tone, kind=MISSING_KIND, facts=facts)
+    words = finding_words(finding, whole=whole)
+    return ViewItem(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
+
+
 def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:
     """Return at most 40 lines, unless `wide`: the first findings in full, and the headlines of the others."""
-    title = title_lines(diagnosis_headline(diagnosis), diagnosis_tone(diagnosis), width)
-    top = [*title, *_inventory(diagnosis.inventory, width, wide=wide)]
-    end = _completion(diagnosis.completion, width) if diagnosis.completion else []
-    blocks = list(_blocks(diagnosis.findings, width, wide=wide))
+    view = diagnosis_view(diagnosis, whole=wide)
+    top = head_lines(replace(view, fixes=()), width, rows=None if wide else FACT_LINES)
+    end = [row for fix in view.fixes for row in _completion(fix, width)]
+    blocks = list(_blocks(view.items, width, wide=wide))
     room = MOST_LINES - len(top) - _height(end, width)
     opened = (
         len(blocks)
@@ -351,19 +384,8 @@ def _stacked(blocks: Sequence[_Block], opened: int) -> list[Text]:
     return [*lines, BLANK, *closed, *note] if closed else lines
 
 
-def diagnosis_tone(diagnosis: Diagnosis) -> Tone:
-    return Tone.BAD if diagnosis.weakening else Tone.GOOD
-
-
-def diagnosis_headline(diagnosis: Diagnosis) -> str:
-    """Return how many gaps there are, and what they affect."""
-    number, source = len(diagnosis.weakening), diagnosis.inventory.source
-    source = "standard input" if source == "-" else source
-    gaps_text = f"{count(number, 'gap makes', 'gaps make')} answers less reliable"
-    return f"{source}: {gaps_text if number else 'complete, no gaps found'}"
-
-
-def _inventory(inventory: Inventory, width: int, *, wide: bool) -> list[Text]:
+def _inventory(inventory: Inventory) -> Iterator[Fact]:
+    """Yield what the dump holds, and where it is from."""
     pods = [
         f"{number:,} {what}"
         for what, number in (
@@ -376,41 +398,36 @@ def _inventory(inventory: Inventory, width: int, *, wide: bool) -> list[Text]:
     text = f"{count(inventory.kinds.get('Pod', 0), 'pod')}" + (f" ({', '.join(pods)})" if pods else "")
     spaces = f" in {count(inventory.namespaces, 'namespace')}" if inventory.namespaces else ""
     others = tuple(f"{number:,} {kind}" for kind, number in inventory.kinds.items() if kind not in ("Node", "Pod"))
-    facts = [Fact(label="holds", items=(count(inventory.kinds.get("Node", 0), "node"), text + spaces, *others))]
+    yield Fact(label="holds", items=(count(inventory.kinds.get("Node", 0), "node"), text + spaces, *others))
     kubelets = dict.fromkeys((inventory.oldest_kubelet, inventory.newest_kubelet))
     versions = [f"API server {inventory.server_version}"] if inventory.server_version else []
     versions += [f"kubelets {' to '.join(kubelets)}"] if inventory.oldest_kubelet else []
     if versions:
-        facts.append(Fact(label="versions", items=tuple(versions)))
+        yield Fact(label="versions", items=tuple(versions))
     if inventory.time:
-        facts.append(Fact(label="taken", items=(inventory.time,)))
+        yield Fact(label="taken", items=(inventory.time,))
     origin = (inventory.origin,) if inventory.origin and inventory.origin != inventory.source else ()
     files = (count(inventory.files, "file"),) if inventory.files > 1 else ()
     names = ("names are replaced",) if inventory.is_anonymized else ()
     known = (*inventory.formats, *origin, *files, *names)
     if known:
-        facts.append(Fact(label="from", items=known))
+        yield Fact(label="from", items=known)
     not_read = (*inventory.not_applied, *(f"{number:,} {kind}" for kind, number in inventory.not_read.items()))
     if not_read:
-        facts.append(Fact(label="not read", items=not_read))
-    return [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
+        yield Fact(label="not read", items=not_read)
 
 
-def _blocks(findings: Sequence[gaps.Finding], width: int, *, wide: bool) -> Iterable[_Block]:
-    """Yield a block for each finding; all missing kinds share one."""
-    missing = [finding for finding in findings if isinstance(finding, gaps.MissingKind)]
-    for finding in findings:
-        if not isinstance(finding, gaps.MissingKind):
-            yield _block(finding, width, wide=wide)
-        elif finding is missing[0]:
+def _blocks(items: Sequence[ViewItem], width: int, *, wide: bool) -> Iterable[_Block]:
+    """Yield a block for each row; all missing kinds share one."""
+    missing = [item for item in items if item.kind == MISSING_KIND]
+    for item in items:
+        if item.kind != MISSING_KIND:
+            facts = item.facts if wide else _without_repeats(item.facts)
+            detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
+            style = DIM if item.tone is Tone.PLAIN else BOLD
+            yield _Block(head=paragraph(item.title, width, first=item.tone.mark or "· ", style=style), detail=detail)
+        elif item is missing[0]:
             yield _missing(missing, width, wide=wide)
-
-
-def _block(finding: gaps.Finding, width: int, *, wide: bool) -> _Block:
-    words = finding_words(finding, whole=wide)
-    facts = words.facts if wide else _without_repeats(words.facts)
-    detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
-    return _Block(head=_headline(words.headline, finding, width), detail=detail)
 
 
 def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
@@ -428,31 +445,23 @@ def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
             yield fact
 
 
-def _headline(headline: str, finding: gaps.Finding, width: int) -> list[Text]:
-    if not finding.counts:
-        return paragraph(headline, width, first="· ", style=DIM)
-    sure = finding.certainty is not gaps.Certainty.POSSIBLE
-    return paragraph(headline, width, first="✗ " if sure else "? ", style=BOLD)
-
-
-def _missing(kinds: Sequence[gaps.MissingKind], width: int, *, wide: bool) -> _Block:
-    phrase = count(len(kinds), "kind is", "kinds are")
-    names = ", ".join(missing_kind.kind for missing_kind in kinds)
-    head = paragraph(f"{phrase} missing or incomplete: {names}", width, first="✗ ", style=BOLD)
+def _missing(items: Sequence[ViewItem], width: int, *, wide: bool) -> _Block:
+    rows = [(*item.title.split(": ", 1), *(fact.items[0] for fact in item.facts)) for item in items]
+    names = ", ".join(kind for kind, *_ in rows)
+    phrase = f"{count(len(items), 'kind is', 'kinds are')} missing or incomplete: {names}"
     lines: list[Text] = []
-    shown = kinds if wide or len(kinds) <= KINDS + 1 else kinds[:KINDS]
-    label = max(len(missing_kind.kind) for missing_kind in shown)
-    for missing in shown:
-        text = f"{missing_kind_text(missing)}{certainty_text(missing.certainty)} · {missing_kind_effect(missing)}"
-        if missing.reaction is not gaps.Reaction.SILENT:
-            text += f"; {' '.join(_reaction_fact(missing.reaction).items)}"
-        lines += paragraph(text, width, first=f"  {missing.kind:<{label}}  ")
-    if len(shown) < len(kinds):
-        lines.append(line((f"  {len(kinds) - len(shown):,} more: -o wide", DIM)))
-    silent = [kind for kind in kinds if kind.reaction is gaps.Reaction.SILENT]
+    shown = rows if wide or len(rows) <= KINDS + 1 else rows[:KINDS]
+    label = max(len(kind) for kind, *_ in shown)
+    silent = _reaction_fact(gaps.Reaction.SILENT)
+    for kind, text, affects, reaction in shown:
+        more = "" if reaction in silent.items else f"; {reaction}"
+        lines += paragraph(f"{text} · {affects}{more}", width, first=f"  {kind:<{label}}  ")
+    if len(shown) < len(rows):
+        lines.append(line((f"  {len(rows) - len(shown):,} more: -o wide", DIM)))
+    is_silent = any(reaction in silent.items for *_, reaction in rows)
     return _Block(
-        head=head,
-        detail=lines + (fact_lines(_reaction_fact(gaps.Reaction.SILENT), width) if silent else []),
+        head=paragraph(phrase, width, first="✗ ", style=BOLD),
+        detail=lines + (fact_lines(silent, width) if is_silent else []),
     )
 
 
@@ -472,9 +481,8 @@ def completion_fix(completion: Completion) -> Fix:
             assert_never(completion.way)
 
 
-def _completion(completion: Completion, width: int) -> list[Text]:
+def _completion(fix: Fix, width: int) -> list[Text]:
     """Return commands that can be copied."""
-    fix = completion_fix(completion)
     rows = (row for command in fix.commands for row in shell_rows(command, width))
     return [BLANK, line((fix.title, DIM)), *map(line, rows)]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
+from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
@@ -16,15 +18,17 @@ from kschedx.inquiry.stalled_drain import (
     EvictUnhealthy,
     MoreReplicas,
     OutOfService,
+    ReadyPods,
+    ReleasedByOperator,
     SmallerBudget,
     WithoutBudget,
 )
 from kschedx.kube.documents import Document
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
-from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
-from kschedx.render.terminal import BLANK, DIM, SEPARATOR, line, more, paragraph, title_lines
-from kschedx.render.view import Fix, Tone
+from kschedx.render.fixes import fix_lines, story_fixes, story_no_fix, story_reason
+from kschedx.render.terminal import DIM, SEPARATOR, fact_lines, more, paragraph, title_lines
+from kschedx.render.view import Fix, ItemList, Tone, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
 
@@ -34,14 +38,15 @@ def drain_remedy_title(fix: DrainFix) -> str:
     if fix.of == 1:
         seen = "the node can be drained"
     elif fix.done == fix.of:
-        seen = f"all {count(fix.of, 'node')} can be drained"
+        seen = f"{'both' if fix.of == 2 else f'all {fix.of:,}'} nodes can be drained"
     else:
         seen = f"{fix.done:,} of {count(fix.of, 'node')} can be drained"
     return f"{', '.join(map(_remedy_step_text, fix.steps))} · {seen}"
 
 
 def drain_remedy_commands(fix: DrainFix) -> tuple[str, ...]:
-    return tuple(_remedy_command(step) for step in fix.steps if not (isinstance(step, SmallerBudget) and step.manager))
+    steps = (step for step in fix.steps if not (isinstance(step, SmallerBudget) and step.manager))
+    return tuple(filter(None, map(_remedy_command, steps)))
 
 
 class BudgetFixDocument(Document, frozen=True):
@@ -66,6 +71,11 @@ def _remedy_step_text(step: BudgetStep) -> str:
             return f"set unhealthyPodEvictionPolicy of PDB {step.namespace}/{step.name} to {ALWAYS}"
         case OutOfService(node=node):
             return f"taint {node} out of service if it is shut down, else repair its kubelet"
+        case ReadyPods(pods=pods):
+            verb = "is" if len(pods) == 1 else "are"
+            return f"first repair {listed(pods, 3, conjunction='and')}, which {verb} not ready"
+        case ReleasedByOperator(wait=wait):
+            return f"wait until {wait}"
         case WithoutBudget():
             return f"delete PDB {step.namespace}/{step.name}, since another PDB covers the same pod"
         case _:
@@ -94,6 +104,10 @@ def _remedy_command(step: BudgetStep) -> str:
             return _patch_command(step, {"unhealthyPodEvictionPolicy": ALWAYS})
         case OutOfService(node=node):
             return shell_command("kubectl taint node {} {}=nodeshutdown:NoExecute", node, OUT_OF_SERVICE)
+        case ReadyPods(pods=pods):
+            return why_command(pods[0])
+        case ReleasedByOperator():
+            return ""
         case WithoutBudget():
             return shell_command("kubectl delete pdb {} -n {}", step.name, step.namespace)
         case _:
@@ -110,66 +124,124 @@ MOST_NODES = 8
 MOST_CAUSES = 8
 
 
-StrandedStory = Callable[[DrainResult], PendingStory | None]
-"""Returns why evicted pods fit no other node, and what fixes it; None if there are no such pods."""
+def drain_list(
+    simulation: Simulation, forced: Sequence[DrainResult] = (), most: int = 0, *, each: bool = False
+) -> ItemList:
+    """Return a row for each drained node; those that cannot be drained come first, with the most common cause first.
 
-
-def stranded_stories(simulation: Simulation) -> StrandedStory:
-    """Return the stories of the drains, each of which is computed once."""
-    known: dict[str, PendingStory | None] = {}
-
-    def story_of(drained: DrainResult) -> PendingStory | None:
-        if drained.node not in known:
-            scene, pods = simulation.scenes.get(drained.node), tuple(pod.pod for pod in drained.pending)
-            is_stranded = scene is not None and pods
-            known[drained.node] = SharedFixes(simulation, scene).story(pods) if is_stranded else None
-        return known[drained.node]
-
-    return story_of
-
-
-def several_lines(
-    simulation: Simulation,
-    lets_go: Sequence[DrainFix],
-    forced: Mapping[str, DrainResult],
-    width: int,
-    most: int | None,
-    nodes: int,
-    *,
-    story_of: StrandedStory,
-    wide: bool = False,
-) -> list[Text]:
-    """Return the result for several nodes: how many can be drained, what unblocks the others, the blocked nodes, then a
-    line for each of the others.
-
-    At most `nodes` of each are shown, unless `wide`. `forced` maps nodes to the drains that kubectl refuses, with the
-    flags that it requires.
+    Fixes are tried for the pods of `most` nodes. `forced` are the drains that kubectl refuses, with the flags that it
+    requires. With `each`, the rows have no names of pods, so that nodes are identical.
     """
-    drained = simulation.drained
-    fixes = fix_lines(tuple(map(drain_fix, lets_go)), "", width)
+    then = {result.node: result for result in forced}
+    ordered = sorted(simulation.drained, key=lambda drained: drained.is_done)
+    items = [
+        _node_item(drained, then.get(drained.node), _story(simulation, drained) if at < most else None, each=each)
+        for at, drained in enumerate(ordered)
+    ]
+    causes = Counter(map(_result, items))
+    return ItemList(
+        title="Nodes" if each or len(items) > 1 else "Node",
+        noun="node",
+        columns=(("pods evicted", True), ("cause", False), ("result", False)),
+        items=tuple(sorted(items, key=lambda item: (item.tone is Tone.GOOD, -causes[_result(item)]))),
+        identical_rows=each,
+    )
 
-    def story(result: DrainResult) -> list[Text]:
-        its = fixes if len(drained) == 1 else ()
-        lines = drain_lines(result, width, most, story_of(result), its)
-        if result.is_refused and result.node in forced:
-            then = forced[result.node]
-            lines += paragraph(f"with {_flags(result, then)}: {verdict(then)}", width, first="  ", indent=4)
-        return lines
 
-    if len(drained) == 1:
-        return story(drained[0])
-    good = [drain for drain in drained if drain.is_done]
-    bad = [drain for drain in drained if not drain.is_done]
-    lines = [*title_lines(drains_headline(drained), Tone.BAD if bad else Tone.GOOD, width), *fixes]
+def _story(simulation: Simulation, drained: DrainResult) -> PendingStory | None:
+    """Return why evicted pods fit no other node, and what fixes it; None if there are no such pods."""
+    scene, pods = simulation.scenes.get(drained.node), tuple(pod.pod for pod in drained.pending)
+    return SharedFixes(simulation, scene).story(pods) if scene is not None and pods else None
+
+
+def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingStory | None, *, each: bool) -> ViewItem:
+    facts = list(drain_facts(drained, story, with_pods=not each))
+    if drained.is_refused and then is not None:
+        facts.append(Fact(label="forced", items=(f"with {_flags(drained, then)}: {verdict(then)}",)))
+    return ViewItem(
+        title=drained.node,
+        tone=Tone.GOOD if drained.is_done else Tone.BAD,
+        kind=_kind(drained),
+        values=(
+            len(drained.of(DrainOutcome.EVICTED)),
+            "" if drained.is_done else shared_cause(drained),
+            shared_verdict(drained) if each else verdict(drained),
+        ),
+        facts=tuple(facts),
+        fixes=story_fixes(story),
+        no_fix=story_no_fix(story),
+        members=(
+            *(f"{leaves.pod} → {leaves.node or 'pending'}" for leaves in drained.of(DrainOutcome.EVICTED)),
+            *(f"{stays.pod} is not evicted" for stays in drained.of(*REFUSES, *STAYS)),
+        ),
+    )
+
+
+def _result(item: ViewItem) -> tuple[object, ...]:
+    """Return the result and the causes of a drain."""
+    return *item.values[1:], item.facts
+
+
+def _kind(drained: DrainResult) -> str:
+    if drained.is_done:
+        return "can be drained"
+    if drained.is_refused:
+        return "kubectl refuses"
+    return "pods stay pending" if drained.pending else "blocked by a PDB"
+
+
+def result_lines(item: ViewItem, width: int) -> list[Text]:
+    """Return the node's name and its verdict."""
+    return title_lines(f"{item.title}: {item.values[-1]}", item.tone, width)
+
+
+def drain_lines(
+    item: ViewItem, width: int, *, most: int | None = None, lets_go: Sequence[Fix] = (), wide: bool = False
+) -> list[Text]:
+    """Return what is below a verdict: the causes, the fixes, of which `lets_go` come first, and where the pods go."""
+    lines = [row for fact in item.facts for row in fact_lines(fact, width)]
+    own = (replace(fix, changes=()) if wide else fix.brief for fix in item.fixes)
+    lines += fix_lines((*lets_go, *own), item.no_fix, width)
+    pods = listed(item.members, most or len(item.members))
+    return lines + (paragraph(pods, width, first="  ", style=DIM) if pods else [])
+
+
+def each_lines(nodes: ItemList, width: int, *, wide: bool) -> list[Text]:
+    """Return a block for each node that cannot be drained, or a line for each of their causes, then the others."""
+    bad = [item for item in nodes.items if item.tone is not Tone.GOOD]
+    good = [item for item in nodes.items if item.tone is Tone.GOOD]
+    lines: list[Text] = []
+    if wide or len(bad) <= MOST_NODES:
+        for item in bad:
+            lines += result_lines(item, width)
+            lines += (
+                drain_lines(item, width)
+                if wide
+                else [row for fact in item.facts[:1] for row in fact_lines(fact, width, 1)]
+            )
+    else:
+        causes: dict[str, list[str]] = {}
+        for item in bad:
+            causes.setdefault(str(item.values[1]), []).append(item.title)
+        ordered = sorted(causes.items(), key=lambda cause: -len(cause[1]))
+        for cause, names in ordered[:MOST_CAUSES]:
+            lines += paragraph(f"{count(len(names), 'node')}: {cause}: {listed(names, 3)}", width, first="✗ ")
+        lines += more(len(ordered) - MOST_CAUSES, "cause")
     if wide:
-        return [*lines, *(line for drain in drained for line in [BLANK, *story(drain)])]
-    for drain_result in bad[:nodes]:
-        lines += [BLANK, *story(drain_result)]
-    lines += more(len(bad) - nodes, "node", " that cannot")
-    lines += [BLANK] if good else []
-    for drain_result in good[:nodes]:
-        lines += paragraph(f"{drain_result.node}: {shared_verdict(drain_result)}", width, first="✓ ")
-    return lines + more(len(good) - nodes, "node", " that can")
+        return lines + [
+            row for item in good for row in paragraph(f"{item.title}: {item.values[-1]}", width, first="✓ ")
+        ]
+    return lines + (paragraph(listed((item.title for item in good), 12), width, first="✓ ") if good else [])
+
+
+def with_flags(drained: Sequence[DrainResult], forced: Sequence[DrainResult]) -> Iterator[str]:
+    """Yield how many of the nodes can be drained with the flags that kubectl requires."""
+    then = {result.node: result for result in forced}
+    refused = [(result, then[result.node]) for result in drained if result.is_refused and result.node in then]
+    if refused:
+        flags = {flag for result, with_both in refused for flag in _flags(result, with_both).split()}
+        could = sum(result.is_done for result in drained) + sum(with_both.is_done for _, with_both in refused)
+        yield f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
 
 
 def drain_fix(fix: DrainFix) -> Fix:
@@ -223,99 +295,18 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         verb = "fits" if len(stranded) == 1 else "fit"
         why = "" if story is None else story_reason(story)
         yield Fact(label="pending", items=(about(stranded, f"{verb} no other node{f', {why}' if why else ''}"),))
-
-
-def drain_lines(
-    drained: DrainResult,
-    width: int,
-    most: int | None = None,
-    story: PendingStory | None = None,
-    lets_go: Iterable[Text] = (),
-) -> list[Text]:
-    """Return the verdict, then what blocks the drain and the lines of `lets_go`, the pods that stay pending, and where
-    the others go."""
-    tone = Tone.GOOD if drained.is_done else Tone.BAD
-    lines = title_lines(f"{drained.node}: {verdict(drained)}", tone, width)
-    for fact in drain_facts(drained, story):
-        if fact.label == "pending":
-            lines += [
-                *lets_go,
-                *paragraph(fact.items[0], width, first="  ✗ ", indent=4),
-                *story_fix_lines(story, width),
-            ]
-            lets_go = ()
-        else:
-            lines += paragraph(fact.items[0], width, first="  ")
-    lines += lets_go
-    if drained.is_refused:
-        return lines
-    moved = [pod for pod in drained.of(DrainOutcome.EVICTED) if pod.node]
-    lines += _moved(moved, width, most)
+    if not with_pods:
+        return
     if drained.waves > 1:
-        lines += paragraph(f"PDBs allow it in {drained.waves:,} rounds: {_budgets(drained)}", width, first="  ")
-    stays = drained.of(DrainOutcome.OF_DAEMON_SET, DrainOutcome.OF_KUBELET)
-    if stays:
-        lines.append(line((f"  {count(len(stays), 'pod')} of DaemonSets and the kubelet stay on the node", DIM)))
-    return lines
-
-
-def each_lines(
-    drained: Sequence[DrainResult],
-    width: int,
-    forced: Mapping[str, DrainResult],
-    *,
-    wide: bool,
-) -> list[Text]:
-    """Return how many of the nodes can be drained, and how many with the flags that kubectl requires, then a line for
-    each that cannot. `forced` is as for several nodes."""
-    good = [result for result in drained if result.is_done]
-    bad = [result for result in drained if not result.is_done]
-    lines = title_lines(drains_headline(drained), Tone.BAD if bad else Tone.GOOD, width)
-    refused = [(drain, forced[drain.node]) for drain in bad if drain.is_refused and drain.node in forced]
-    if refused:
-        flags = dict.fromkeys(flag for drain, then in refused for flag in _flags(drain, then).split())
-        could = len(good) + sum(then.is_done for _, then in refused)
-        text = f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
-        lines += paragraph(text, width, first="  ")
-    if wide or len(bad) <= MOST_NODES:
-        for drain_result in bad:
-            lines += paragraph(
-                f"{drain_result.node}: {verdict(drain_result)}{'' if wide else _first_cause(drain_result)}",
-                width,
-                first="✗ ",
-            )
-            for fact in drain_facts(drain_result) if wide else ():
-                lines += paragraph(fact.items[0], width, first="  ")
-            if wide and drain_result.node in forced:
-                text = f"with {_flags(drain_result, forced[drain_result.node])}: {verdict(forced[drain_result.node])}"
-                lines += paragraph(text, width, first="  ", indent=4)
-    else:
-        lines += _by_cause(bad, width)
-    for drain_result in good if wide else ():
-        lines += paragraph(f"{drain_result.node}: {shared_verdict(drain_result)}", width, first="✓ ")
-    if good and not wide:
-        lines += paragraph(listed((drain.node for drain in good), 12), width, first="✓ ")
-    return lines
+        yield Fact(label="rounds", items=(f"PDBs allow it in {drained.waves:,} rounds: {_budgets(drained)}",))
+    if stays := drained.of(DrainOutcome.OF_DAEMON_SET, DrainOutcome.OF_KUBELET):
+        yield Fact(label="stays", items=(f"{count(len(stays), 'pod')} of DaemonSets and the kubelet",))
 
 
 def _flags(refused: DrainResult, then: DrainResult) -> str:
     """Return the flags that kubectl requires for the `refused` drain; `then` is the same drain with both flags."""
     force = ["--force"] if refused.of(DrainOutcome.NEEDS_FORCE) or then.of(DrainOutcome.DELETED) else []
     return " ".join([*force, *(["--delete-emptydir-data"] if refused.of(DrainOutcome.NEEDS_EMPTYDIR_FLAG) else [])])
-
-
-def _by_cause(bad: Sequence[DrainResult], width: int) -> list[Text]:
-    """Return a line for each cause that nodes share, most common first."""
-    causes: dict[str, list[str]] = {}
-    for result in bad:
-        causes.setdefault(shared_cause(result), []).append(result.node)
-    ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
-    lines: list[Text] = []
-    for cause, names in ordered[:MOST_CAUSES]:
-        lines += paragraph(f"{count(len(names), 'node')}: {cause}: {listed(names, 3)}", width, first="✗ ")
-    if len(ordered) > MOST_CAUSES:
-        lines.append(line((f"  {count(len(ordered) - MOST_CAUSES, 'more cause')}: -o wide shows all nodes", DIM)))
-    return lines
 
 
 def shared_cause(result: DrainResult) -> str:
@@ -329,18 +320,6 @@ def shared_cause(result: DrainResult) -> str:
     if stopped:
         return f"PDB {stopped[0].budget}" if stopped[0].fate is DrainOutcome.BUDGET else "pods with several PDBs"
     return "pods fit no other node"
-
-
-def _first_cause(drained: DrainResult) -> str:
-    """Return the name of the pod or budget behind the verdict."""
-    if drained.is_refused:
-        return f": {drained.of(*REFUSES)[0].pod}"
-    stopped = drained.of(*STAYS)
-    if drained.is_unconfirmed:
-        return ": the kubelet does not answer" if drained.is_silent else f": {drained.unconfirmed[0].pod}"
-    if stopped:
-        return f": {stopped[0].budget}"
-    return f": {drained.pending[0].pod}" if drained.pending else ""
 
 
 def verdict(drained: DrainResult) -> str:
@@ -406,13 +385,3 @@ def _several(budgets: str) -> str:
 
 def _budgets(drained: DrainResult) -> str:
     return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets.items() if number)
-
-
-def _moved(moved: list[DrainedPod], width: int, most: int | None) -> list[Text]:
-    lines = []
-    shown = moved if most is None else moved[:most]
-    for pod in shown:
-        lines += paragraph(f"{pod.pod} → {pod.node}", width, first="  ")
-    if len(moved) > len(shown):
-        lines.append(line((f"  {count(len(moved) - len(shown), 'more pod')} on other nodes", DIM)))
-    return lines

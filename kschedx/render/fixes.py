@@ -16,7 +16,7 @@ from kschedx.inquiry.document import Covered
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
 from kschedx.render.holding import gang_cause
-from kschedx.render.terminal import DIM, LABEL, SEPARATOR, labelled, paragraph, text, wrapped
+from kschedx.render.terminal import DIM, LABEL, SEPARATOR, labelled, text, wrapped
 from kschedx.render.view import Fix as FixView
 from kschedx.render.wording import count, listed, visible
 from kschedx.render.words.causes import because
@@ -158,20 +158,15 @@ def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:
     return (mended_fix(story.mended),)
 
 
+def story_no_fix(story: PendingStory | None) -> str:
+    """Return why the story's pods have no fix; empty if they have one."""
+    return "" if story is None or story.mended is not None else story.explanation.no_fix
+
+
 def refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:
     """Return the fix after which the API server admits the refused replicas of a workload; empty if none is known."""
     fix = mending.let_in(result) if result.refused else None
     return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
-
-
-def story_fix_lines(story: PendingStory | None, width: int) -> list[Text]:
-    """Return the first fix, and how many pods it helps, or why there is none."""
-    if story is None:
-        return []
-    if story.mended is not None:
-        return paragraph(_mended_text(story.mended), width, first="    fix  ")
-    untold = story.explanation.no_fix
-    return paragraph(untold, width, first="    no fix  ") if untold else []
 
 
 def _mended_text(mended: SharedFix) -> str:

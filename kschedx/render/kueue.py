@@ -9,9 +9,10 @@ from rich.text import Text
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import FlavorRow, Overview, QueueOverview, Waiting
 from kschedx.kueue.quota import displayed
+from kschedx.render.layout import head_lines, note_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
-from kschedx.render.terminal import BLANK, BOLD, DIM, columns, line, paragraph, title_lines
-from kschedx.render.view import Tone, View, ViewItem
+from kschedx.render.terminal import BLANK, BOLD, DIM, columns, line, paragraph
+from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 
 SHOWN = 5
@@ -29,20 +30,30 @@ def _overview_view(overview: Overview) -> View:
         command="kschedx kueue",
         headline=f"{count(len(overview.queues), 'ClusterQueue')}{cohorts}, {pending}",
         tone=Tone.HELD if overview.waiting or overview.checking else Tone.GOOD,
-        items=tuple(
-            ViewItem(
-                title=waiting_job.workload,
-                tone=Tone.HELD,
-                values=(name, place, waiting_job.priority),
-                facts=(Fact(label="because", items=(_cause(waiting_job),)),),
-                event=waiting_job.message,
-            )
-            for name, waiting in queues
-            for place, waiting_job in enumerate(waiting, start=1)
+        facts=tuple(
+            Fact(label="inactive", items=(f"ClusterQueue {queue.name}: {queue.inactive}",))
+            for queue in overview.queues
+            if queue.inactive
         ),
-        list_title="Pending Workloads",
-        list_noun="Workload",
-        list_columns=(("ClusterQueue", False), ("place", True), ("priority", True)),
+        notes=() if overview.is_settled else ("the run was stopped before it settled",),
+        lists=(
+            ItemList(
+                title="Pending Workloads",
+                noun="Workload",
+                columns=(("ClusterQueue", False), ("place", True), ("priority", True)),
+                items=tuple(
+                    ViewItem(
+                        title=waiting_job.workload,
+                        tone=Tone.HELD,
+                        values=(name, place, waiting_job.priority),
+                        facts=(Fact(label="because", items=(_cause(waiting_job),)),),
+                        event=waiting_job.message,
+                    )
+                    for name, waiting in queues
+                    for place, waiting_job in enumerate(waiting, start=1)
+                ),
+            ),
+        ),
     )
 
 
@@ -56,7 +67,7 @@ def overview_page(overview: Overview) -> Page:
 
 def overview_lines(overview: Overview, width: int, *, wide: bool = False) -> list[Text]:
     view = _overview_view(overview)
-    lines = title_lines(view.headline, view.tone, width)
+    lines = head_lines(view, width)
     for queue in overview.queues:
         lines += [BLANK, *_queue(queue, width, wide=wide)]
     for cohort in overview.cohorts:
@@ -64,8 +75,8 @@ def overview_lines(overview: Overview, width: int, *, wide: bool = False) -> lis
         lines += [BLANK, line((f"cohort {cohort.name}{above}", BOLD)), *_table(cohort.rows)]
     if overview.unqueued:
         lines += [BLANK, line(("in no queue", BOLD)), *_waiting(overview.unqueued, width, wide=wide)]
-    if not overview.is_settled:
-        lines += [BLANK, *paragraph("the run was stopped before it settled", width, first="  note      ", indent=12)]
+    if view.notes:
+        lines += [BLANK, *note_lines(view, width)]
     version = f"Kueue {overview.kueue_version}; -o wide shows all, -o json every cycle"
     return [*lines, BLANK, *paragraph(version, width, style=DIM)]
 
@@ -74,8 +85,6 @@ def _queue(queue: QueueOverview, width: int, *, wide: bool) -> Iterator[Text]:
     below = f" · cohort {' below '.join(queue.cohorts)}" if queue.cohorts else ""
     state = f"{count(queue.holding, 'Workload')} with quota, {len(queue.waiting):,} pending"
     yield line((f"ClusterQueue {queue.name}", BOLD), f"{below} · {state}")
-    if queue.inactive:
-        yield from paragraph(queue.inactive, width, first="  inactive  ", indent=12)
     yield from _table(queue.rows)
     yield from _waiting((*queue.waiting, *queue.checking), width, wide=wide)
 

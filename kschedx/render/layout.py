@@ -18,7 +18,7 @@ from kschedx.render.terminal import (
     text,
     title_lines,
 )
-from kschedx.render.view import Tone, View, ViewItem
+from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import listed
 
 COMMAND = "$ "
@@ -64,14 +64,14 @@ def headline_lines(view: View, width: int) -> list[Text]:
     return lines
 
 
-def table_lines(view: View, width: int, most: int | None = None) -> list[Text]:
+def table_lines(item_list: ItemList, width: int, most: int | None = None) -> list[Text]:
     """Return the first `most` rows as a table, and the number of the others."""
-    items = view.items[:most]
+    items = item_list.items[:most]
     rows = [[item.title, *map(_cell, item.values)] for item in items]
-    heads = [view.list_noun, *(label for label, _ in view.list_columns)]
-    right = frozenset(at for at, (_, is_number) in enumerate(view.list_columns, start=1) if is_number)
+    heads = [item_list.noun, *(label for label, _ in item_list.columns)]
+    right = frozenset(at for at, (_, is_number) in enumerate(item_list.columns, start=1) if is_number)
     table = columns([heads, *rows], right=right, indent=2, header=True, width=width)
-    return table + more(len(view.items) - len(items), view.list_noun)
+    return table + more(len(item_list.items) - len(items), item_list.noun)
 
 
 def _cell(value: str | int) -> str:

@@ -190,8 +190,11 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
 def _suspension(state: Suspended | Paused) -> Iterator[str]:
     """Yield what a suspended or paused workload does not do, and who suspended it."""
     if isinstance(state, Paused):
-        replaces = "replaces no pods of the previous template"
-        yield f"a paused {state.kind} {replaces if state.updated else 'creates no ReplicaSet for its pod template'}"
+        if state.reason:
+            yield f"its controller paused it: {state.reason}"
+        is_under_way = state.updated or state.reason
+        does = "replaces no pods of the previous" if is_under_way else "creates no ReplicaSet for its pod"
+        yield f"a paused {state.kind} {does} template"
         return
     yield from filter(None, (state.message,))
     of_user = f"a suspended {state.kind} creates no {'Jobs' if state.kind == 'CronJob' else 'pods'}"

@@ -24,7 +24,7 @@ from kschedx.render.terminal import (
     more,
     shortens,
 )
-from kschedx.render.view import Tone, View, ViewItem
+from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -189,20 +189,24 @@ def _nodes_view(rows: Sequence[NodeRow]) -> View:
         headline=f"{count(len(rows), 'node')}, {usable:,} can take a pod",
         tone=Tone.GOOD if usable else Tone.BAD,
         facts=tuple(_total_facts(rows, uses)),
-        items=tuple(
-            ViewItem(
-                title=row.name,
-                tone=Tone.GOOD if row.is_open else Tone.BAD,
-                kind=row.status,
-                values=tuple(column.cell(row) for column in kept),
-                facts=tuple(_row_facts(row)),
-            )
-            for row in rows
+        lists=(
+            ItemList(
+                title="Nodes",
+                noun="node",
+                columns=tuple((column.label, column.is_number) for column in kept),
+                items=tuple(
+                    ViewItem(
+                        title=row.name,
+                        tone=Tone.GOOD if row.is_open else Tone.BAD,
+                        kind=row.status,
+                        values=tuple(column.cell(row) for column in kept),
+                        facts=tuple(_row_facts(row)),
+                    )
+                    for row in rows
+                ),
+                identical_rows=True,
+            ),
         ),
-        list_title="Nodes",
-        list_noun="node",
-        list_columns=tuple((column.label, column.is_number) for column in kept),
-        identical_rows=True,
     )
 
 

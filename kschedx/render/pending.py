@@ -68,6 +68,18 @@ SHOWN_OTHERS = 2
 EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
 
 
+class IfNone(Struct, frozen=True):
+    """The answer if there are no such pods."""
+
+    title: str = "no pod is pending"
+    is_known: bool = True
+    """False for a dump without pods."""
+
+    @property
+    def tone(self) -> Tone:
+        return Tone.GOOD if self.is_known else Tone.OPEN
+
+
 class PodAnswers(Struct, frozen=True, kw_only=True):
     """The answers about many pods."""
 
@@ -75,8 +87,7 @@ class PodAnswers(Struct, frozen=True, kw_only=True):
     fix_of: Callable[[CauseGroup], FixView | None]
     facts_of: Callable[[CauseGroup], Sequence[Fact]]
     notes: Sequence[str] = ()
-    nothing: str = ""
-    """The title if there are no pods."""
+    if_none: IfNone = IfNone()
     competing: bool = False
     """Whether the pods are new, and compete for the same resources."""
     nodes: Sequence[str] = ()
@@ -96,7 +107,7 @@ def _node_names(pods: PodAnswers) -> Sequence[str]:
 def pending_lines(pods: PodAnswers, *, width: int, wide: bool = False) -> list[Text]:
     """Return at most 30 lines: blocks, then a line for each other cause. `wide` names every pod."""
     if not pods.answers:
-        return title_lines(pods.nothing, Tone.GOOD, width)
+        return title_lines(pods.if_none.title, pods.if_none.tone, width)
     causes = groups(pods.answers)
     lines = title_lines(pending_sentence(pods.answers), pending_tone(pods.answers), width)
     room = MOST_LINES - len(lines)
@@ -303,6 +314,8 @@ def cause_text(answer: PodAnswer) -> str:
             return "can be scheduled"
         case Outcome.GATED | Outcome.UNSCHEDULABLE if answer.headlines:
             first, *others = answer.headlines  # of the nearest nodes
+            if len(others) == 1:
+                return f"{first}; other nodes: {others[0]}"
             return f"{first}; other nodes fail for {count(len(others), 'other reason')}" if others else first
         case Outcome.GATED:
             return "gated"
@@ -328,8 +341,7 @@ class ListAnswer(Struct, dict=True):
     of: ExplanationList
     jobs: int | None = None
     """How many processes may share the work, by default one per processor."""
-    nothing: str = ""
-    """The title if there are no pods."""
+    if_none: IfNone = IfNone()
 
     def look(self, index: int) -> tuple[PodAnswer, Explanation | None]:
         """Return the answer about one pod in short and its explanation; undecided and refused pods have answers too."""
@@ -558,7 +570,7 @@ class ListAnswer(Struct, dict=True):
             fix_of=fix_of,
             facts_of=facts_of,
             notes=(*_evicted_note(self.of.evicted), *self.of.notes, *map(growth_text, self.of.growths)),
-            nothing=self.nothing,
+            if_none=self.if_none,
             competing=self.of.is_competing,
             nodes=self.of.snapshot.cluster.names,
         )
@@ -568,6 +580,8 @@ class ListAnswer(Struct, dict=True):
         """0 if every pod is schedulable, 3 if one cannot be decided, else 1."""
         open_counts = {item.open_count for item in self.of.items if item.open_count}
         undecided = [answer for answer in self.answers if answer.outcome in (None, Outcome.UNDECIDED)]
+        if not self.answers and not self.if_none.is_known:
+            return ExitCode.UNDECIDED
         is_sure = any(answer.outcome is Outcome.UNSCHEDULABLE for answer in self.answers)
         if undecided and not (is_sure and all(answer.message in open_counts for answer in undecided)):
             return ExitCode.UNDECIDED

@@ -21,7 +21,7 @@ LINES: Mapping[str, str] = {
     "DaemonSetAnswer": "subjects.daemon_set_lines",
     "Descheduling": "descheduling.descheduling_lines",
     "Diagnosis": "doctor.diagnosis_lines",
-    "Fit": "simulation.fit_lines",
+    "Fit": "fit.fit_lines",
     "Overview": "kueue.overview_lines",
     "SetupComparison": "comparison.comparison_lines",
     "Survival": "survival.survival_lines",

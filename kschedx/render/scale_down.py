@@ -37,7 +37,7 @@ from kschedx.render.terminal import (
     wrapped,
 )
 from kschedx.render.terminal import shown as as_shown
-from kschedx.render.view import Fix, Tone, View, ViewItem, identical, shared, title_of
+from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem, identical, shared, title_of
 from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.simulate.repack import EmptiedTogether
 
@@ -457,12 +457,16 @@ def scale_down_view(
         facts=() if together is None else tuple(_together_facts(together, most or (MOST_ITEMS if wide else NAMES))),
         headline=headline,
         tone=Tone.GOOD if going else Tone.OPEN if any(item.tone is Tone.OPEN for item in items) else Tone.BAD,
-        items=tuple(items),
-        list_title="Nodes",
-        list_noun="node",
-        list_columns=(("requested %", True), ("pods moved", True), ("node group", False), ("result", False)),
+        lists=(
+            ItemList(
+                title="Nodes",
+                noun="node",
+                columns=(("requested %", True), ("pods moved", True), ("node group", False), ("result", False)),
+                items=tuple(items),
+                identical_rows=True,
+            ),
+        ),
         notes=tuple(basis),
-        identical_rows=True,
     )
 
 

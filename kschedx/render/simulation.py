@@ -1,12 +1,14 @@
-"""The screens of `simulate`, `drain`, and `fit`."""
+"""The views and screens of `simulate` and `drain`."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import assert_never
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.text import Text
 
 from kschedx.controllers.deployment import (
@@ -18,83 +20,61 @@ from kschedx.controllers.deployment import (
     UpdateStrategy,
 )
 from kschedx.controllers.manager import Rollout
-from kschedx.controllers.workloads import Workload
-from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.notes import AFTER_CHANGES
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.fit import Fit
+from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import NodeUse, Simulation, WorkloadResult
 from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.inquiry.what_if import OtherOutcomes
 from kschedx.kube.names import PODS
+from kschedx.progress import Phase, counted
+from kschedx.render.autoscaler import growth_text
 from kschedx.render.drain import (
-    StrandedStory,
-    drain_facts,
+    drain_fix,
     drain_lines,
+    drain_list,
+    drains_headline,
     each_lines,
-    several_lines,
-    stranded_stories,
-    verdict,
+    result_lines,
+    with_flags,
 )
-from kschedx.render.fixes import command_lines, fix_lines, refusal_fixes, story_fix_lines, story_reason
-from kschedx.render.layout import headline_lines, table_lines
-from kschedx.render.lifecycle import causes, state_tone
-from kschedx.render.outcome import outcome_sentence, outcome_tone
+from kschedx.render.fixes import fix_lines, refusal_fixes, story_fixes, story_no_fix, story_reason
+from kschedx.render.layout import head_lines
+from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
 from kschedx.render.states import (
     CannotStart,
-    Contradicted,
     Lifecycle,
     NoScheduler,
-    NotBound,
     NotChanged,
     Refused,
-    headline,
 )
 from kschedx.render.terminal import (
-    BAD,
     BLANK,
     BOLD,
     DIM,
-    OPEN,
     SEPARATOR,
-    Part,
     columns,
-    fitting,
-    labelled,
-    labelled_all,
+    fact_lines,
     line,
     more,
     paragraph,
     shortens,
     title_lines,
 )
-from kschedx.render.view import Fix as FixView
-from kschedx.render.view import Tone, View, ViewItem
+from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
-from kschedx.render.words.causes import because
-from kschedx.render.words.pod import could_reject
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.repack import GoalResult
 from kschedx.simulate.simulator import KueueResult
 
+if TYPE_CHECKING:
+    from kschedx.inquiry.autoscalers import Growth
+
 _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
 """Verbs of changes that themselves show which pods are deleted."""
-
-
-def _change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
-    """Return a line for each change that evicts or deletes pods or that is undone, and for each rollout."""
-    lines: list[Text] = []
-    phrases = [*_effects(simulation)]
-    for text in phrases[:most]:
-        lines += paragraph(text, width, first="  ", indent=4, style=DIM)
-    for rollout in sorted(simulation.rolled_out, key=lambda rollout: rollout.is_done)[:most]:
-        lines += paragraph(rollout_text(rollout), width, first="  ", indent=4, style=BAD if rollout.stalls else DIM)
-    left = max(len(phrases) - most, 0) + max(len(simulation.rolled_out) - most, 0)
-    return lines + (paragraph(f"{count(left, 'more effect')}: -o json has all", width, first="  ") if left else [])
 
 
 def _effects(simulation: Simulation) -> Iterator[str]:
@@ -190,10 +170,39 @@ SHOWN_ROWS = (
 )
 """Sizes that are tried until the screen is short enough."""
 ALL = ShownCounts(1_000_000, 1_000_000, 1_000_000)
+ON_PAGE = ShownCounts(20, 0, 3)
+"""The rows for which fixes are tried on a page, largest first. In a cluster of 5,000 nodes, each takes half a
+second."""
 
 
 def _nodes_before(simulation: Simulation) -> Sequence[str]:
     return simulation.before.cluster.names
+
+
+def drains_view(
+    simulation: Simulation,
+    tried: ShownCounts = ON_PAGE,
+    *,
+    each: bool,
+    lets_go: Sequence[DrainFix] = (),
+    forced: Sequence[DrainResult] = (),
+) -> View:
+    """Return a view with a row for each node, which with `each` is drained by itself, and for each cause of pending
+    pods. `lets_go` unblock the drains; `forced` are the drains that kubectl refuses, with the flags that it
+    requires."""
+    drained = simulation.drained
+    return View(
+        command="kschedx drain",
+        headline=drains_headline(drained),
+        tone=Tone.GOOD if all(drain_result.is_done for drain_result in drained) else Tone.BAD,
+        details=tuple(with_flags(drained, forced)) if each else (),
+        facts=tuple(_eviction_facts(simulation)),
+        fixes=tuple(map(drain_fix, lets_go)),
+        lists=(
+            drain_list(simulation, forced, 0 if each else tried.workloads, each=each),
+            *(() if each else (_causes(simulation, SharedFixes(simulation), tried.causes, are_alone=True),)),
+        ),
+    )
 
 
 @shortens(_nodes_before)
@@ -205,32 +214,86 @@ def drains_lines(
     lets_go: Sequence[DrainFix] = (),
     forced: Sequence[DrainResult] = (),
     wide: bool = False,
-    story_of: StrandedStory | None = None,
+    view: View | None = None,
 ) -> list[Text]:
     """Return what blocks a drain, and what unblocks it; with `each`, a line for each node by itself.
 
-    `forced` are the drains that kubectl refuses, with the flags that it requires. At most 30 lines, unless `wide` or
-    blocked drains need more. `story_of` are the stories that were computed before.
+    At most 30 lines, unless `wide` or blocked drains need more. The arguments are those of `drains_view`, whose `view`
+    may have been computed before.
     """
-    story_of = story_of or stranded_stories(simulation)
-    with_flags = {drain_result.node: drain_result for drain_result in forced}
-    drained = simulation.drained
+    tried = ALL if wide else SHOWN_ROWS[0]
+    view = view or drains_view(simulation, tried, each=each, lets_go=lets_go, forced=forced)
     if each:
-        return each_lines(drained, width, with_flags, wide=wide)
-    mending = SharedFixes(simulation)
+        return [*head_lines(view, width), *each_lines(view.lists[0], width, wide=wide)]
+    nodes, causes = view.lists
+    lines: list[Text] = []
+    for number, shown in enumerate((ALL,) if wide else SHOWN_ROWS):
+        most = None if wide else max((20 - 4 * number) // max(len(nodes.items), 1), 2)
+        if len(nodes.items) == 1:
+            lines = head_lines(replace(view, fixes=()), width)
+            lines += drain_lines(nodes.items[0], width, most=most, lets_go=view.fixes, wide=wide)
+        else:
+            lines = head_lines(view, width)
+            lines += _drain_blocks(nodes, width, 2 * (len(SHOWN_ROWS) - number), most, wide=wide)
+        lines += _cause_lines(causes, width, shown.causes, named=2)
+        lines += _nodes(simulation, width, shown.nodes)
+        if len(lines) <= MOST_LINES:
+            break
+    return lines
 
-    def parts(shown: ShownCounts) -> list[Part]:
-        number = 0 if wide else SHOWN_ROWS.index(shown)
-        most = None if wide else max((20 - 4 * number) // max(len(drained), 1), 2)
-        nodes = 2 * (len(SHOWN_ROWS) - number)
-        lines = several_lines(simulation, lets_go, with_flags, width, most, nodes, story_of=story_of, wide=wide)
-        evicted = list(simulation.evictions)
-        if evicted:
-            lines += [BLANK, *paragraph(f"preemption evicts {listed(evicted, 3)} for them", width)]
-        pending = _pending(simulation, mending, width, shown.causes, named=2)
-        return [Part.of(lines), *pending, Part.of(_nodes(simulation, width, shown.nodes))]
 
-    return _shortened(parts, wide=wide)
+def _drain_blocks(nodes: ItemList, width: int, shown: int, most: int | None, *, wide: bool) -> list[Text]:
+    """Return a block for each node that cannot be drained, then a line for each of the others. At most `shown` of each
+    are shown, unless `wide`."""
+    bad = [item for item in nodes.items if wide or item.tone is not Tone.GOOD]
+    good = [item for item in nodes.items if item not in bad]
+    lines: list[Text] = []
+    for item in bad if wide else bad[:shown]:
+        lines += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=most, wide=wide)]
+    lines += [] if wide else more(len(bad) - shown, "node", " that cannot")
+    lines += [BLANK] if good else []
+    for item in good[:shown]:
+        lines += paragraph(f"{item.title}: {item.values[-1]}", width, first=item.tone.mark)
+    return lines + more(len(good) - shown, "node", " that can")
+
+
+def simulation_view(
+    simulation: Simulation,
+    tried: ShownCounts = ON_PAGE,
+    *,
+    ties: str | None = None,
+    growths: Sequence[Growth] = (),
+    shared: SharedFixes | None = None,
+) -> View:
+    """Return a view with a row for each drained node, for each workload, of which those with most pending pods come
+    first, and for each cause. Fixes are tried for the first of them, unless `shared` has them. `growths` are what the
+    autoscalers added first."""
+    shared = shared or SharedFixes(simulation)
+    workloads = shown_workloads(simulation)
+    is_part = any(result.pending or result.refused for result in workloads[tried.workloads :])
+    return View(
+        command="kschedx simulate",
+        headline=simulation_headline(simulation),
+        tone=simulation_tone(simulation),
+        details=(*map(growth_text, growths), *([] if ties is None else [ties])),
+        facts=tuple(_facts(simulation)),
+        lists=(
+            *([drain_list(simulation)] if simulation.drained else ()),
+            ItemList(
+                title="Workloads",
+                noun="workload",
+                columns=(("scheduled", True), ("pending", True), ("evicted", True), ("result", False)),
+                items=(
+                    *map(_state_item, simulation.states),
+                    *_workloads(simulation, shared, workloads, tried.workloads),
+                ),
+            ),
+            _causes(simulation, shared, tried.causes),
+        ),
+        notes=(f"fixes were tried for {tried.workloads} workloads; for others: kschedx why WORKLOAD",)
+        if is_part
+        else (),
+    )
 
 
 @shortens(_nodes_before)
@@ -241,50 +304,80 @@ def simulation_lines(
     steps: bool = False,
     wide: bool = False,
     ties: str | None = None,
-    shared: SharedFixes | None = None,
+    growths: Sequence[Growth] = (),
+    view: View | None = None,
 ) -> list[Text]:
-    """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `shared` are the fixes that
-    were tried before."""
-    mending = shared or SharedFixes(simulation)
-    first = title_lines(simulation_headline(simulation), simulation_tone(simulation), width)
-    if simulation.changes:
-        phrases = list(map(str, simulation.changes))
-        if len(phrases) > SHOWN_CHANGES and not wide:
-            phrases = [*phrases[:SHOWN_CHANGES], f"{len(phrases) - SHOWN_CHANGES:,} more"]
-        first += paragraph("; ".join(phrases), width, first="  after ", style=DIM)
-        first += _change_lines(simulation, width, 1_000 if wide else SHOWN_CHANGES)
-    for move in _moves(simulation):
-        first += paragraph(move, width, first="  ", indent=4)
-    if ties is not None:
-        first += paragraph(ties, width, first="  ", style=DIM)
-    if simulation.kueue is not None:
-        first += _kueue(simulation.kueue, width, most=10_000 if wide else 3)
-    for drained in simulation.drained:
-        first += [BLANK, *drain_lines(drained, width, most=None if wide else 6)]
+    """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `view` is that of the
+    simulation, if it was computed before."""
+    shared = SharedFixes(simulation)
+    tried = partial(simulation_view, simulation, ties=ties, growths=growths, shared=shared)
 
-    def parts(shown: ShownCounts) -> list[Part]:
-        above = {
-            key: workload.workload
-            for workload in shown_workloads(simulation)[: shown.workloads]
-            for key in workload.pending
-        }
-        return [
-            Part.of(first + _states(simulation, width, shown.workloads)),
-            *_workloads(simulation, mending, width, shown.workloads),
-            *_pending(simulation, mending, width, shown.causes, named=10_000 if wide else 2, above=above),
-            Part.of(_nodes(simulation, width, shown.nodes)),
-        ]
+    def screen(view: View, shown: ShownCounts, *, is_single: bool) -> list[Text]:
+        *drained, workloads, causes = view.lists
+        lines = head_lines(view, width, rows=None if wide else SHOWN_CHANGES)
+        for item in (item for nodes in drained for item in nodes.items):
+            lines += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=None if wide else 6, wide=wide)]
+        lines += [BLANK] if workloads.items else []
+        for item in workloads.items[: shown.workloads]:
+            lines += _row_lines(item, f"{item.title}  {item.values[-1]}".rstrip(), width, whole=wide or is_single)
+        lines += more(len(workloads.items) - shown.workloads, workloads.noun)
+        lines += _cause_lines(causes, width, shown.causes, named=10_000 if wide else 2)
+        return lines + _nodes(simulation, width, shown.nodes)
 
-    lines = _shortened(parts, wide=wide)
-    return lines + _steps(simulation, width) if steps else lines
+    def shortened() -> list[Text]:
+        """Return the first size that is short enough. Fixes are tried for one row after the other, since a row without
+        its fix is shorter: a size that is too long without some of them needs no others."""
+        for shown in SHOWN_ROWS[:-1]:
+            for counts in _growing(shown):
+                lines = screen(tried(counts), shown, is_single=False)
+                if len(lines) > MOST_LINES:
+                    break
+            else:
+                return lines
+        return screen(least, SHOWN_ROWS[-1], is_single=False)
+
+    if view is None and not wide:
+        least = tried(SHOWN_ROWS[-1])
+        if sum(bool(item.fixes) for item in least.items) > 1:
+            return shortened() + (_steps(simulation, width) if steps else [])
+    view = view or tried(ALL if wide else SHOWN_ROWS[0])
+    is_single = sum(bool(item.fixes) for item in view.items) == 1
+    lines: list[Text] = []
+    for shown in (ALL,) if wide else SHOWN_ROWS:
+        lines = screen(view, shown, is_single=is_single)
+        if len(lines) <= MOST_LINES:
+            break
+    return lines + (_steps(simulation, width) if steps else [])
 
 
-def _shortened(parts: Callable[[ShownCounts], list[Part]], *, wide: bool) -> list[Text]:
-    """Return the screen with as many entries as fit. Fixes are tried only for entries that it may have room for: first
-    for those that it shows in any case."""
-    shortest = fitting(parts(ALL if wide else SHOWN_ROWS[-1])) or []
-    larger = (fitting(parts(shown), MOST_LINES) for shown in (() if wide else SHOWN_ROWS[:-1]))
-    return next((lines for lines in larger if lines is not None), shortest)
+def _growing(shown: ShownCounts) -> Iterator[ShownCounts]:
+    """Yield the counts from the shortest screen's to these, with one more at a time."""
+    fewest = SHOWN_ROWS[-1]
+    for workloads in range(fewest.workloads, shown.workloads + 1):
+        yield replace(shown, workloads=workloads, causes=fewest.causes)
+    for causes in range(fewest.causes + 1, shown.causes + 1):
+        yield replace(shown, causes=causes)
+
+
+def _row_lines(item: ViewItem, title: str, width: int, *, whole: bool = False) -> list[Text]:
+    """Return a row, why it is so, and its fixes, with commands if `whole`."""
+    lines = paragraph(title, width, first=item.tone.mark, indent=4)
+    for fact in item.facts:
+        lines += fact_lines(fact, width)
+    fixes = tuple(replace(fix, changes=()) if whole else fix.brief for fix in item.fixes)
+    return lines + fix_lines(fixes, item.no_fix, width)
+
+
+def _cause_lines(causes: ItemList, width: int, most: int, *, named: int) -> list[Text]:
+    """Return the pending pods by cause, most common first."""
+    lines = [BLANK] if causes.items else []
+    for item in causes.items[:most]:
+        pods = f"{count(len(item.members), 'pod')} {item.kind}: {listed(item.members, named)}"
+        lines += title_lines(pods, item.tone, width)
+        lines += paragraph(item.event, width, first="  ")
+        lines += _row_lines(item, "", width)[1:]
+    left = sum(len(item.members) for item in causes.items[most:])
+    return lines + more(len(causes.items) - most, causes.noun, f", of {count(left, 'pod')}")
 
 
 # --- outcomes with their counts
@@ -292,7 +385,7 @@ def _shortened(parts: Callable[[ShownCounts], list[Part]], *, wide: bool) -> lis
 
 def _moves(simulation: Simulation) -> list[str]:
     moves = () if simulation.goal is None else simulation.goal.moves
-    return [f"move {move.pod} from {move.source} to {move.to}" for move in moves]
+    return [f"{move.pod} from {move.source} to {move.to}" for move in moves]
 
 
 def _goal_text(goal: GoalResult) -> str:
@@ -329,15 +422,14 @@ def simulation_headline(simulation: Simulation) -> str:
     is_open = not placed and 0 < pending == undecided
     goal = simulation.goal
     parts = [] if goal is None else [_goal_text(goal)]
+    if not all(drain_result.is_done for drain_result in simulation.drained):
+        done = sum(drain_result.is_done for drain_result in simulation.drained)
+        parts.append(f"{done:,} of {count(len(simulation.drained), 'node')} can be drained")
     if goal is not None and not goal.is_reached and not placed and not pending:
         pass  # its pods never enter the queue
     elif (disputed or _tells_refusal(simulation)) and not placed and not pending:
         pass  # the states follow
     elif not placed and not pending:
-        drained = simulation.drained
-        if not all(drain_result.is_done for drain_result in drained):
-            done = sum(drain_result.is_done for drain_result in drained)
-            parts.append(f"{done:,} of {count(len(drained), 'node')} can be drained")
         waits = simulation.gated or simulation.of_others or (simulation.kueue is not None and simulation.kueue.pending)
         parts.append("no pod is scheduled" if waits else "no pod is pending")
     elif not pending:
@@ -386,36 +478,34 @@ def _tells_refusal(simulation: Simulation) -> bool:
     return not simulation.drained and any(isinstance(state.lifecycle, Refused) for state in simulation.states)
 
 
-def _kueue(kueue: KueueResult, width: int, most: int) -> list[Text]:
-    return [
-        row for fact in _kueue_facts(kueue, most) for row in labelled(fact.label, SEPARATOR.join(fact.items), width)
-    ]
-
-
-def _kueue_facts(kueue: KueueResult, most: int) -> Iterator[Fact]:
+def _kueue_facts(kueue: KueueResult) -> Iterator[Fact]:
     """Yield which Workloads Kueue admits, evicts, and leaves pending."""
     outcomes = (("admits", kueue.admitted), ("evicts", kueue.evicted), ("does not admit", kueue.pending))
-    parts = tuple(f"{verb} {listed(names, most, conjunction='and')}" for verb, names in outcomes if names)
+    parts = tuple(f"{verb} {listed(names, len(names), conjunction='and')}" for verb, names in outcomes if names)
     if parts:
         yield Fact(label="kueue", items=parts)
     for name, why in kueue.refused.items():
         yield Fact(label="refused", items=(f"the API server refuses the pods of {name}: {why}",))
 
 
-def simulation_facts(simulation: Simulation) -> Iterator[Fact]:
-    """Yield the effects of the changes on pods and nodes, before the workloads: those of the screen, with every
-    entry."""
-    for phrase in _effects(simulation):
-        yield Fact(label="effect", items=(phrase,))
-    for rollout in sorted(simulation.rolled_out, key=lambda rollout: rollout.is_done):
-        yield Fact(label="rollout", items=(rollout_text(rollout),))
-    if moves := _moves(simulation):
-        yield Fact(label="moves", items=(*moves,))
+def _facts(simulation: Simulation) -> Iterator[Fact]:
+    """Yield the changes, and their effects before the workloads."""
+    rollouts = sorted(simulation.rolled_out, key=lambda rollout: rollout.is_done)
+    for label, items in (
+        ("after", map(str, simulation.changes)),
+        ("effect", (*_effects(simulation), *map(rollout_text, rollouts))),
+        ("moves", _moves(simulation)),
+    ):
+        if texts := tuple(items):
+            yield Fact(label=label, items=texts)
     if simulation.kueue is not None:
-        yield from _kueue_facts(simulation.kueue, 10_000)
-    for drained in simulation.drained:
-        yield Fact(label="drain", items=(f"{drained.node}: {verdict(drained)}",))
-        yield from drain_facts(drained)
+        yield from _kueue_facts(simulation.kueue)
+    yield from _eviction_facts(simulation)
+
+
+def _eviction_facts(simulation: Simulation) -> Iterator[Fact]:
+    if evicted := tuple(simulation.evictions):
+        yield Fact(label="preempts", items=evicted)
 
 
 # --- a line for each workload
@@ -430,23 +520,47 @@ def shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
     return sorted(simulation.workloads, key=rank)
 
 
-def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: int) -> list[Part]:
-    results = shown_workloads(simulation)
-    each = (_workload(simulation, result, mending, width) for result in results[:most])
-    return [Part.of([BLANK] if results else []), *each, Part.of(more(len(results) - most, "workload"))]
+def _workloads(
+    simulation: Simulation, mending: SharedFixes, results: Sequence[WorkloadResult], most: int
+) -> Iterator[ViewItem]:
+    mended = sum(bool(result.pending or result.refused) for result in results[:most])
+    each = counted(results, Phase.TRYING_FIXES, mended, "workloads", lambda it: bool(it.pending or it.refused))
+    for number, result in enumerate(each):
+        is_tried = number < most
+        story = mending.story(result.pending) if result.pending and is_tried else None
+        yield ViewItem(
+            title=result.workload.reference,
+            tone=workload_tone(result),
+            kind=_workload_kind(result),
+            values=(len(result.placed), len(result.pending), len(result.evicted), _result(simulation, result, story)),
+            event=simulation.messages.get(result.pending[0], "") if result.pending else "",
+            fixes=(*(refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story)),
+            no_fix=story_no_fix(story),
+            members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
+        )
 
 
-def _states(simulation: Simulation, width: int, most: int) -> list[Text]:
-    """Return the states that no decision of kube-scheduler explains, with the first cause and the first fix of each."""
-    lines = [BLANK] if simulation.states else []
-    for state in simulation.states[:most]:
-        view = explanation_view(state)
-        lines += paragraph(view.headline, width, first=view.tone.mark, indent=4)
-        for root in view.roots[:1]:
-            lines += paragraph(root, width, first="    ")
-        for fix in view.fixes[:1]:
-            lines += paragraph(fix.text, width, first="    fix  ")
-    return lines + more(len(simulation.states) - most)
+def _workload_kind(result: WorkloadResult) -> str:
+    match workload_tone(result):
+        case Tone.GOOD:
+            return "scheduled"
+        case Tone.OPEN:
+            return "undecided"
+        case _:
+            return "pending" if result.pending else "refused"
+
+
+def _state_item(explanation: Explanation) -> ViewItem:
+    """Return the row of a state that no decision of kube-scheduler explains, with its first fix."""
+    view = explanation_view(explanation)
+    return ViewItem(
+        title=view.headline,
+        tone=view.tone,
+        kind=explanation.state.counted,
+        values=(0, 0, 0, ""),
+        facts=(Fact(label="because", items=view.roots[:1]),) if view.roots else (),
+        fixes=view.fixes[:1],
+    )
 
 
 def workload_tone(result: WorkloadResult) -> Tone:
@@ -461,26 +575,10 @@ def pending_reason(simulation: Simulation, result: WorkloadResult, story: Pendin
     return reason or next(filter(None, map(simulation.undecided.get, result.undecided)), "")
 
 
-def _workload(simulation: Simulation, result: WorkloadResult, mending: SharedFixes, width: int) -> Part:
-    mark = workload_tone(result).mark
-
-    def lines() -> list[Text]:
-        story = mending.story(result.pending) if result.pending else None
-        text = _workload_text(result, pending_reason(simulation, result, story))
-        rows = paragraph(text, width, first=mark, indent=4)
-        for fix in refusal_fixes(mending, result):
-            rows += paragraph(fix.title, width, first="    fix  ")
-            rows += command_lines(fix.commands, width)
-        return rows + story_fix_lines(story, width)
-
-    if not (result.pending or result.refused) or (result.pending and mending.is_known(result.pending)):
-        return Part.of(lines())
-    return Part(len(paragraph(_workload_text(result), width, first=mark, indent=4)), lines, tries_fixes=True)
-
-
-def _workload_text(result: WorkloadResult, why: str = "") -> str:
-    """Return what becomes of a workload's pods; `why` is the reason of the pending ones."""
-    tone, nodes = workload_tone(result), result.nodes
+def _result(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
+    """Return `8 of 12 assigned · 5 new on node-1 ×5 · 4 pending: 3 nodes lack 500m CPU`."""
+    why = pending_reason(simulation, result, story)
+    nodes = result.nodes
     parts = []
     wanted = result.pods + result.refused
     if wanted > 1:
@@ -492,14 +590,14 @@ def _workload_text(result: WorkloadResult, why: str = "") -> str:
     if result.evicted:
         parts.append(f"{len(result.evicted):,} evicted")
     if result.pending:
-        text = "undecided" if tone is Tone.OPEN else "pending"
+        text = "undecided" if workload_tone(result) is Tone.OPEN else "pending"
         number = text if wanted == 1 else f"{len(result.pending):,} {text}"
         parts.append(f"{number}: {why}" if why else number)
     if result.to_come:
         parts.append(f"{result.to_come:,} not created before the others are ready")
     if result.refused:
         parts.append(f"{result.refused:,} refused: {result.refusal}")
-    return f"{result.workload.reference}  {' · '.join(parts)}"
+    return SEPARATOR.join(parts)
 
 
 def _spread(nodes: Mapping[str, int]) -> str:
@@ -566,36 +664,34 @@ def _bar(before: NodeUse | None, after: NodeUse, resource: str, size: int) -> st
     return f"{'█' * filled}{'░' * (size - filled)} {text}"
 
 
-def _pending(
-    simulation: Simulation,
-    mending: SharedFixes,
-    width: int,
-    most: int,
-    *,
-    named: int,
-    above: Mapping[str, Workload] = {},
-) -> list[Part]:
-    """Return the pending pods by cause, most common first. Each cause has a fix for all its pods, unless all are of one
-    workload, which has its fix `above`."""
-
-    def part(pods: Sequence[str]) -> Part:
-        is_open = pods[0] in simulation.undecided
-        pending = f"{count(len(pods), 'pod')} {'undecided' if is_open else 'pending'}: {listed(pods, named)}"
-        lines = paragraph(pending, width, first="? " if is_open else "✗ ", style=OPEN if is_open else BAD)
-        lines += paragraph(simulation.messages[pods[0]] or "unschedulable", width, first="  ")
-        workloads = {above.get(pod) for pod in pods}
-        if len(workloads) == 1 and None not in workloads:
-            return Part.of(lines)
-        whole = Part(len(lines), lambda: lines + story_fix_lines(mending.story(tuple(pods)), width), tries_fixes=True)
-        return Part.of(whole.lines()) if mending.is_known(pods) else whole
-
+def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alone: bool = False) -> ItemList:
+    """Return a row for each cause of pending pods, most common first. The first `most` have a fix for all their pods,
+    unless all are of one workload, which has its own row; `are_alone` if workloads have no rows."""
     causes: dict[str, list[str]] = {}
     for pod, message in simulation.messages.items():
         causes.setdefault(message.partition(" preemption: ")[0], []).append(pod)
-    ordered = sorted(causes.values(), key=lambda pods: -len(pods))
-    left = sum(map(len, ordered[most:]))
-    rest = more(len(ordered) - most, "cause", f", of {count(left, 'pod')}")
-    return [Part.of([BLANK] if ordered else []), *map(part, ordered[:most]), Part.of(rest)]
+    ordered = sorted(causes.items(), key=lambda cause: -len(cause[1]))
+    workloads = {} if are_alone else {pod: at for at, it in enumerate(simulation.workloads) for pod in it.pending}
+    items = []
+    each = counted(ordered, Phase.TRYING_FIXES, min(most, len(ordered)), "causes")
+    for number, (cause, pods) in enumerate(each):
+        owners = {workloads.get(pod) for pod in pods}
+        is_shared = number < most and (len(owners) > 1 or None in owners)
+        story = mending.story(tuple(pods)) if is_shared else None
+        is_open = pods[0] in simulation.undecided
+        items.append(
+            ViewItem(
+                title=cause.removesuffix(" no new claims to deallocate,") or "unschedulable",
+                tone=Tone.OPEN if is_open else Tone.BAD,
+                kind="undecided" if is_open else "pending",
+                values=(len(pods), listed(pods, 1)),
+                event=simulation.messages[pods[0]] or "unschedulable",
+                fixes=story_fixes(story),
+                no_fix=story_no_fix(story),
+                members=tuple(pods),
+            )
+        )
+    return ItemList(title="Causes", noun="cause", columns=(("pods", True), ("of", False)), items=tuple(items))
 
 
 # --- every decision
@@ -622,6 +718,18 @@ def decision_text(step: QueueStep) -> str:
     return f"✗ {step.key} stays pending: {step.message}"
 
 
+def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[str]) -> str:
+    """Return `: 3 pods move, shop/web-0 loses its node and stays pending`: the effect of changes on pods that have
+    nodes. `gone` are pods that no controller recreates."""
+    parts = [f"{count(len(moved), 'pod')} {'moves' if len(moved) == 1 else 'move'}"] if moved else []
+    if waiting:
+        lost = "loses its node and stays" if len(waiting) == 1 else "lose their nodes and stay"
+        parts.append(f"{listed(waiting, 2)} {lost} pending")
+    if gone:
+        parts.append(f"{listed(gone, 2)} will not be recreated")
+    return f": {', '.join(parts)}" if parts else ""
+
+
 def ties_text(outcomes: OtherOutcomes, choices: Sequence[str] = ()) -> str:
     """Return whether random choices among tied nodes change the result, and which `choices` controllers make besides
     the scheduler."""
@@ -642,147 +750,3 @@ def _scheduler_ties(other_outcomes: OtherOutcomes) -> str:
         return f"{text}: {count(number, 'pod')} {'is' if number == 1 else 'are'} scheduled in each"
     placed = ", ".join(f"{number:,} in {of:,}" for number, of in sorted(other_outcomes.placed.items(), reverse=True))
     return f"{text}: the number of scheduled pods differs, {placed} of them"
-
-
-SHOWN_FITS = 8
-
-
-def _nodes_of(fit: Fit) -> Sequence[str]:
-    return fit.snapshot.cluster.names
-
-
-def fit_view(fit: Fit) -> View:
-    """Return a view with a row for each node that fits more of the pods."""
-    stopped = fit.stopped
-    return View(
-        command="kschedx fit",
-        subject=fit.title,
-        headline=fit_headline(fit),
-        tone=fit_tone(fit),
-        because=fit_causes(fit),
-        details=tuple(fit_details(fit)),
-        fixes=fit_fixes(fit),
-        event=stopped.message if stopped is not None else fit.refusal,
-        items=tuple(
-            ViewItem(
-                title=name,
-                tone=Tone.GOOD,
-                values=(
-                    number,
-                    *(
-                        f"{fit.usage_before[name].percent(item)}→{fit.usage_after[name].percent(item)}%"
-                        for item in ("cpu", "memory", "pods")
-                    ),
-                ),
-            )
-            for name, number in fit.nodes.items()
-        ),
-        list_title="Nodes",
-        list_noun="node",
-        list_columns=(("more", True), ("cpu", True), ("memory", True), ("pods", True)),
-        identical_rows=True,
-    )
-
-
-@shortens(_nodes_of)
-def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
-    """Return the number, what would be enough, what rejects the next pod, and where the pods go."""
-    view = fit_view(fit)
-    lines = headline_lines(view, width)
-    if fit.stopped is not None:
-        if fit.count:
-            next_one = "the next one is undecided" if fit.could_reject else "the next one does not fit"
-            lines += [BLANK, *paragraph(next_one, width, style=BOLD)]
-        lines += labelled_all("because", view.because, width)
-        if not view.because:
-            cycle = fit.stopped.cycle
-            why = could_reject(fit.could_reject) or view.event or outcome_sentence(Diagnosis(cycle), None)
-            lines += paragraph(why, width, first="  ")
-        lines += fix_lines(view.fixes, "", width)
-        if view.because:
-            lines += labelled("event", view.event, width, style=DIM, exact=True)
-    if fit.refusal:
-        lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
-        lines += paragraph(fit.refusal, width, first="  ")
-    return [*lines, BLANK, *table_lines(view, width, None if wide else SHOWN_FITS)] if view.items else lines
-
-
-def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[str]) -> str:
-    """Return `: 3 pods move, shop/web-0 loses its node and stays pending`: the effect of changes on pods that have
-    nodes. `gone` are pods that no controller recreates."""
-    parts = [f"{count(len(moved), 'pod')} {'moves' if len(moved) == 1 else 'move'}"] if moved else []
-    if waiting:
-        lost = "loses its node and stays" if len(waiting) == 1 else "lose their nodes and stay"
-        parts.append(f"{listed(waiting, 2)} {lost} pending")
-    if gone:
-        parts.append(f"{listed(gone, 2)} will not be recreated")
-    return f": {', '.join(parts)}" if parts else ""
-
-
-def fit_causes(fit: Fit) -> tuple[str, ...]:
-    """Return why the next pod does not fit; empty if that is undecided or kube-scheduler has no message about it."""
-    if fit.stopped is None or not fit.stopped.message or fit.could_reject:
-        return ()
-    return because(Diagnosis(fit.stopped.cycle))
-
-
-def fit_fixes(fit: Fit) -> tuple[FixView, ...]:
-    """Return the fixes that make room for the next pod."""
-    stopped = fit.stopped
-    for_whom = "for one more" if fit.wanted is None or fit.wanted - fit.count > 1 else ""
-    return () if stopped is None else tuple(FixView(title=fix.title, seen=for_whom) for fix in stopped.fixes[:2])
-
-
-def fit_details(fit: Fit) -> Iterator[str]:
-    """Yield the pods' own state or the room besides it, the changes that were applied, and how many nodes would be
-    enough."""
-    if fit.lifecycle is not None:
-        yield _room(fit) if fit.is_held else headline(fit.lifecycle)
-        yield from causes(fit.lifecycle)
-    if isinstance(fit.lifecycle, Contradicted | NotBound) and fit.lifecycle.message:
-        yield f"event: {fit.lifecycle.message}"
-    yield from (note.text for note in fit.setup.notes if note.id == AFTER_CHANGES)
-    if fit.missing:
-        yield f"needs {_enough(fit)}"
-    elif fit.wanted is not None and not fit.is_enough and not fit.refusal and not fit.could_reject:
-        yield "more nodes like the existing ones do not help"
-
-
-def _room(fit: Fit) -> str:
-    """Return how many pods the nodes have room for, if the pods' own state holds them."""
-    if not fit.count:
-        return "no node has room for one more"
-    number = f"{'at least ' if fit.is_bounded and fit.wanted is None else ''}{fit.count:,}"
-    return f"the nodes have room for {number}{'' if fit.wanted is None else f' of {fit.wanted:,}'} more"
-
-
-def _enough(fit: Fit) -> str:
-    """Return `2 more nodes like node-3, or 4 like node-1`."""
-    first, *others = fit.missing
-    every = [f"{count(first.nodes, 'more node')} like {first.like}"]
-    every += [f"{nodes.nodes:,} like {nodes.like}" for nodes in others]
-    return ", or ".join(every)
-
-
-def fit_tone(fit: Fit) -> Tone:
-    if fit.lifecycle is not None and fit.is_held:
-        return state_tone(fit.lifecycle)
-    return Tone.GOOD if fit.is_enough else Tone.OPEN if fit.could_reject else Tone.BAD
-
-
-def fit_headline(fit: Fit) -> str:
-    return headline(fit.lifecycle) if fit.lifecycle is not None and fit.is_held else _counted(fit)
-
-
-def _counted(fit: Fit) -> str:
-    name, number = fit.title, fit.count
-    if fit.could_reject and not fit.is_enough:
-        return f"{name}: undecided whether {'more fit' if number else 'any fits'}"
-    if fit.wanted is not None:
-        if fit.is_enough:
-            return f"{name}: {number:,} more fit" if number > 1 else f"{name}: 1 more fits"
-        return f"{name}: {number:,} of {fit.wanted:,} more fit" if number else f"{name}: no more fit"
-    if not number:
-        return f"{name}: no more fit"
-    at_least = "at least " if fit.is_bounded else ""
-    return f"{name}: {at_least}{number:,} more {'fits' if number == 1 else 'fit'}"

@@ -149,6 +149,7 @@ class Suspended(StateFacts, frozen=True, kw_only=True):
     waits: str = ""  # the state in Kueue, as a predicate
     meant: str = ""  # the LocalQueue that is probably meant, if `queue` does not exist
     inactive: str = ""  # its Workload, if that is deactivated, so that Kueue ignores it
+    owner: str = ""  # the owner that is suspended, such as `JobSet train`
     may_be_of_kueue: bool = False  # whether Kueue may have suspended it, which has no queue
 
     @property
@@ -156,7 +157,7 @@ class Suspended(StateFacts, frozen=True, kw_only=True):
         if self.waits and not self.queue:
             return f"it {self.waits}"
         if not self.queue:
-            return f"{self.field} is true"
+            return f"{self.owner} is suspended" if self.owner else f"{self.field} is true"
         return f"it {self.waits or 'waits for quota in Kueue'} (queue {self.queue})"
 
 
@@ -169,10 +170,11 @@ class Paused(StateFacts, frozen=True, kw_only=True):
     updated: int = 0
     """Pods of the present template, in a rollout that is paused."""
     wanted: int = 0
+    reason: str = ""  # `CanaryPauseStep`, if its controller pauses it
 
     @property
     def effect(self) -> str:
-        if self.updated:
+        if self.updated or self.reason:
             return f"its rollout stops with {self.updated:,} of {count(self.wanted, 'pod')} updated"
         return "its changed pod template is not rolled out" if self.has_pods else "it has no ReplicaSet yet"
 
@@ -325,14 +327,10 @@ class NotScaled(StateFacts, frozen=True, kw_only=True):
     """A workload that has its replicas, and whose autoscaler adds none."""
 
     replicas: int
-    autoscaler: str
-    """`HorizontalPodAutoscaler web`."""
-    why: str
-    """`is at maxReplicas 4`, `gets no metrics`."""
-    message: str = ""
-    """The message of the autoscaler's condition."""
-    most: int = 0
-    """Its maxReplicas, if that is reached."""
+    autoscaler: str  # `HorizontalPodAutoscaler web`
+    why: str  # `is at maxReplicas 4`, `gets no metrics`
+    message: str = ""  # the message of the autoscaler's condition
+    most: int = 0  # its maxReplicas, if that is reached
 
     @property
     def detail(self) -> str:
@@ -354,8 +352,7 @@ class ResizeHeld(StateFacts, frozen=True, kw_only=True):
     """A running pod whose in-place resize the kubelet does not carry out."""
 
     node: str
-    reason: str
-    """`Deferred` or `Infeasible`."""
+    reason: str  # `Deferred` or `Infeasible`
     message: str = ""
 
 

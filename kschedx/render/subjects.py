@@ -37,7 +37,7 @@ from kschedx.render.terminal import (
     shortens,
 )
 from kschedx.render.view import Fix as FixView
-from kschedx.render.view import Tone, View, ViewItem
+from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, amount, amounts, count, visible
 from kschedx.render.words import describe, headline
 from kschedx.render.words.causes import because
@@ -82,9 +82,7 @@ def daemon_set_view(answer: DaemonSetAnswer) -> View:
         because=() if eligible else because(answer.diagnosis),
         fixes=() if eligible else view.fixes,
         no_fix="" if eligible else view.no_fix,
-        items=tuple(_daemon_set_items(answer)),
-        list_title="Nodes",
-        list_noun="group",
+        lists=(ItemList(title="Nodes", noun="group", items=tuple(_daemon_set_items(answer))),),
         notes=(
             *(note.text for note in answer.explanation.notes if note.id in _ABOUT_MANIFEST),
             "pods that already run are not counted · one node: --node NAME",
@@ -249,10 +247,14 @@ def _node_view(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -> Vie
         details=(SEPARATOR.join(keeps),) if (keeps := [*_keeps_out(answer)]) else (),
         facts=tuple(map(_holders, filter(_is_used, answer.offers))),
         fixes=tuple(map(node_fix, answer.fixes)),
-        items=(*states, *(_result_item(tone, text, names) for (tone, text), names in largest_first)),
-        list_title="Pods",
-        list_noun="result",
-        list_columns=(("pods", True),),
+        lists=(
+            ItemList(
+                title="Pods",
+                noun="result",
+                columns=(("pods", True),),
+                items=(*states, *(_result_item(tone, text, names) for (tone, text), names in largest_first)),
+            ),
+        ),
         notes=(EACH_ALONE,) if verdicts else (),
     )
 

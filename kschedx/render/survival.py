@@ -31,7 +31,7 @@ from kschedx.render.terminal import (
     shortens,
     title_lines,
 )
-from kschedx.render.view import Fix, Tone, View, ViewItem
+from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed, visible
 from kschedx.render.words.causes import because
 
@@ -70,7 +70,7 @@ def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> lis
     for phrase in view.details:
         lines += paragraph(phrase, width, first="  ", style=DIM)
     if len(ordered) > 1:
-        lines += [BLANK, *table_lines(view, width, None if wide else MOST_FAILURES)]
+        lines += [BLANK, *table_lines(view.lists[0], width, None if wide else MOST_FAILURES)]
     for item in view.items:
         if item.facts:
             lines += [BLANK, *_failure_lines(item, width, is_only=len(ordered) == 1)]
@@ -302,12 +302,17 @@ def _survival_view(survival: Survival, opened: Collection[FailureResult], most: 
         headline=headline(survival),
         tone=_tone(survival),
         details=tuple(details(survival)),
-        items=tuple(
-            _item(survival, result, most, is_open=id(result) in named) for result in _worst_first(survival.results)
+        lists=(
+            ItemList(
+                title="Failures",
+                noun="failure",
+                columns=_column_heads(survival.mode),
+                items=tuple(
+                    _item(survival, result, most, is_open=id(result) in named)
+                    for result in _worst_first(survival.results)
+                ),
+            ),
         ),
-        list_title="Failures",
-        list_noun="failure",
-        list_columns=_column_heads(survival.mode),
     )
 
 

@@ -21,7 +21,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from kschedx.kube.names import short_names
+from kschedx.kube.names import common_affixes, short_names
 from kschedx.progress import Phase, counted
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, visible
@@ -84,12 +84,8 @@ def shown(content: str) -> str:
 
 def names_note(names: Sequence[str]) -> str:
     """Return `names without gke-prod-euw4-`: what the short names of these nodes omit; empty if that is nothing."""
-    short = short_names(names)
-    if not short:
-        return ""
-    name, bare = next(iter(short.items()))
-    prefix, _, suffix = name.partition(bare)
-    return f"names without {' and '.join(filter(None, (prefix, suffix)))}"
+    omitted = " and ".join(filter(None, common_affixes(names)))
+    return f"names without {omitted}" if omitted else ""
 
 
 def _with_note(lines: list[Text], names: Sequence[str]) -> list[Text]:

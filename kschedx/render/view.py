@@ -133,6 +133,18 @@ def shared(values: Sequence[str | int]) -> str | int:
     return f"{numbers[0]:,} to {numbers[-1]:,}" if len(numbers) > 1 else values[0]
 
 
+class ItemList(Struct, frozen=True, kw_only=True):
+    """Rows of one kind."""
+
+    title: str = ""
+    noun: str = "row"
+    columns: tuple[tuple[str, bool], ...] = ()
+    """The label of each of an item's values, and whether it is a number."""
+    items: tuple[ViewItem, ...]
+    identical_rows: bool = False
+    """Whether rows that differ only in title, numbers, and members are one row until each is wanted."""
+
+
 class View(Struct, frozen=True, kw_only=True):
     """An answer: headline, causes, fixes, and event, then the autoscalers' decisions, and the rows."""
 
@@ -153,11 +165,10 @@ class View(Struct, frozen=True, kw_only=True):
     event: str = ""
     """kube-scheduler's exact text."""
     deciders: tuple[Decider, ...] = ()
-    items: tuple[ViewItem, ...] = ()
-    list_title: str = ""
-    list_noun: str = "row"
-    list_columns: tuple[tuple[str, bool], ...] = ()
-    """The label of each of an item's values, and whether it is a number."""
-    identical_rows: bool = False
-    """Whether rows that differ only in title, numbers, and members are one row until each is wanted."""
+    lists: tuple[ItemList, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def items(self) -> tuple[ViewItem, ...]:
+        """The rows of all lists."""
+        return tuple(item for rows in self.lists for item in rows.items)

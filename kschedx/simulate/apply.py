@@ -219,7 +219,10 @@ class ClusterChanges:
                 self._apply_objects(change.objects)
             case ChangeVerb.SCALE:
                 target, number = divided(text, "=", "KIND/NAME=REPLICAS")
-                self._scale(self._workload(target), parse_count(number))
+                if (resource := self._custom_resource(target)) is not None:
+                    self._apply_custom(_with_replicas(resource, parse_count(number)))
+                else:
+                    self._scale(self._workload(target), parse_count(number))
             case ChangeVerb.CORDON | ChangeVerb.UNCORDON:
                 node = self._node(text)
                 self._put(cordoned(node, unschedulable=change.verb is ChangeVerb.CORDON))
@@ -343,6 +346,18 @@ class ClusterChanges:
             self._manager.scale(workload, replicas)
         else:
             self._manager.apply(workloads.with_replicas(known, replicas))
+
+    def _custom_resource(self, target: str) -> Manifest | None:
+        """Return the custom resource `cloneset/web` or `rollouts.argoproj.io/web`, with a namespace or without."""
+        *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
+        word, _, group = word.lower().partition(".")
+        for (key, namespace, called), raw in self.snapshot.custom_resources.items():
+            kind, _, its_group = key.partition(".")
+            is_meant = word in (kind.lower(), f"{kind.lower()}s") and its_group.startswith(group)
+            if is_meant and (namespace, called) == (space[0] if space else self._namespace, name):
+                manifest: Manifest = msgspec.json.decode(raw)
+                return manifest
+        return None
 
     def _by_replica_set(self, workload: Workload) -> Manifest | None:
         """Return the manifest of a Deployment without pods, from its newest ReplicaSet."""
@@ -546,6 +561,9 @@ class ClusterChanges:
         pods = foreign_pods(manifest)
         if not pods and custom_kind(*kind_and_group(manifest)) is not None:
             self._manager.open_counts[workload] = "its manifest does not say which pods it creates"
+        standing = workloads.standing_pods(self.snapshot, self._simulator.pods, manifest)
+        for row in standing.surplus:
+            self._manager.delete_pod(row)
         for pod in pods:
             try:
                 subject = admitted(self.snapshot, pod.manifest, self._setup, title=workloads.title(manifest))
@@ -553,9 +571,11 @@ class ClusterChanges:
                 self._manager.unread[workload] = error
                 return
             count = 1 if pod.count.number is None else pod.count.number
-            self._manager.add(workload, *workloads.one_or_copies(subject.snapshot, subject.pod, count))
-            if pod.count.undecided:
-                self._manager.open_counts[workload] = pod.count.undecided
+            lacks = count - len(standing.stay.get(pod.path, ()))
+            if lacks > 0:
+                self._manager.add(workload, *workloads.one_or_copies(subject.snapshot, subject.pod, lacks))
+            if undecided := pod.count.undecided or standing.undecided:
+                self._manager.open_counts[workload] = undecided
 
     def _merge(self, others: Sequence[Manifest]) -> None:
         if not others:
@@ -624,6 +644,16 @@ class ClusterChanges:
 def _is_unknown(manifest: Manifest) -> bool:
     """Return whether only its own controller knows what a custom resource creates."""
     return is_foreign(manifest) and custom_kind(*kind_and_group(manifest)) is None and not foreign_pods(manifest)
+
+
+def _with_replicas(manifest: Manifest, replicas: int) -> Manifest:
+    """Return a custom resource with another number of pods. Raises `InputError` if no field of its spec has it."""
+    spec = map_at(manifest, "spec")
+    field = next((name for name in ("replicas", "instances") if isinstance(spec.get(name), int)), None)
+    if field is None:
+        named = workloads.title(manifest)
+        raise InputError(f"{named} has no spec.replicas", hint="apply the changed manifest with -f")
+    return {**manifest, "spec": {**spec, field: replicas}}
 
 
 def _makes_pods(manifest: Manifest) -> bool:

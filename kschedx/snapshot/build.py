@@ -20,6 +20,7 @@ from kschedx.kube import devices, storage, types
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of, metadata_of, name_of, refuse_unknown
+from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.snapshot_header import SnapshotHeader, merged
 from kschedx.snapshot import events
 from kschedx.snapshot import snapshot as manifests
@@ -441,6 +442,9 @@ def _defaulted(struct: Struct) -> Struct:
             return struct
         case types.LimitRange():
             return default_limit_range(struct)
+        case types.PodDisruptionBudget(api_version="policy/v1beta1", spec=spec) if spec.selector == LabelSelector():
+            # an empty selector selects no pods in this version (pkg/apis/policy/v1beta1/conversion.go)
+            return msgspec.structs.replace(struct, spec=msgspec.structs.replace(spec, selector=None))
         case types.RuntimeClass():
             return check_runtime_class(struct)
         case devices.ResourceClaim():

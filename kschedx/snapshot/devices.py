@@ -225,13 +225,19 @@ def _is_among(consumer: ResourceClaimConsumerReference, namespace: str, pods: Co
 
 
 def _class_of_resource(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """If several classes name a resource, the newest wins, then the first by name."""
-    names: dict[str, str] = {}
-    for device_class in sorted(classes, key=lambda own: (-_created(own), own.name)):
-        names[IMPLICIT_PREFIX + device_class.name] = device_class.name
-        if device_class.spec.extended_resource_name is not None:
-            names.setdefault(device_class.spec.extended_resource_name, device_class.name)
-    return names
+    """If several classes name a resource, the newest wins, then the first by name. kube-scheduler reads classes by
+    name, and a class that yields to an earlier one provides nothing, not even its implicit resource. Upstream:
+    updateResourceName2class in k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache."""
+    providers: dict[str, DeviceClass] = {}
+    for device_class in sorted(classes, key=lambda own: own.name):
+        resource = device_class.spec.extended_resource_name
+        current = providers.get(resource) if resource is not None else None
+        if current is not None and _created(device_class) <= _created(current):
+            continue
+        if resource is not None:
+            providers[resource] = device_class
+        providers[IMPLICIT_PREFIX + device_class.name] = device_class
+    return {resource: device_class.name for resource, device_class in providers.items()}
 
 
 def _created(device_class: DeviceClass) -> int:

@@ -32,6 +32,7 @@ from kschedx.kube.types import (
     LimitRange,
     Namespace,
     Node,
+    Pod,
     PodDisruptionBudget,
     PodGroup,
     PriorityClass,
@@ -404,9 +405,15 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         unfinished = ~self.pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return tuple(int(row) for row in np.flatnonzero(lost & unfinished & (self.pods.node < 0)))
 
-    def left_out_node(self, node: str, phase: str) -> bool:
-        """Return whether a pod in this phase shows that a dump left out its node: it runs there."""
-        return self.source.is_dump and phase == "Running" and node not in self.cluster.index
+    @property
+    def lacks_all_pods(self) -> bool:
+        """Whether a dump holds no pod."""
+        return not len(self.pods) and self.source.may_lack("Pod")
+
+    def left_out_node(self, pod: Pod) -> bool:
+        """Return whether a pod shows that a dump left out its node: it runs there, or its kubelet has accepted it."""
+        is_there = pod.status.phase == "Running" or pod.status.start_time is not None
+        return self.source.is_dump and is_there and pod.spec.node_name not in self.cluster.index
 
     @cached_property
     def with_finished_pods(self) -> Snapshot:

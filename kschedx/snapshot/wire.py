@@ -394,6 +394,7 @@ _TELLING = (
     b"SchedulingGated",
     b"SchedulerError",
     b"NotReadyForScheduling",
+    b"ReadinessGatesNotReady",
 )
 """Types and reasons of the relevant conditions."""
 

@@ -27,6 +27,7 @@ _MAGIC = (
     (b"SQLite format 3", "an SQLite database"),
     (b"k8s\x00", "Kubernetes protobuf"),
 )
+_KUBECTL_ERROR = re.compile(rb"\A(?:error: |Error from server|Unable to connect to the server)")
 _TEXT = (
     (re.compile(rb"\A(?:\s*+#.*+\n)*+\s*+(?:FROM|ARG)\s+\S", re.ASCII), "a Dockerfile"),
     (re.compile(rb"\A#!"), "a script"),
@@ -38,7 +39,7 @@ _TEXT = (
         re.compile(rb"\AName: {2,}+.*+\n"),
         "the output of `kubectl describe`, not of `get -o yaml`",
     ),
-    (re.compile(rb"\A(?:error: |Error from server|Unable to connect to the server)"), "an error of kubectl"),
+    (_KUBECTL_ERROR, "an error of kubectl"),
     (re.compile(rb"^services:[ \t\r]*+$", re.MULTILINE), "a Docker Compose file"),
     (re.compile(rb"\A(?:\s*+[#;].*+\n)*+\s*+\[[\w.\" -]++\][ \t\r]*+\n\s*+[\w.-]++ *="), "a TOML or INI file"),
 )
@@ -93,6 +94,8 @@ def variables_hint(text: str) -> str:
 Refuse: TypeAlias = Callable[[InputError], None]
 HEAD = 64 << 10
 """Bytes by which a file is recognized."""
+_LOG_LINES = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:(?:[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ |Warning: ).*+\n)++")
+"""kubectl's own log and warnings, if its standard error was redirected into the file."""
 MAX_TEXT = 512 << 20
 """Bytes of a text that is read as a whole: YAML, and text that only begins like JSON."""
 _SAYS_ITS_KIND = re.compile(rb'\{\s*"(?:kind|apiVersion)"')
@@ -124,6 +127,9 @@ def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator
     InputError with the place."""
     if text.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = _from_utf16(text)
+    if logged := _LOG_LINES.match(text.head):  # empty lines, so that later ones keep their numbers
+        head = b"\n" * logged[0].count(b"\n") + text.head[logged.end() :]
+        text = UnpackedFile(head=head, rest=text.rest, source=text.source, kind=text.kind)
     start = text.start
     with_logs = layouts.is_cluster_info(start)  # logs can contain anything
     if not with_logs and (looks := binary(text.head)):
@@ -226,8 +232,9 @@ def _yaml(text: bytes, source: str, refuse: Refuse | None) -> Iterator[Batch]:
         if looks := _foreign_text(text):
             raise _foreign(looks, source) from None
         rows, number = text.splitlines(), error.place.line or 0
-        at = rows[number - 1].decode(errors="replace") if 0 < number <= len(rows) else ""
-        error.hint = variables_hint(at) or error.hint
+        at = rows[number - 1] if 0 < number <= len(rows) else b""
+        failed = "kubectl failed there, so the dump is not complete" if _KUBECTL_ERROR.match(at) else ""
+        error.hint = failed or variables_hint(at.decode(errors="replace")) or error.hint
         raise error from None
 
 

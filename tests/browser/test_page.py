@@ -518,6 +518,31 @@ def test_identical_nodes_are_one_row_until_each_is_wanted(page: Page, tmp_path: 
     assert page.text(".count") == ["500 nodes"]
 
 
+def test_a_table_of_nodes_fits_the_window_and_has_short_names(page: Page, tmp_path: Path) -> None:
+    domain = ".eu-west-1.compute.internal"
+    labels = {
+        "topology.kubernetes.io/zone": "eu-west-1a",
+        "eks.amazonaws.com/nodegroup": "workers-1",
+        "node.kubernetes.io/instance-type": "g5.12xlarge",
+        "eks.amazonaws.com/capacityType": "ON_DEMAND",
+    }
+    taint = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
+    nodes = [
+        node(f"ip-10-0-0-{at}{domain}", f"{at}750m", labels) | {"spec": {"taints": [taint]}} for at in range(1, 40)
+    ]
+    cluster = tmp_path / "nodes.json"
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
+    page.resize(1280, 900)
+    page.open(answered(tmp_path, "nodes", "-s", str(cluster)))
+    assert page.run("document.querySelector('.grid').scrollWidth <= document.querySelector('.grid').clientWidth")
+    assert "✓ip-10-0-0-7" in page.text(".row.body > :first-child")
+    page.run("document.querySelector('input[type=search]').value = 'ip-10-0-0-7.eu-west-1'")
+    page.run("document.querySelector('input[type=search]').dispatchEvent(new Event('input'))")
+    assert page.text(".row.body > :first-child") == ["✓ip-10-0-0-7"]
+    page.click(".row.body")
+    assert page.text(".story h3") == [f"ip-10-0-0-7{domain}"]
+
+
 PICTURES = {
     "page-nodes-5000": (5_000, ("nodes",)),
     "page-flow-500": (500, ("diff-profiles", "default", "binpack", "--all")),

@@ -54,7 +54,7 @@ def test_they_are_made_in_the_order_typed(cluster: Path) -> None:
     places = [set(json.loads(ran.out)["placed"].values()) for ran in (cordoned, open_again)]
     assert "node-1" not in places[0]
     mixed = asked(cluster, "simulate", "--scale", "deploy/web=8", "--drain", "node-1", "--scale", "deploy/web=9")
-    assert "after scale deploy/web=8; drain node-1; scale deploy/web=9" in mixed.out
+    assert "after     scale deploy/web=8 · drain node-1 · scale deploy/web=9" in mixed.out
 
 
 def test_why_asks_about_replicas_that_a_change_makes(cluster: Path) -> None:

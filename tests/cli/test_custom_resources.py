@@ -178,3 +178,49 @@ def test_a_rollout_uses_the_template_of_the_deployment_to_which_it_refers(tmp_pa
     assert (ran.code, "lower requests.cpu of container w from 3 to 2" in ran.out) == (1, True)
     patch = kschedx(*asked, "--fix", "2", "-o", "patch").out
     assert patch.startswith("kubectl patch deployment.apps llm -n ml --type=json")
+
+
+CLONES: Manifest = {
+    "apiVersion": "apps.kruise.io/v1alpha1",
+    "kind": "CloneSet",
+    "metadata": {"name": "web", "namespace": "ml"},
+    "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": TEMPLATE},
+}
+
+
+def clones(number: int) -> list[Manifest]:
+    """The CloneSet with this many pods, the first on node a, the second on node b, the others pending."""
+    owner = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "uid": "c", "controller": True}
+    nodes = ("a", "b", None)[:number]
+    rows = [pod(f"web-{row}", on=on, namespace="ml", spec=POD_SPEC) for row, on in enumerate(nodes)]
+    for row in rows:
+        at(row, "metadata")["ownerReferences"] = [owner]
+    return [CLONES, *rows]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "image", "code", "text"),
+    [
+        (2, "x", 0, "no pod is pending"),
+        (3, "x", 1, "ml/cloneset/web  2 of 3 assigned · 1 pending"),
+        (5, "x", 1, "ml/cloneset/web  2 of 5 assigned · 3 pending"),
+        (2, "y", 3, "only its controller knows how it replaces the pods of the previous template"),
+        (5, "y", 1, "ml/cloneset/web  2 of 5 assigned"),
+    ],
+)
+def test_a_custom_resource_that_is_applied_keeps_its_pods(
+    tmp_path: Path, replicas: int, image: str, code: int, text: str
+) -> None:
+    container = {"name": "w", "image": image, "resources": {"requests": {"cpu": "3"}}}
+    template = {"spec": {"containers": [container]}}
+    written = {**CLONES, "spec": {**at(CLONES, "spec"), "replicas": replicas, "template": template}}
+    (tmp_path / "web.json").write_text(json.dumps(written))
+    ran = asked(tmp_path, "simulate", "-f", "web.json", objects=clones(3))
+    assert ran.code == code
+    assert text in ran.out + ran.err
+
+
+def test_a_custom_resource_is_scaled_by_its_replicas(tmp_path: Path) -> None:
+    ran = asked(tmp_path, "simulate", "--scale", "cloneset/web=5", objects=clones(2))
+    assert (ran.code, "ml/cloneset/web  2 of 5 assigned · 3 pending" in ran.out) == (1, True)
+    assert asked(tmp_path, "simulate", "--scale", "clonesets.apps.kruise.io/web=2", objects=clones(3)).code == 0

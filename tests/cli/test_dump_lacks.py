@@ -81,6 +81,15 @@ def test_a_dump_of_one_namespace_says_so_where_the_event_contradicts(tmp_path: P
     assert (ran.code, "the dump has pods of namespace shop only" in ran.out) == (3, True)
 
 
+@pytest.mark.parametrize("arguments", [("drain", "n"), ("drain", "--each"), ("survive", "--each", "node")])
+def test_what_happens_to_the_pods_is_unknown_in_a_dump_without_pods(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    stored = {**node("n"), "metadata": {"name": "n", "creationTimestamp": "2026-01-01T00:00:00Z"}}
+    write(tmp_path, stored)
+    ran = kschedx(*arguments, "-s", "cluster.yaml", cwd=tmp_path)
+    assert (ran.code, ran.out) == (3, "")
+    assert "error: which pods the nodes run is not known: the dump holds no pods" in ran.err
+
+
 def test_what_another_file_brings_is_not_missed(tmp_path: Path) -> None:
     gathered = tmp_path / "dump"
     forms.folder(gathered, forms.cluster_info())
@@ -183,6 +192,11 @@ def test_the_class_in_another_file_decides(tmp_path: Path) -> None:
     added = write(tmp_path, gold, name="missing.yaml")
     ran = kschedx("why", "large", "-s", cluster, "-s", added)
     assert (ran.code, "preemption makes room on n1" in ran.out) == (1, True)
+
+
+def test_an_unknown_priority_is_shown_as_unknown(tmp_path: Path) -> None:
+    cluster = write(tmp_path, node("n1", allocatable={"cpu": "2", "memory": "8Gi", "pods": "9"}), *_pods_of_gold())
+    assert "default/runs (priority unknown)" in kschedx("why", "large", "-s", cluster, columns=200).out
 
 
 def _pods_of_gold() -> list[Manifest]:

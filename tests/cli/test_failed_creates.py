@@ -30,6 +30,7 @@ def owner(kind: str, name: str, uid: str) -> Manifest:
     return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": True}
 
 
+RUNNING = changed(POD, "spec.nodeName", "node-01")
 DEPLOYMENT = workload("Deployment", "web", "d")
 REPLICA_SET = workload("ReplicaSet", "web-6d9f", "r", owner("Deployment", "web", "d"))
 
@@ -83,7 +84,7 @@ def test_where_nothing_waits_it_is_named(tmp_path: Path) -> None:
     assert SAID in ran.out
     assert "kschedx why deploy/web -n shop" in ran.out
     gone = {**REPLICA_SET, "spec": {**SPEC, "replicas": 0}}
-    write(tmp_path, NODE, DEPLOYMENT, gone, event(), name="later.yaml")
+    write(tmp_path, NODE, DEPLOYMENT, gone, event(), RUNNING, name="later.yaml")
     later = kschedx("why", "--all-pending", "-A", "-s", "later.yaml", cwd=tmp_path, columns=400)
     assert later.out.startswith("✓ no pod is pending")
     elsewhere = kschedx("why", "--all-pending", "-n", "other", "-s", "cluster.yaml", cwd=tmp_path, columns=400)

@@ -49,7 +49,7 @@ def test_the_screen_tells_it(tmp_path: Path) -> None:
     assert "2 replicas refused by the API server" in ran.out.splitlines()[0]
     assert "4 of 6 assigned" in ran.out
     assert "2 refused: Error creating: pods" in ran.out
-    assert "fix  raise pods from 5 to 7 in ResourceQuota q" in ran.out
+    assert "fix       raise pods from 5 to 7 in ResourceQuota q" in ran.out
     assert "$ kubectl patch resourcequota q" in ran.out
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from kschedx.cli import watch
-from kschedx.inquiry.pod import explain_pod
 from kschedx.loading import load
 from tests.api_server import FakeApiServer, kubeconfig, served
-from tests.builders import Manifest, node
+from tests.builders import Manifest, explain_pod, node
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
 from tests.command import Ran, kschedx
 

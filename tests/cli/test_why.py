@@ -262,3 +262,25 @@ def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -
     ran = kschedx("why", write(tmp_path, POD, name="pod.yaml"), "-s", write(tmp_path, stored, space))
     assert (ran.code, ran.err) == (1, "")
     assert 'because   namespaces "shop" not found' in ran.out
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "text"),
+    [
+        ("pvc/data", 1, "shop/db-0 is unschedulable"),
+        ("persistentvolumeclaim/unused", 2, 'no pod uses PersistentVolumeClaim "unused" in namespace "shop"'),
+        ("pvc/other", 2, 'there is no PersistentVolumeClaim "other" in namespace "shop"'),
+        ("pdb/web", 2, "`kschedx drain NODE` shows the evictions that it blocks"),
+        ("quota/team", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, and the pods of claims"),
+    ],
+)
+def test_a_claim_stands_for_its_pods(target: str, code: int, text: str, tmp_path: Path) -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    claims: list[Manifest] = [
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "shop"}}
+        for name in ("data", "unused")
+    ]
+    db = changed(changed(BIG_POD, "metadata.name", "db-0"), "spec.volumes", volumes)
+    ran = kschedx("why", target, "-n", "shop", "-s", write(tmp_path, NODE, db, *claims))
+    assert ran.code == code
+    assert text in ran.out + ran.err

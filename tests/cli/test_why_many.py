@@ -276,3 +276,27 @@ def test_a_workload_whose_pods_need_several_cordoned_nodes_names_those_that_help
     assert "uncordon b1, uncordon c1 · for all 2" in ran.out
     patches = kschedx("why", "deploy/web", "-s", path, "--fix", "1", "-o", "patch").out
     assert patches == "kubectl uncordon b1\nkubectl uncordon c1\n"
+
+
+STORED = {"creationTimestamp": "2026-03-03T09:12:00Z", "uid": "u", "resourceVersion": "1"}
+NODES_ALONE: Manifest = {**node("n1"), "metadata": {"name": "n1", **STORED}}
+TEAM: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "arguments", "code", "text"),
+    [
+        ([NODES_ALONE], (), 3, "? the dump does not hold any pod, so whether one is pending is unknown"),
+        ([node("n1")], (), 0, "✓ no pod is pending"),
+        ([node("n1"), TEAM], ("-n", "team"), 0, "✓ no pod is pending in namespace team"),
+        ([node("n1"), TEAM], ("-n", "taem"), 2, 'error: no namespace "taem" (did you mean "team"?)'),
+        ([node("n1"), TEAM, pod("x", namespace="a", on="n1")], ("-n", "a"), 0, "✓ no pod is pending in namespace a"),
+    ],
+)
+def test_no_pod_is_an_answer_only_where_pods_and_the_namespace_are_known(
+    tmp_path: Path, objects: list[Manifest], arguments: tuple[str, ...], code: int, text: str
+) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
+    ran = kschedx("why", "--all-pending", *arguments, "-s", path)
+    assert (ran.code, text) == (code, (ran.out or ran.err).strip())

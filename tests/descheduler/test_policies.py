@@ -74,6 +74,24 @@ def test_validation(plugin: str, args: Mapping[str, object], error: str) -> None
     assert descheduled([], policy(plugin, args))["error"] == error
 
 
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        (policy("RemoveDuplicate", {}), 'did you mean "RemoveDuplicates"?'),
+        (
+            {"apiVersion": "descheduler/v1alpha1", "kind": "DeschedulerPolicy"},
+            "kschedx reads kind DeschedulerPolicy of apiVersion descheduler/v1alpha2",
+        ),
+    ],
+)
+def test_a_refused_policy_has_a_hint(tmp_path: Path, written: Mapping[str, object], hint: str) -> None:
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(written))
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(node("w0")))
+    run = kschedx("deschedule", "--policy", "policy.yaml", "-s", "cluster.yaml", cwd=tmp_path)
+    assert run.code == 2
+    assert f"({hint})" in run.err
+
+
 def test_null_is_zero_among_thresholds() -> None:
     result = descheduled([], policy("HighNodeUtilization", {"thresholds": {"cpu": None}}))
     assert "error" not in result

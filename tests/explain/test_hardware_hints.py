@@ -35,6 +35,34 @@ def test_labels_of_the_hardware(labels: dict[str, str], expected: list[str]) -> 
     assert headline(diagnosis.groups[0].exemplar.findings[0]) == "no node has nvidia.com/gpu"
 
 
+@pytest.mark.parametrize(
+    ("kind", "resource", "names"),
+    [
+        ("inf2.xlarge", "aws.amazon.com/neuron", ["a"]),
+        ("g5.2xlarge", "nvidia.com/gpu", ["a"]),
+        ("g4ad.xlarge", "nvidia.com/gpu", []),
+        ("g4ad.xlarge", "amd.com/gpu", ["a"]),
+        ("m6i.xlarge", "nvidia.com/gpu", []),
+    ],
+)
+def test_instance_types_with_the_hardware(kind: str, resource: str, names: list[str]) -> None:
+    labels = {"node.kubernetes.io/instance-type": kind}
+    hints = diagnosed(node("a", labels=labels), node("b"), resource=resource).hardware
+    assert [name for hint in hints for name, _ in hint.nodes] == names
+
+
+def test_a_node_without_virtualization_is_not_copied() -> None:
+    resource = "devices.kubevirt.io/kvm"
+    asks = [{"name": "main", "resources": {"requests": {resource: "1"}, "limits": {resource: "1"}}}]
+    objects = [
+        node("a", allocatable={**OFFERS, resource: "0"}),
+        node("b", allocatable=OFFERS),
+        pod("me", containers=asks),
+    ]
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    assert explanation.fixes[0].title == ("enable hardware virtualization (/dev/kvm) in the machine or hypervisor of a")
+
+
 def test_the_hint_in_words() -> None:
     (hint,) = diagnosed(node("a", labels={"nvidia.com/gpu.count": "8"})).hardware
     assert hardware_text(hint) == (

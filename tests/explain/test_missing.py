@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 import kschedx
+from kschedx import explain as explain_pod
 from kschedx.errors import UndecidableError
-from kschedx.inquiry.pod import explain_pod
 from kschedx.kube.kinds import KINDS
 from kschedx.snapshot.snapshot import Missing, Snapshot
 from tests.builders import Manifest, node, pod

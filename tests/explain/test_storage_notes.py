@@ -6,6 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from kschedx.explain.cycle_notes import storage_notes
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.root_causes import root_causes
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, node, pod
 from tests.storage_builders import DRIVER, ZONE, capacity, claim, csi_driver, csi_node, storage_class, using, volume
@@ -61,6 +63,16 @@ def notes(*objects: Manifest) -> dict[str, str]:
             "kube-system/bad",
         ),
         ([claim("data"), storage_class(), volume("one"), volume("two")], "equal-volumes", "(one, two)"),
+        (
+            [
+                claim("data"),
+                storage_class(provisioner=DRIVER),
+                csi_driver(),
+                volume("kept", holder="data", uid="before", phase="Released"),
+            ],
+            "data-on-released-volume",
+            "the data of an earlier claim of that name is on kept (Released)",
+        ),
     ],
 )
 def test_inconsistencies(objects: list[Manifest], expected: str, words: str) -> None:
@@ -129,3 +141,23 @@ def test_a_claim_that_is_being_expanded_is_noted(condition: str, expected: str) 
     bound = {**bound, "status": {"phase": "Bound", "conditions": [{"type": condition, "status": "True"}]}}
     new = pod("new", spec={"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]})
     assert notes(*HERE, bound, volume("disk", holder="data"), new)["claim-resizing"] == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "values", "expected"),
+    [
+        (ZONE, "In", ["gone"], ["no node is in zone gone"]),
+        (ZONE, "In", ["b"], []),
+        (ZONE, "NotIn", ["a"], []),
+        (ZONE, "DoesNotExist", [], []),
+        ("disk", "Exists", [], []),
+        ("disk", "In", ["ssd"], []),
+    ],
+)
+def test_a_volume_whose_zone_has_no_node(key: str, operator: str, values: list[str], expected: list[str]) -> None:
+    expression = {"key": key, "operator": operator, "values": values}
+    reach: Manifest = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+    nodes = [node("n", labels={ZONE: "a"}), node("m", labels={ZONE: "b"}, unschedulable=True)]
+    disk = [claim("data", volume="pv"), volume("pv", holder="data", reach=reach)]
+    cycle = evaluate([*nodes, *disk, using("new", "data")], "default/new")
+    assert [cause.text for cause in root_causes(Diagnosis(cycle))] == expected

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
+from kschedx import explain as explain_pod
 from kschedx.errors import NotAdmittedError, UndecidableError
 from kschedx.framework.cycle import Outcome, Stake
-from kschedx.inquiry.pod import explain_pod
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 from tests.device_builders import claim as device_claim

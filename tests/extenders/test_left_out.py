@@ -6,8 +6,7 @@ import pytest
 
 import kschedx
 from kschedx.framework.extenders import ExtenderAnswer, ExtenderRequest
-from kschedx.inquiry.pod import explain_pod
-from tests.builders import node, pod
+from tests.builders import explain_pod, node, pod
 
 CONFIG = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",

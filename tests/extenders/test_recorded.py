@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import kschedx
-from kschedx.inquiry.pod import explain_pod
+from tests.builders import explain_pod
 from tests.extenders.rules import Extenders
 
 Json = dict[str, Any]

@@ -711,6 +711,9 @@ def test_the_machine_set_of_a_full_node_is_scaled() -> None:
     }
     fixes = told(full, machine_set, running("other", "n", "1500m"), wanting(cpu="1"))
     assert fixes[0] == "add a node like n: scale MachineSet machines/pool-a from 3 to 4"
+    lacking = {**machine_set, "status": {"replicas": 3, "readyReplicas": 2}}
+    fixes = told(full, lacking, running("other", "n", "1500m"), wanting(cpu="1"))
+    assert fixes[0] == "repair or wait for the node that MachineSet machines/pool-a lacks: 2 of 3 machines ready"
 
 
 def test_bytes_are_lowered_to_what_people_type() -> None:

@@ -300,7 +300,7 @@ def test_nodes_without_a_resource_are_named_before_nodes_that_are_full() -> None
     gpus = node("gpu", allocatable={"cpu": "9", "pods": "9", GPU: "1"})
     plain = [node(name, allocatable={"cpu": "1", "pods": "9"}) for name in "ab"]
     found = explained(gpus, *plain, asking("holder", "gpu", **{GPU: "1"}), asking("me", cpu="4", **{GPU: "1"}))
-    assert causes(Diagnosis(found.cycle)) == (f"3 nodes lack 1 {GPU} or more",)
+    assert causes(Diagnosis(found.cycle)) == (f"3 nodes lack 1 {GPU} each",)
 
 
 def test_huge_pages_are_reserved_only_if_no_node_has_them() -> None:

@@ -84,6 +84,15 @@ def titles(*objects: Manifest) -> list[str]:
             ],
             ["delete and recreate claim default/data with ReadWriteOnce, as volume free has it"],
         ),
+        # the data of a deleted claim, and a volume that is reserved for a claim to come
+        (
+            [storage_class(provisioner=DRIVER), volume("kept", holder="data", uid="before", phase="Released")],
+            ["remove the uid from claimRef of volume kept, which has the data, and create claim default/data again"],
+        ),
+        (
+            [claim("data"), storage_class(), volume("kept", holder="other", uid="", phase="Available")],
+            ["create a volume of 10Gi ReadWriteOnce of class waits for claim default/data"],
+        ),
         # a volume that is kept for a claim that is gone, its own of before first
         (
             [claim("data"), storage_class(), volume("kept", holder="data", uid="before", phase="Released")],

@@ -214,6 +214,15 @@ def test_room_that_a_pod_of_a_higher_priority_takes_is_no_fix(
         assert uncordon[0].title == "uncordon big (then default/other, with a higher priority, takes the room)"
 
 
+def test_pods_of_a_higher_priority_get_new_nodes_as_well() -> None:
+    full, taken = node("full", allocatable={**SMALL, "cpu": "2"}), of_priority(wanting("taken", "2"), 10)
+    at(taken, "spec")["nodeName"] = "full"
+    others = [of_priority(wanting(name, "2"), 9) for name in ("one", "two")]
+    fix, *_ = explained(full, taken, *others, wanting("me", "2")).fixes
+    assert fix.title == "add 3 nodes like full"
+    assert fix.costs == ("default/one and default/two, with a higher priority, need room too",)
+
+
 @pytest.mark.parametrize(
     ("since", "costs"),
     [

@@ -24,12 +24,12 @@ import msgspec
 import yaml
 
 import kschedx
+from kschedx import explain as explain_pod
 from kschedx.autoscaler.sizes import Option, by_priority
 from kschedx.autoscaler.status import read_status
 from kschedx.errors import InputError, KschedxError, Place
 from kschedx.export.anonymous import anonymize
 from kschedx.framework.config import load_profiles
-from kschedx.inquiry.pod import explain_pod
 from kschedx.kube.escaping import is_hidden, json_escaped, yaml_escaped
 from kschedx.kube.types import ConfigMap
 from kschedx.loading import load

@@ -189,7 +189,7 @@ def test_queues_of_yunikorn_that_cannot_be_read(written: str) -> None:
 def test_kube_schedulers_view_is_told_where_somebody_asks_for_it() -> None:
     snapshot = kschedx.Snapshot.from_objects([node("n")])
     about = pod(gates=(), labels={}, schedulerName="volcano")
-    from kschedx.inquiry.pod import explain_pod
+    from tests.builders import explain_pod
 
     explanation = explain_pod(snapshot, about, profile="default-scheduler")
     assert explanation.outcome == "Scheduled"

@@ -67,6 +67,9 @@ FAILS_TO_PULL = pod(
     status={"phase": "Pending", "containerStatuses": waiting("ErrImagePull")},
 )
 RUNS_ON = pod("web-1-x", on="n", metadata=owned("Job", "web-1"), status={"phase": "Running"})
+DUMPED: Manifest = {**node("d"), "metadata": {"name": "d", "creationTimestamp": SINCE}}
+IS_ACCEPTED = {"phase": "Pending", "startTime": SINCE}
+LEFT_OUT_NODE = pod("x", on="m", metadata={"creationTimestamp": SINCE}, status=IS_ACCEPTED)
 GONE_NODE = pod("x", on="m", metadata={"creationTimestamp": SINCE}, status={"phase": "Pending"})
 TERMINATING: Manifest = {
     "apiVersion": "v1",
@@ -126,6 +129,50 @@ ROLLOUT: Manifest = {
     "apiVersion": "argoproj.io/v1alpha1",
     "kind": "Rollout",
 }
+AT_PAUSE: Manifest = {
+    **workload("Deployment", replicas=2),
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Rollout",
+    "status": {
+        "replicas": 2, "updatedReplicas": 1, "availableReplicas": 2,
+        "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": SINCE}],
+    },
+}  # fmt: skip
+OF_ROLLOUT: list[Manifest] = [
+    {
+        **workload("ReplicaSet", "web-1"),
+        "metadata": {
+            "name": "web-1", "namespace": "default",
+            "ownerReferences": [
+                {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web", "uid": "r", "controller": True}
+            ],
+        },
+    },
+    replica("web-1-a", "ReplicaSet", "web-1"),
+]  # fmt: skip
+JOB_SET: Manifest = {
+    "apiVersion": "jobset.x-k8s.io/v1alpha2",
+    "kind": "JobSet",
+    "metadata": {"name": "train", "namespace": "default"},
+    "spec": {"suspend": True, "replicatedJobs": []},
+}
+OF_JOB_SET: Manifest = {
+    "ownerReferences": [
+        {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "train", "uid": "s", "controller": True}
+    ]
+}
+DEVICES_BY_HAND: list[Manifest] = [
+    {
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {"name": "gpu", "namespace": "default"}, "spec": {"devices": {"requests": []}},
+    },
+    pod(
+        "x",
+        on="n",
+        spec={**SMALL, "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]},
+        status={"phase": "Pending", "containerStatuses": waiting("ContainerCreating")},
+    ),
+]  # fmt: skip
 UNOBSERVED: Manifest = {
     **workload("Deployment", replicas=2, metadata={"creationTimestamp": SINCE, "generation": 3}),
     "status": {"observedGeneration": 2, "replicas": 1},
@@ -300,12 +347,41 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         3,
     ),
     (
+        "job/web",
+        [{**workload("Job", managedBy="kueue.x-k8s.io/multikueue"), "status": {}}],
+        "default/job/web gets no pods from this cluster's Job controller: MultiKueue manages it",
+        3,
+    ),
+    (
+        "job/web",
+        [JOB_SET, workload("Job", metadata=OF_JOB_SET, suspend=True)],
+        "default/job/web is suspended: JobSet train is suspended",
+        1,
+    ),
+    (
+        "rollout/web",
+        [AT_PAUSE, *OF_ROLLOUT],
+        "default/rollout/web is paused: its rollout stops with 1 of 2 pods updated",
+        1,
+    ),
+    ("pod/x", DEVICES_BY_HAND, "default/x is scheduled to n and waits for its devices: claim default/gpu is not al", 0),
+    (
         "pod/x",
         [pod("x"), reports("Pod", "x", "SyncError", 'Error syncing: pods "x-v" is forbidden: exceeded quota: q')],
         "default/x is not created in the host cluster: ResourceQuota refuses it there",
         1,
     ),
     ("pod/x", [GONE_NODE], "default/x is scheduled to m and cannot start: the node does not exist", 0),
+    ("pod/x", [DUMPED, LEFT_OUT_NODE], "default/x is undecided: node m is not known", 3),
+    (
+        "pod/x",
+        [
+            DUMPED,
+            {**LEFT_OUT_NODE, "status": {**IS_ACCEPTED, "containerStatuses": waiting("ErrImagePull")}},
+        ],
+        "default/x is scheduled to m and cannot pull the image of container app: ErrImagePull",
+        0,
+    ),
     (
         "sts/web",
         [workload("StatefulSet", replicas=3), UNREADY],
@@ -418,7 +494,6 @@ CASES += [
         1,
     ),
 ]
-DUMPED: Manifest = {**node("d"), "metadata": {"name": "d", "creationTimestamp": SINCE}}
 GROWS = Path(__file__).parents[2] / "fixtures" / "autoscaler-grows"
 QUEUED = {"kueue.x-k8s.io/queue-name": "team"}
 OWNED_BY_JOB = {**owned("Job", "web"), "name": "job-web", "namespace": "default"}
@@ -483,6 +558,12 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
         "deploy/web",
         [DUMPED, {**workload("Deployment", replicas=3), "status": {"replicas": 3}}],
         "default/deploy/web is undecided: the dump does not hold its pods",
+        3,
+    ),
+    (
+        "job/web",
+        [DUMPED, {**workload("Job", managedBy="kueue.x-k8s.io/multikueue"), "status": {"active": 2}}],
+        "default/job/web gets no pods from this cluster's Job controller: MultiKueue manages it",
         3,
     ),
     ("ns/default", [TERMINATING], "namespace/default gets no pods: namespace default is being deleted", 1),
@@ -817,6 +898,46 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         "repair what answers for webhook v.example.com: service policy/svc · not tried",
     ),
     (
+        'failed calling webhook "v.x": failed to call webhook: Post "https://svc.policy.svc:443/v": x509: expired',
+        {},
+        (
+            "renew the certificate of webhook v.x, or its caBundle: the API server does not trust service policy/svc"
+            " · not tried"
+        ),
+    ),
+    (
+        'admission webhook "validation.gatekeeper.sh" denied the request: [needs-owner] you must provide labels: owner',
+        {},
+        (
+            "change the pod template as Gatekeeper's constraint needs-owner requires: you must provide labels: owner"
+            " · not tried"
+        ),
+    ),
+    (
+        (
+            'admission webhook "validate.kyverno.svc-fail" denied the request: resource Pod/a was blocked due to the '
+            "following policies needs-owner: check: 'no owner'"
+        ),
+        {},
+        "change the pod template as Kyverno's policy needs-owner requires · not tried",
+    ),
+    (
+        (
+            "unable to validate against any security context constraint: [provider restricted-v2: "
+            ".containers[0].runAsUser: Invalid value: 0: must be in the ranges]"
+        ),
+        {},
+        "remove containers[0].runAsUser from the pod template: OpenShift sets them · not tried",
+    ),
+    (
+        (
+            "unable to validate against any security context constraint: [provider restricted-v2: "
+            ".containers[0].privileged: Invalid value: true: Privileged containers are not allowed]"
+        ),
+        {},
+        "let service account default use SecurityContextConstraints privileged, if the pod needs it · not tried",
+    ),
+    (
         "the integer value of priority (9) must not be provided in pod spec; priority admission controller computed 0",
         {"priority": 9},
         "remove spec.priority: admission sets it",
@@ -863,6 +984,23 @@ def test_a_refusal_has_the_fix_of_an_operator(tmp_path: Path, message: str, spec
     assert (document["fixes"][0]["certainty"] == "untried") == (fix.endswith("not tried") or "RuntimeClass" in fix)
     many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
     assert (many.code, many.out.startswith("✗ 2 pods are not created")) == (1, True)
+
+
+def test_a_readiness_gate_is_why_a_running_pod_is_not_ready(tmp_path: Path) -> None:
+    says = 'corresponding condition of pod readiness gate "example.com/lb" does not exist.'
+    gate = {"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady", "message": says}
+    ran = why(tmp_path, "pod/x", pod("x", on="n", status={"phase": "Running", "conditions": [gate]}))
+    assert ran.out.splitlines()[0] == f"‖ default/x runs on n and is not ready: {says}"
+
+
+def test_a_quota_with_scopes_names_them(tmp_path: Path) -> None:
+    quota: Manifest = {
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "short", "namespace": "default"},
+        "spec": {"hard": {"pods": "2"}, "scopes": ["Terminating"]}, "status": {"hard": {"pods": "2"}},
+    }  # fmt: skip
+    message = "Error creating: exceeded quota: short, requested: pods=1, used: pods=2, limited: pods=2"
+    ran = why(tmp_path, "job/web", workload("Job"), quota, reports("Job", "web", "FailedCreate", message))
+    assert "raise pods from 2 to 3 in ResourceQuota short (scope Terminating)" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -940,6 +1078,11 @@ STARTS: list[tuple[list[Manifest], str]] = [
             "FailedCreatePodSandBox",
             'plugin type="calico" failed',
             "repair the CNI plugin on n: default/agent is not re",
+        ),
+        (
+            "FailedCreatePodSandBox",
+            'plugin type="multus-shim" failed: network-attachment-definitions.k8s.cni.cncf.io "macvlan" not found',
+            "create NetworkAttachmentDefinition default/macvlan",
         ),
     ],
 )
@@ -1413,6 +1556,13 @@ PREEMPTED = pod(
     [
         ("sts/web", NOT_ROLLED_OUT, "kubectl delete pod web-0 -n default"),
         ("deploy/web", ON_FULL_NODE, "free resources on n, or cordon it"),
+        (
+            "job/web",
+            [JOB_SET, workload("Job", metadata=OF_JOB_SET, suspend=True)],
+            "kubectl patch jobset/train -n default",
+        ),
+        ("rollout/web", [AT_PAUSE, *OF_ROLLOUT], "kubectl argo rollouts promote web -n default"),
+        ("pod/x", DEVICES_BY_HAND, "create the pod with nodeSelector kubernetes.io/hostname=n"),
         ("pod/x", BY_HAND, "create the pod with nodeSelector kubernetes.io/hostname=n instead of spec.nodeName"),
         ("sts/web", [workload("StatefulSet", replicas=2), CRASHES], "kubectl logs web-0 -n default -c app --previous"),
         ("job/web", OF_KUEUE[0][1], "kubectl label job web -n default --overwrite kueue.x-k8s.io/queue-name=teams"),

@@ -22,6 +22,11 @@ IN_COHORT = [queue("q", cohortName="c"), queue("r", cohortName="c"), local("q"),
 LOWER = queue("q", preemption={"withinClusterQueue": "LowerPriority"})
 
 
+def inactive(message: str) -> Json:
+    conditions = [{"type": "Active", "status": "False", "reason": "BadParametersRef", "message": message}]
+    return {**check("prov"), "status": {"conditions": conditions}}
+
+
 def verdict(*objects: Json) -> Verdict:
     found = judge(snapshot(*objects), "ml/a")
     assert found is not None
@@ -135,6 +140,35 @@ def test_a_stopped_queue_is_resumed() -> None:
     found = verdict(queue("q", stopPolicy="Hold"), local("q"), workload("a"))
     assert found.blocked == "ClusterQueue q is inactive: Can't admit new workloads: is stopped."
     assert [one.kind for one in found.remedies] == [RemedyKind.RESUME]
+
+
+@pytest.mark.parametrize(
+    ("objects", "state", "repairs"),
+    [
+        ([queue("q", stopPolicy="Hold"), local("q")], "ClusterQueue q has stopPolicy Hold", ()),
+        ([queue("q"), local("q", stopPolicy="HoldAndDrain")], "LocalQueue q has stopPolicy HoldAndDrain", ()),
+        (
+            [
+                queue("q", admissionChecks=["prov"]),
+                local("q"),
+                inactive('ProvisioningRequestConfig.x "conf" not found'),
+            ],
+            "ClusterQueue q has the inactive AdmissionCheck prov",
+            ("create ProvisioningRequestConfig conf, which AdmissionCheck prov names",),
+        ),
+        (
+            [queue("q", admissionChecks=["prov"]), local("q"), inactive("no controller")],
+            "ClusterQueue q has the inactive AdmissionCheck prov",
+            ("repair AdmissionCheck prov: no controller",),
+        ),
+    ],
+)
+def test_why_a_queue_is_inactive_is_part_of_the_state(
+    objects: list[Json], state: str, repairs: tuple[str, ...]
+) -> None:
+    found = verdict(*objects, workload("a"))
+    assert found.state_text == f"waits in Kueue because {state}"
+    assert found.repairs == repairs
 
 
 def test_a_workload_that_is_not_there() -> None:

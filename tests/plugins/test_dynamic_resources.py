@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
+from kschedx import explain as explain_pod
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import (
     DeviceClaimOutOfReach,
@@ -14,7 +15,6 @@ from kschedx.findings import (
     InsufficientDevices,
 )
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.inquiry.pod import explain_pod
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, node, pod
@@ -498,7 +498,8 @@ def requesting(resource: str, amount: str = "1") -> Manifest:
     return pod("me", spec={"containers": [{"name": "main", "resources": {"limits": {resource: amount}}}]})
 
 
-IMPLICIT = "deviceclass.resource.kubernetes.io/gpu"
+PREFIX = "deviceclass.resource.kubernetes.io/"
+IMPLICIT = f"{PREFIX}gpu"
 
 
 @pytest.mark.parametrize(
@@ -547,7 +548,18 @@ def test_of_several_classes_the_newest_counts_then_the_first_by_name() -> None:
         device_class("z-new", resource="example.com/gpu", created="2026-01-01T00:00:00Z"),
         device_class("new", resource="example.com/gpu", created="2026-01-01T00:00:00Z"),
     ]
-    assert Snapshot.from_objects(classes).devices.class_of_resource["example.com/gpu"] == "new"
+    provided = Snapshot.from_objects(classes).devices.class_of_resource
+    # a class that yields to a class before it by name loses its implicit resource too
+    assert provided == {"example.com/gpu": "new", f"{PREFIX}new": "new"}
+
+
+def test_a_class_keeps_its_implicit_resource_if_a_newer_class_comes_after_it() -> None:
+    classes = [
+        device_class("a", resource="example.com/gpu", created="2025-01-01T00:00:00Z"),
+        device_class("b", resource="example.com/gpu", created="2026-01-01T00:00:00Z"),
+    ]
+    provided = Snapshot.from_objects(classes).devices.class_of_resource
+    assert provided == {"example.com/gpu": "b", f"{PREFIX}a": "a", f"{PREFIX}b": "b"}
 
 
 # --- older versions of the API

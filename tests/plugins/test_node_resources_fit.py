@@ -17,7 +17,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import CycleState
 from kschedx.framework.runtime import Framework
 from kschedx.framework.status import Code, Status
-from kschedx.kube.scalars import truncated_quotient
+from kschedx.kube.scalars import truncated_quotient, wrap_int64
 from kschedx.plugins.node_resources_fit import NodeResourcesFit
 from kschedx.plugins.resource_allocation import shape_score
 from kschedx.releases import resolve
@@ -302,13 +302,24 @@ def test_least_allocated_is_the_default_and_nodes_are_scored_each_for_itself() -
     assert scores(None, [ROOM, {"cpu": "2"}, {"pods": "1"}], {"cpu": "1", "memory": "4Gi"}) == [(75 + 50) // 2, 50, 0]
 
 
-def test_petabytes_wrap_around_as_int64_does() -> None:
-    capacity, request = 2**60, 2**10
-    wrapped = ((capacity - request) * 100 + 2**63) % 2**64 - 2**63
+@pytest.mark.parametrize(
+    ("capacity", "request_bytes", "running"),
+    [
+        (2**60, 2**10, []),
+        # the sum of the requests overflows, and so does the difference
+        (2**30, 2**10, [{"memory": "8Ei"}, {"memory": "1Ki"}]),
+    ],
+)
+def test_petabytes_wrap_around_as_int64_does(
+    capacity: int, request_bytes: int, running: Sequence[Mapping[str, str]]
+) -> None:
+    used = 2**63 - 1 + 2**10 if running else 0
+    requested = wrap_int64(used + request_bytes)
+    wrapped = wrap_int64(wrap_int64(capacity - requested) * 100)
     rule = strategy("LeastAllocated", ("memory", 1))
-    assert scores(rule, [{"memory": str(capacity)}], {"memory": str(request)}) == [
-        truncated_quotient(wrapped, capacity)
-    ]
+    expected = truncated_quotient(wrapped, capacity)
+    nodes = [{"memory": str(capacity), "pods": "9"}]
+    assert scores(rule, nodes, {"memory": str(request_bytes)}, running) == [expected]
 
 
 @pytest.mark.parametrize(

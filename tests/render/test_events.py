@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,12 @@ FIT, TAINT = "NodeResourcesFit", "TaintToleration"
             [(1, FIT, "too-many-pods")],
             [],
             id="a line of kubectl describe",
+        ),
+        pytest.param(
+            "No nodes are available that match all of the predicates: Insufficient cpu (2), MatchNodeSelector (1).",
+            [(2, FIT, "insufficient-resource"), (1, "NodeAffinity", "node-affinity-mismatch")],
+            [],
+            id="1.8",
         ),
         pytest.param("Insufficient cpu", [(None, FIT, "insufficient-resource")], [], id="a reason alone"),
         pytest.param("0/2 nodes are available: 2 foo, bar.", [(2, "", "")], [], id="unknown"),
@@ -167,6 +174,10 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
             [(None, "Volcano", "gang-not-ready")],
         ),
         (
+            "Misconfigured Fargate Profile: fargate profile fp blocked for new launches due to: Pod execution role",
+            [(None, "EKS Fargate", "not-for-fargate")],
+        ),
+        (
             "Pod not supported on Fargate: volumes not supported: data",
             [(None, "EKS Fargate", "not-for-fargate")],
         ),
@@ -201,6 +212,7 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
             ),
             [(None, "Karpenter", "no-node-pool")],
         ),
+        ('incompatible with provisioner "default", no instance type fits', [(None, "Karpenter", "no-node-pool")]),
         ("Pod should schedule on: nodeclaim/default-x7b", [(None, "Karpenter", "scale-up")]),
         (
             'Error creating: pods "web-6c" is forbidden: exceeded quota: compute, requested: cpu=1, used: cpu=4',
@@ -248,6 +260,8 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
             'Failed to create pod sandbox: rpc error: code = Unknown desc = plugin type="calico" failed (add)',
             [(None, "kubelet", "sandbox-not-created")],
         ),
+        ("Back-off restarting failed container app in pod web-0", [(None, "kubelet", "container-fails")]),
+        ("ImagePullBackOff", [(None, "kubelet", "image-not-pulled")]),
         (
             'ReplicaSet "web-6d9f" has timed out progressing.',
             [(None, "kube-controller-manager", "rollout-deadline-exceeded")],
@@ -286,3 +300,40 @@ def test_each_event_in_the_output_of_a_command_is_explained_once() -> None:
     assert any(line.startswith("✗ no-scale-up") for line in lines)
     with pytest.raises(InputError, match="no line of the text"):
         reason_lines("Name: web-0\nEvents: <none>", 80)
+
+
+FITS_NONE = (
+    "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient memory. "
+    "preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, "
+    "2 No preemption victims found for incoming pod."
+)
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        json.dumps({"level": "warn", "msg": FITS_NONE, "reason": "FailedScheduling"}),
+        json.dumps(json.dumps({"msg": FITS_NONE})),
+        f'E1120 08:50:05.1 1 schedule_one.go:1055] "Unable to schedule pod; no fit" pod="a/b" err="{FITS_NONE}"',
+        "message: '" + FITS_NONE.replace("'", "''") + "'",
+        "    message: '" + FITS_NONE.replace("'", "''").replace("preemption: ", "preemption:\n      ") + "'",
+        "\n".join(textwrap.wrap(FITS_NONE, 60)),
+        "\n".join(FITS_NONE[at : at + 60] for at in range(0, len(FITS_NONE), 60)),
+        "  Warning  FailedScheduling  4m (x5 over 24m)  default-scheduler  " + FITS_NONE.replace(", 2", ",\n    2"),
+    ],
+)
+def test_an_event_however_pasted(pasted: str) -> None:
+    [event] = events_in(pasted)
+    assert event.texts == parse(FITS_NONE).texts
+
+
+def test_wrapped_events_end_at_the_next_row() -> None:
+    rows = (
+        "Warning  FailedScheduling   4m  default-scheduler   0/2 nodes are available: 2 Insufficient\n"
+        "                                                    cpu.\n"
+        "Normal   NotTriggerScaleUp  4m  cluster-autoscaler  pod didn't trigger scale-up: 1 max node group size reached"
+    )
+    assert [[part.reason for part in event.parts] for event in events_in(rows)] == [
+        ["insufficient-resource"],
+        ["no-scale-up", "no-scale-up"],
+    ]

@@ -18,7 +18,7 @@ from kschedx.render.page.markdown import markdown
 from kschedx.render.page.model import Column, Items, Scores, Table, Verdicts, page_of
 from kschedx.render.page.reports import simulation_page
 from kschedx.render.page.svg import svg
-from kschedx.render.view import Fix, Tone, View, ViewItem
+from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact
 from tests.command import ROOT
 from tests.golden.stories import STORIES, Story
@@ -154,7 +154,12 @@ def test_markdown_has_no_markup_from_the_cluster() -> None:
 def test_markdown_is_cut_to_a_comment_with_a_count() -> None:
     facts = (Fact(label="because", items=("x" * 9_000,)),)
     items = tuple(ViewItem(title=f"row {number}", facts=facts) for number in range(30))
-    view = View(command="kschedx why", headline="much", tone=Tone.BAD, items=items, list_title="Rows")
+    view = View(
+        command="kschedx why",
+        headline="much",
+        tone=Tone.BAD,
+        lists=(ItemList(title="Rows", items=items),),
+    )
     text = markdown(page_of(view, ()))
     assert len(text) < 65_536
     assert text.endswith("more lines left out.\n")
@@ -176,7 +181,12 @@ def test_a_picture_of_many_rows_has_their_fixes_and_whole_texts() -> None:
     items = tuple(
         ViewItem(title=f"{'long ' * 20}{number}", fixes=(Fix(title=f"fix of {number}"),)) for number in range(20)
     )
-    view = View(command="kschedx why", headline="much", tone=Tone.BAD, items=items, list_title="Rows")
+    view = View(
+        command="kschedx why",
+        headline="much",
+        tone=Tone.BAD,
+        lists=(ItemList(title="Rows", items=items),),
+    )
     lines = [item.text or "" for item in ElementTree.fromstring(svg(page_of(view, ()))).iter(f"{SVG}text")]
     assert lines[1:5] == [
         "  fix 1     fix of 0",
@@ -207,7 +217,12 @@ def test_a_page_of_150000_pods_stays_below_3_mb(rows: int, members: int) -> None
         for row in range(rows)
     )
     table = Table(title="Pods", columns=(Column(label="pod"),), rows=tuple((f"{name} " * 4,) for name in names * rows))
-    view = View(command="kschedx", headline="all", tone=Tone.GOOD, items=items, list_columns=(("pods", True),))
+    view = View(
+        command="kschedx",
+        headline="all",
+        tone=Tone.GOOD,
+        lists=(ItemList(columns=(("pods", True),), items=items),),
+    )
     page = page_of(view, [], [table])
     assert len(html(page)) < 3_000_000
     shown, bounded = page.sections

@@ -9,10 +9,10 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kschedx import explain as explain_pod
 from kschedx.errors import InputError
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Manifests
-from kschedx.inquiry.pod import explain_pod
 from kschedx.loading import load
 from kschedx.render.screen import MOST_LINES, why_lines
 from kschedx.snapshot.snapshot import Snapshot

@@ -28,7 +28,7 @@ from kschedx.render.page.markdown import markdown
 from kschedx.render.page.model import Items, Page, PageFix, page_of
 from kschedx.render.page.svg import MOST_FIXES, svg
 from kschedx.render.terminal import short_node_names, shown
-from kschedx.render.view import Tone, View, ViewItem
+from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact
 from kschedx.results import Shown
 from tests.command import ROOT
@@ -49,6 +49,10 @@ ASKED = [
     "fit fixtures/tie/pod.yaml -s fixtures/tie/cluster.yaml",
     "simulate --apply fixtures/zone-full/pod.yaml -s fixtures/zone-full/cluster",
     "simulate --drain node-1 -s fixtures/drain-budget/cluster.yaml",
+    "simulate --autoscale -s fixtures/autoscaler-grows/cluster.yaml",
+    "simulate --scale deploy/checkout=12 -n shop -s fixtures/replicas-preempt/cluster.yaml",
+    "simulate -s fixtures/kueue-queues/cluster.yaml",
+    "drain node-1 -s fixtures/drain-zonal-volume/cluster.yaml",
     "survive --each zone -s fixtures/zone-full/cluster",
     "survive --each node -s fixtures/zone-full/cluster",
     "survive node/node-1 --drain -s fixtures/drain-budget/cluster.yaml",
@@ -60,6 +64,7 @@ ASKED = [
     "simulate -s fixtures/autoscaler-at-maximum/cluster.yaml",
     "diff-profiles default binpack --all -s fixtures/web-rollout/cluster",
     "doctor fixtures/zone-full/cluster",
+    "kueue -s fixtures/kueue-queue-inactive/cluster.yaml",
     "why node/lab-worker-01 -s fixtures/tie/cluster.yaml",
     "why tests/manifests/workload/daemon-set-some-full.yaml -s tests/manifests/cluster.yaml",
     "why tests/manifests/workload/daemon-set-some-full.yaml --node worker-b -s tests/manifests/cluster.yaml",
@@ -318,7 +323,10 @@ def test_numbers_of_identical_rows_are_a_range() -> None:
     )
     columns = (("pods", True), ("used", False))
     view = View(
-        command="kschedx", headline="all", tone=Tone.GOOD, items=tuple(items), list_columns=columns, identical_rows=True
+        command="kschedx",
+        headline="all",
+        tone=Tone.GOOD,
+        lists=(ItemList(columns=columns, items=tuple(items), identical_rows=True),),
     )
     [section] = page_of(view, ()).sections
     assert isinstance(section, Items)

@@ -104,7 +104,7 @@ def test_more_replicas_that_find_no_node_are_no_fix() -> None:
 def test_every_budget_has_to_let_go() -> None:
     both = [*deployment("web", "1", HERE), *deployment("api", "1", HERE)]
     texts = told([*nodes(), *both, pdb(minAvailable=3), pdb("api", "api", maxUnavailable=0)], "node-1", "node-2")
-    seen = "raise maxUnavailable of PDB shop/api from 0 to 1 · all 2 nodes can be drained"
+    seen = "raise maxUnavailable of PDB shop/api from 0 to 1 · both nodes can be drained"
     assert [line for line in texts if not line.startswith("kubectl")] == [
         f"scale shop/deploy/web to 4, {seen}",
         f"lower minAvailable of PDB shop/web from 3 to 2, {seen}",
@@ -119,6 +119,32 @@ def test_a_pod_with_two_budgets_is_never_evicted() -> None:
     ]
 
 
+def test_another_pod_that_is_not_ready_is_repaired_first() -> None:
+    *rest, first, second, third = deployment("web", "1", HERE)
+    texts = told([*nodes(), *rest, first, second, unready(third), pdb(maxUnavailable=1)])
+    name = at(third, "metadata")["name"]
+    assert texts[:2] == [
+        f"first repair shop/{name}, which is not ready · the node can be drained",
+        f"kschedx why pod/{name} -n shop",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "wait"),
+    [
+        ("VirtualMachineInstance", "KubeVirt has live-migrated shop/db: the eviction starts that"),
+        ("InstanceManager", "Longhorn releases shop/db: its volumes are detached, with healthy replicas elsewhere"),
+    ],
+)
+def test_a_budget_that_an_operator_removes_stays_as_it_is(kind: str, wait: str) -> None:
+    *_, protected = deployment("db", "1", ["node-1"])
+    owner = {"apiVersion": "x/v1", "kind": kind, "name": "db", "uid": "u", "controller": True}
+    protected = {**protected, "metadata": {**at(protected, "metadata"), "name": "db", "ownerReferences": [owner]}}
+    assert told([*nodes(), protected, pdb("db", "db", minAvailable=1)]) == [
+        f"wait until {wait} · the node can be drained"
+    ]
+
+
 def test_a_budget_of_an_operator_is_changed_there() -> None:
     owned = pdb(maxUnavailable=0)
     at(owned, "metadata")["ownerReferences"] = [
@@ -128,3 +154,10 @@ def test_a_budget_of_an_operator_is_changed_there() -> None:
     assert told([*nodes(), *deployment("web", "1", HERE), owned]) == [
         f"raise maxUnavailable of PDB shop/web from 0 to 1, {there} · the node can be drained"
     ]
+
+
+@pytest.mark.parametrize(("version", "blocked"), [("policy/v1", True), ("policy/v1beta1", False)])
+def test_an_empty_selector_selects_all_pods_only_since_v1(version: str, blocked: bool) -> None:
+    everything = {**pdb(maxUnavailable=0), "apiVersion": version}
+    at(everything, "spec")["selector"] = {}
+    assert bool(told([*nodes(), *deployment("web", "1", HERE), everything])) == blocked

@@ -88,8 +88,8 @@ def test_a_drain_says_what_would_mend_it_while_the_node_is_out() -> None:
     lines = [line.plain.strip() for line in drains_lines(simulation, width=100, each=False)]
     assert lines[:3] == [
         "✗ node-1: 1 pod fits no other node",
-        "✗ shop/web-0: fits no other node, 1 node lacks 2 CPU; 1 node is cordoned",
-        "fix  add a node like node-1",
+        "pending   shop/web-0: fits no other node, 1 node lacks 2 CPU; 1 node is cordoned",
+        "fix       add a node like node-1",
     ]
     assert not [line for line in lines if "uncordon" in line]
 
@@ -118,5 +118,5 @@ def test_workloads_that_share_a_cause_are_mended_together() -> None:
     simulation = simulated([*nodes(("8",)), *full, *apart[0], *apart[1]])
     lines = [line.plain.strip() for line in simulation_lines(simulation, width=100)]
     texts = [line for line in lines if line.startswith("fix")]
-    each = "fix  add a node like node-1 · for all 2"
-    assert texts == [each, each, "fix  add 2 nodes like node-1 · for all 4"]
+    each = "fix       add a node like node-1 · for all 2"
+    assert texts == [each, each, "fix       add 2 nodes like node-1 · for all 4"]

@@ -106,6 +106,10 @@ WORKLOAD_STATES: dict[str, tuple[str, list[Manifest]]] = {
             pod("web-y", on="a", metadata={"ownerReferences": [DAEMON_SET]}, status={"phase": "Running"}),
         ],
     ),
+    "a Job that its controller has observed and that has no pods": (
+        "job/web",
+        [workload("Job", {"parallelism": 1, "completions": 1}, {"startTime": "2026-01-01T00:00:00Z"})],
+    ),
     "a Job that has its pods": (
         "job/web",
         [

@@ -46,6 +46,10 @@ def write(name: str, content: str | bytes) -> None:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
+THROTTLED = "I1120 08:50:05.100000   12345 request.go:697] Waited for 1.19s, request: GET:https://10.0.0.1/apis\n"
+"""A line of kubectl's log, from a standard error that was redirected as well."""
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -61,6 +65,8 @@ def write(name: str, content: str | bytes) -> None:
         ("a.json", POD.encode("utf-16")),
         ("a.yaml", "kind: Pod\r\na: 1\r\n".encode("utf-16")),
         ("a.json", POD + "\n---\n"),
+        ("a.json", f"{THROTTLED}{POD}"),
+        ("a.yaml", f"Warning: v1 ComponentStatus is deprecated\n{THROTTLED}kind: Pod\na: 1\n"),
         ("a.json.gz", gzip.compress(POD.encode(), mtime=0)),
         ("a.yaml", gzip.compress(b"kind: Pod\na: 1\n", mtime=0)),
     ],
@@ -122,6 +128,10 @@ def test_dicts() -> None:
 
 
 HELM = "looks like a template of a Helm chart (render it first, with `helm template`)"
+INCOMPLETE = (
+    "not valid YAML: mapping values are not allowed in this context, at column 33 "
+    "(kubectl failed there, so the dump is not complete)"
+)
 ALLOWED = "(allowed are Kubernetes objects in YAML or JSON)"
 
 
@@ -140,6 +150,7 @@ ALLOWED = "(allowed are Kubernetes objects in YAML or JSON)"
         ("NAME   READY\na      1/1\n", f"x: looks like a table printed by kubectl without -o yaml {ALLOWED}"),
         ("Name:  a\nRoles: b\n", f"x: looks like the output of `kubectl describe`, not of `get -o yaml` {ALLOWED}"),
         ("error: You must be logged in\n", f"x: looks like an error of kubectl {ALLOWED}"),
+        ("kind: Pod\nError from server (Forbidden): x: y\n", f"x:2: {INCOMPLETE}"),
         ("services:\n  a:\n    image: b\n", f"x: looks like a Docker Compose file {ALLOWED}"),
         ("[tool]\na = 1\n", f"x: looks like a TOML or INI file {ALLOWED}"),
         ("replicas: 3\n", 'x:1: no "kind", so this is not a Kubernetes object'),

@@ -224,13 +224,15 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     """`key=value`, which names the hardware; empty for huge pages."""
     is_unhealthy: bool = False
     """Whether the node's capacity includes the devices, so that they are unhealthy."""
+    feature: str = ""
+    """The setting of the machine that it takes, such as `hardware virtualization (/dev/kvm)`."""
     plugin: DevicePluginDown | None = None
     """None if the cause is unknown."""
 
     @property
     def cost(self) -> Cost:
         """Huge pages are set aside on a node that had none, mostly when it starts."""
-        return Cost.REPAIR if self.label or self.is_unhealthy or self.plugin is not None else Cost.NODE
+        return Cost.REPAIR if self.label or self.is_unhealthy or self.feature or self.plugin is not None else Cost.NODE
 
     @property
     def title(self) -> str:
@@ -241,6 +243,8 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
             return f"repair device plugin {self.plugin.pod} on {self.node}"
         if self.plugin is not None and self.plugin.taint:
             return f"let DaemonSet {self.plugin.daemon_set}, the device plugin, tolerate {self.plugin.taint}"
+        if self.feature:
+            return f"enable {self.feature} in the machine or hypervisor of {self.node}"
         if self.is_unhealthy:
             return (
                 f"repair the device plugin for {self.resource} on {self.node}, or the devices that it reports unhealthy"
@@ -305,6 +309,10 @@ class AddNode(FixStep, frozen=True, kw_only=True):
     """What creates nodes like that one: `MachineSet openshift-machine-api/worker-a`."""
     replicas: int = 0
     """Its replicas."""
+    missing: int = 0
+    """Its machines without a ready node, which come before further ones."""
+    number: int = 1
+    """How many of them, if pods of a higher priority take the room of the first."""
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -312,7 +320,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return self.title_of(1)
+        return self.title_of(self.number)
 
     def title_of(self, number: int, zones: Sequence[str] = ()) -> str:
         """Return the title for this number of nodes, in these zones or all in one."""
@@ -320,6 +328,9 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
         if host != self.node.name and not self.model:
             added = f"restore node {host}, or add a node with that host name"
+        if self.missing >= number and self.model:
+            waits = "the node" if number == 1 else f"{number:,} nodes"
+            return f"repair or wait for {waits} that {self.scalable} lacks: {self._ready}"
         if self.model and not self.slices:
             scale = f": scale {self.scalable} from {self.replicas} to {self.replicas + number}" if self.scalable else ""
             return f"{added} like {self.model}{_in_zones(zones)}{'' if zones else scale}"
@@ -327,6 +338,14 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         if offers := [*self._offers(), *self._devices()]:
             phrases.append(f"{'with' if number == 1 else 'each with'} {joined(offers)}")
         return " ".join(phrases) + self._daemons()
+
+    @property
+    def _ready(self) -> str:
+        return f"{self.replicas - self.missing} of {count(self.replicas, 'machine')} ready"
+
+    def commands(self) -> tuple[str, ...]:
+        """Return the commands that show why a machine has no node: often its certificate request is not approved."""
+        return ("kubectl get machines -A", "kubectl get csr") if self.missing >= self.number else ()
 
     def _where(self, *, is_zone_known: bool) -> Iterator[str]:
         """Yield the location: `in zone eu-1c`, `in a new zone`."""

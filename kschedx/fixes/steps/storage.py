@@ -239,7 +239,8 @@ class CreateVolume(FixStep, frozen=True, kw_only=True):
         if self.is_restored:
             return f"restore volume {self.volume.name} with the handle of its disk, if the disk still exists"
         of_class = f" of class {spec.storage_class_name}" if spec.storage_class_name else ""
-        what = f"{spec.capacity['storage']} {'+'.join(spec.access_modes)}{of_class}"
+        mode = " volumeMode Block" if spec.volume_mode == "Block" else ""
+        what = f"{spec.capacity['storage']} {'+'.join(spec.access_modes)}{mode}{of_class}"
         if self.provisioner and self.claim is not None:
             repair = self.repair or f"let {self.provisioner} provision the volume for claim {self.claim_key}"
             return f"{repair}: {what}"

@@ -15,8 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.text import Text
 
+from kschedx.kube.names import common_affixes
 from kschedx.render.manifests import to_yaml
-from kschedx.render.view import Decider, Fix, Tone, View, ViewItem, identical, shared
+from kschedx.render.view import Decider, Fix, ItemList, Tone, View, ViewItem, identical, shared
 from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -200,6 +201,8 @@ class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
     details: tuple[Detail, ...]
     detail_of: tuple[int, ...]
     left_out: int
+    omitted: tuple[str, str]
+    """What the names of all nodes begin and end with, which the browser omits from the rows."""
     groups: tuple[Group, ...] = ()
     """The rows, as long as not every row is shown; empty if no rows are identical."""
 
@@ -311,7 +314,10 @@ def page_of(
     footer = (*cited, *read, ("kschedx", version("kschedx")))
     bounded = tuple(map(_bounded, sections))
     room = MOST_OF_PAGE - sum(len(msgspec.json.encode(section)) for section in bounded)
-    itemses = [_items(view, room)] if view.items else []
+    itemses = []
+    for rows in filter(lambda rows: rows.items, view.lists):
+        itemses.append(_items(rows, room))
+        room -= len(msgspec.json.encode(itemses[-1]))
     title = " · ".join(filter(None, (view.subject, view.command)))
     return Page(
         title=visible(title),
@@ -368,16 +374,16 @@ def _bounded(section: Section) -> Section:
     return replace(section, rows=section.rows[:kept], left_out=len(section.rows) - kept)
 
 
-def _items(view: View, room: int) -> Items:
+def _items(item_list: ItemList, room: int) -> Items:
     """Return as many rows as fit into `room` characters, and at least one."""
     details: dict[Detail, int] = {}
     detail_of: list[int] = []
-    kinds = {kind: at for at, kind in enumerate(dict.fromkeys(item.kind for item in view.items))}
+    kinds = {kind: at for at, kind in enumerate(dict.fromkeys(item.kind for item in item_list.items))}
     rows: list[tuple[str | int, ...]] = []
-    share = _share([len(item.members) for item in view.items])
+    share = _share([len(item.members) for item in item_list.items])
     size = 0
     known: set[tuple[str, str]] = set()
-    for item in view.items:
+    for item in item_list.items:
         values = (visible(value) if isinstance(value, str) else value for value in item.values)
         row = (item.tone.value, kinds[item.kind], visible(item.title), *values)
         detail = _detail(item, (*item.facts, *item.own), item.members[:share])
@@ -390,9 +396,9 @@ def _items(view: View, room: int) -> Items:
         rows.append(row)
         detail_of.append(details.setdefault(detail, len(details)))
     groups: list[Group] = []
-    if view.identical_rows:
-        place = {id(item): at for at, item in enumerate(view.items[: len(rows)])}
-        for items in identical(view.items):
+    if item_list.identical_rows:
+        place = {id(item): at for at, item in enumerate(item_list.items[: len(rows)])}
+        for items in identical(item_list.items):
             shown = tuple(place[id(item)] for item in items if id(item) in place)
             if not shown:
                 continue
@@ -403,14 +409,15 @@ def _items(view: View, room: int) -> Items:
             columns = zip(*(rows[row][3:] for row in shown), strict=True)
             groups.append(Group(rows=shown, size=len(items), values=tuple(map(shared, columns)), detail=at))
     return Items(
-        title=view.list_title,
-        noun=view.list_noun,
-        columns=tuple(Column(label=label, is_number=is_number) for label, is_number in view.list_columns),
+        title=item_list.title,
+        noun=item_list.noun,
+        columns=tuple(Column(label=label, is_number=is_number) for label, is_number in item_list.columns),
         kinds=tuple(map(visible, kinds)),
         rows=tuple(rows),
         details=tuple(details),
         detail_of=tuple(detail_of),
-        left_out=len(view.items) - len(rows),
+        left_out=len(item_list.items) - len(rows),
+        omitted=common_affixes([item.title for item in item_list.items]) if item_list.noun == "node" else ("", ""),
         groups=tuple(groups) if any(group.size > 1 for group in groups) else (),
     )
 

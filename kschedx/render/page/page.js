@@ -7,6 +7,8 @@ const AHEAD = 12;
 const STEP = 500;
 const WIDEST = 64;
 const FEW = 100;
+// The width of a page and of a letter in pixels, and the widths of long columns that are tried until all fit.
+const WIDEST_PAGE = 1440, LETTER = 8.7, CAPS = [WIDEST, 48, 32, 24, 20, 18, 16, 14, 12];
 // The most letters of a table beside which its story fits: the table has two thirds of the window.
 const WIDEST_BESIDE = Math.min(100, innerWidth / 15);
 
@@ -437,21 +439,26 @@ const DRAW = {
       size, members: members.map((at) => all[at])});
     const each_key = `${data.title.toLowerCase()}.each`;
     const rows = groups.length && !address.has(each_key) ? groups : all;
+    const [begin, end] = data.omitted;
+    const short = (name) => name.slice(begin.length).replace(end, "");
     const marks = {good: ["✓", "c-pass"], bad: ["✗", "c-reject"], open: ["?", "c-none"], held: ["‖", "c-none"], plain: ["", ""]};
     const columns = [
       {label: data.noun, compare: by(({row}) => row[2]), cell: ({row}) => make("div", {role: "gridcell", title: row[2]},
-        make("span", {class: `mark ${row[0]}`}, marks[row[0]][0]), row[2])},
+        make("span", {class: `mark ${row[0]}`}, marks[row[0]][0]), short(row[2]))},
       ...(groups.length ? [{label: `${data.noun}s`, number: true, down: true, compare: by(({size}) => size), cell: ({size}) => cell(number(size), "number")}] : []),
       ...data.columns.map((column, at) => ({
         label: column.label, number: column.is_number, down: column.is_number, compare: by(({row}) => column.is_number ? quantity(row[3 + at]) : row[3 + at]),
         cell: ({row}) => cell(typeof row[3 + at] === "number" ? number(row[3 + at]) : row[3 + at], column.is_number ? "number" : ""),
       })),
     ];
-    const texts = (at) => at === 2 ? [...all, ...groups].map(({row}) => `✓ ${row[2]}`) : [data.columns[at - 3].label, ...data.rows.map((row) => row[at])];
+    const texts = (at) => at === 2 ? [...all, ...groups].map(({row}) => `✓ ${short(row[2])}`) : [data.columns[at - 3].label, ...data.rows.map((row) => row[at])];
     const places = [2, ...data.columns.map((_, at) => 3 + at)];
-    // Long texts take a second line before the table scrolls.
+    // Long texts take a second line before the table scrolls; numbers stay on one.
     const needed = places.reduce((sum, at) => sum + letters_of(texts(at)), 0);
-    const width = (at) => column_width(at === 2 ? 24 : 7, texts(at), 9 * needed > innerWidth ? 32 : WIDEST);
+    const most_of = (at, cap) => at === 2 ? Math.max(cap, 18) : data.columns[at - 3].is_number ? WIDEST : cap;
+    const room = (Math.min(innerWidth, WIDEST_PAGE) - 60) / LETTER - (groups.length ? 7 : 0);
+    const cap = CAPS.find((cap) => places.reduce((sum, at) => sum + letters_of(texts(at), most_of(at, cap)), 0) <= room) || CAPS.at(-1);
+    const width = (at) => column_width(7, texts(at), most_of(at, cap));
     const title = data.title.toLowerCase(), key = `${title}.kind`;
     // What few values of a column tell many rows apart can be chosen by a click.
     const facets = data.columns.flatMap((column, at) => {
@@ -490,7 +497,7 @@ const DRAW = {
     const more = facets.map((facet) => chips(facet.label, facet.key, facet.counts, () => table.refresh()));
     if (groups.length) table.tools.prepend(toggle(`every ${data.noun}`, each_key, (on) => table.show(on ? all : groups)));
     const is_wide = needed > WIDEST_BESIDE;
-    section(data.title, kinds, ...more, table.tools, make("div", {class: is_wide ? "split stacked" : "split"}, table.frame, table.story), left_out(data.left_out, data.noun));
+    section(data.title, kinds, ...more, table.tools, begin || end ? make("p", {class: "label"}, `names without ${[begin, end].filter(Boolean).join(" and ")}`) : "", make("div", {class: is_wide ? "split stacked" : "split"}, table.frame, table.story), left_out(data.left_out, data.noun));
     table.open(rows[0]);
   },
 

@@ -5,41 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kschedx.doctor.diagnosis import Diagnosis
-from kschedx.doctor.findings import MissingKind
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.explain.difference import DifferenceGroup, Repacking, Summary
-from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fit import Fit
-from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.profile_difference import SetupComparison
-from kschedx.inquiry.simulation import NodeUse, Simulation, WorkloadResult
+from kschedx.inquiry.simulation import NodeUse, Simulation
 from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.progress import Phase, counted
 from kschedx.render.comparison import comparison_headline, comparison_lines, comparison_tone
-from kschedx.render.doctor import (
-    certainty_text,
-    completion_fix,
-    diagnosis_headline,
-    diagnosis_lines,
-    diagnosis_tone,
-    finding_words,
-    missing_kind_effect,
-    missing_kind_text,
-)
-from kschedx.render.drain import (
-    StrandedStory,
-    drain_facts,
-    drain_fix,
-    drains_headline,
-    shared_cause,
-    shared_verdict,
-    stranded_stories,
-    verdict,
-)
-from kschedx.render.fixes import refusal_fixes, story_fixes
+from kschedx.render.doctor import diagnosis_lines, diagnosis_view
+from kschedx.render.fit import fit_lines, fit_view
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
     Column,
@@ -62,23 +41,16 @@ from kschedx.render.pending import (
     pending_sentence,
     pending_tone,
 )
-from kschedx.render.screen import explanation_view
 from kschedx.render.simulation import (
     decision_text,
     drains_lines,
-    fit_lines,
-    fit_view,
-    pending_reason,
+    drains_view,
     shown_resources,
-    shown_workloads,
-    simulation_facts,
-    simulation_headline,
     simulation_lines,
-    simulation_tone,
-    workload_tone,
+    simulation_view,
 )
 from kschedx.render.terminal import names_note, short_node_names, shown
-from kschedx.render.view import Fix, Tone, View, ViewItem
+from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, amount, count, listed, visible
 from kschedx.render.words.comparison import (
     change_rows,
@@ -96,15 +68,15 @@ from kschedx.render.words.comparison import (
     side_titles,
     with_the_same_change,
 )
-from kschedx.simulate.drain import REFUSES, STAYS, DrainOutcome, DrainResult
+from kschedx.simulate.drain import DrainResult
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.inquiry.autoscalers import Growth
 
 TENTHS = (*(f"{low} to {low + 9}%" for low in range(0, 90, 10)), "90% and more")
 MOST_POOLS = 24
 """The maximum number of nodes that are bands of their own in a flow, if they have neither pools nor zones."""
-MOST_STORIES = 20
-"""The maximum number of workloads and nodes for which fixes are tried, largest first. In a cluster of 5,000 nodes, each
-takes half a second."""
 
 
 # --- pending pods
@@ -116,12 +88,16 @@ def _pending_view(pods: PodAnswers) -> View:
     each = counted(causes, Phase.TRYING_FIXES, len(causes), "causes")
     return View(
         command="kschedx why",
-        headline=pending_sentence(pods.answers) if pods.answers else pods.nothing,
-        tone=pending_tone(pods.answers),
-        items=tuple(_cause(group, pods.facts_of(group), pods.fix_of(group)) for group in each),
-        list_title="Causes",
-        list_noun="cause",
-        list_columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
+        headline=pending_sentence(pods.answers) if pods.answers else pods.if_none.title,
+        tone=pending_tone(pods.answers) if pods.answers else pods.if_none.tone,
+        lists=(
+            ItemList(
+                title="Causes",
+                noun="cause",
+                columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
+                items=tuple(_cause(group, pods.facts_of(group), pods.fix_of(group)) for group in each),
+            ),
+        ),
         notes=pods.all_notes,
     )
 
@@ -159,73 +135,10 @@ def pending_page(pods: PodAnswers, snapshot: Snapshot | None) -> Page:
 # --- simulations
 
 
-def _simulation_view(simulation: Simulation, shared: SharedFixes) -> View:
-    """Return a view with a row for each workload; those with most pending pods come first."""
-    items = list(map(_state_item, simulation.states))
-    results = shown_workloads(simulation)
-    mended = sum(bool(result.pending or result.refused) for result in results[:MOST_STORIES])
-    is_part = any(result.pending or result.refused for result in results[MOST_STORIES:])
-    each = counted(results, Phase.TRYING_FIXES, mended, "workloads", lambda it: bool(it.pending or it.refused))
-    for number, result in enumerate(each):
-        story = shared.story(result.pending) if result.pending and number < MOST_STORIES else None
-        reason = pending_reason(simulation, result, story)
-        facts = [Fact(label="because", items=(reason,))] if reason else []
-        facts += [Fact(label="refused", items=(result.refusal,))] if result.refused else []
-        items.append(
-            ViewItem(
-                title=result.workload.reference,
-                tone=workload_tone(result),
-                kind=_workload_kind(result),
-                values=(len(result.placed), len(result.pending), len(result.evicted), len(result.nodes)),
-                facts=tuple(facts),
-                event=simulation.messages.get(result.pending[0], "") if result.pending else "",
-                fixes=(*(refusal_fixes(shared, result) if number < MOST_STORIES else ()), *story_fixes(story)),
-                no_fix=story.explanation.no_fix if story is not None and story.mended is None else "",
-                members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
-            )
-        )
-    changes = "; ".join(map(str, simulation.changes))
-    return View(
-        command="kschedx simulate",
-        headline=simulation_headline(simulation),
-        tone=simulation_tone(simulation),
-        details=(f"after {changes}",) if changes else (),
-        facts=tuple(simulation_facts(simulation)),
-        items=tuple(items),
-        list_title="Workloads",
-        list_noun="workload",
-        list_columns=(("scheduled", True), ("pending", True), ("evicted", True), ("nodes", True)),
-        notes=(f"fixes were tried for {MOST_STORIES} workloads; for others: kschedx why WORKLOAD",) if is_part else (),
-    )
-
-
-def _workload_kind(result: WorkloadResult) -> str:
-    match workload_tone(result):
-        case Tone.GOOD:
-            return "scheduled"
-        case Tone.OPEN:
-            return "undecided"
-        case _:
-            return "pending" if result.pending else "refused"
-
-
-def _state_item(explanation: Explanation) -> ViewItem:
-    view = explanation_view(explanation)
-    return ViewItem(
-        title=view.headline,
-        tone=view.tone,
-        kind=explanation.state.counted,
-        values=(0, 0, 0, 0),
-        facts=(Fact(label="because", items=view.roots),) if view.roots else (),
-        fixes=view.fixes[:1],
-    )
-
-
-def simulation_page(simulation: Simulation) -> Page:
+def simulation_page(simulation: Simulation, *, ties: str | None = None, growths: Sequence[Growth] = ()) -> Page:
     """Return a page with the number of pods by outcome, the nodes before and after, and every decision."""
-    shared = SharedFixes(simulation)
-    view = _simulation_view(simulation, shared)
-    lines = simulation_lines(simulation, width=SCREEN_WIDTH, shared=shared)
+    view = simulation_view(simulation, ties=ties, growths=growths)
+    lines = simulation_lines(simulation, width=SCREEN_WIDTH, view=view)
     return page_of(view, lines, _simulation_sections(simulation), simulation.before)
 
 
@@ -236,76 +149,11 @@ def result_simulation_page(simulation: Simulation) -> Page:
     return drains_page(simulation, each=len(simulation.drained) == simulation.before.cluster.count > 1)
 
 
-def _drains_view(
-    simulation: Simulation,
-    story_of: StrandedStory,
-    *,
-    each: bool,
-    lets_go: Sequence[DrainFix],
-    forced: Sequence[DrainResult],
-) -> View:
-    """Return a view with a row for each node; those that cannot be drained come first."""
-    drained = simulation.drained
-    then = {result.node: result for result in forced}
-    items = []
-    for number, drain_result in enumerate(sorted(drained, key=lambda drain: drain.is_done)):
-        story = story_of(drain_result) if not each and number < MOST_STORIES else None
-        facts = list(drain_facts(drain_result, story, with_pods=not each))
-        if drain_result.is_refused and drain_result.node in then:
-            facts.append(Fact(label="forced", items=(verdict(then[drain_result.node]),)))
-        items.append(
-            ViewItem(
-                title=drain_result.node,
-                tone=Tone.GOOD if drain_result.is_done else Tone.BAD,
-                kind=_drain_kind(drain_result),
-                values=(
-                    len(drain_result.of(DrainOutcome.EVICTED)),
-                    "" if drain_result.is_done else shared_cause(drain_result),
-                    shared_verdict(drain_result) if each else verdict(drain_result),
-                ),
-                facts=tuple(facts),
-                fixes=story_fixes(story),
-                no_fix=story.explanation.no_fix if story is not None and story.mended is None else "",
-                members=(
-                    *(f"{stays.pod} is not evicted" for stays in drain_result.of(*REFUSES, *STAYS)),
-                    *(f"{leaves.pod} → {leaves.node or 'pending'}" for leaves in drain_result.of(DrainOutcome.EVICTED)),
-                ),
-            )
-        )
-    causes = Counter(map(_blocked, items))
-    items.sort(key=lambda item: (item.tone is Tone.GOOD, -causes[_blocked(item)]))
-    return View(
-        command="kschedx drain",
-        headline=drains_headline(drained),
-        tone=Tone.GOOD if all(drain.is_done for drain in drained) else Tone.BAD,
-        fixes=tuple(map(drain_fix, lets_go)),
-        items=tuple(items),
-        list_title="Nodes",
-        list_noun="node",
-        list_columns=(("pods evicted", True), ("cause", False), ("result", False)),
-        identical_rows=each,
-    )
-
-
-def _blocked(item: ViewItem) -> tuple[object, ...]:
-    """Return the result and the causes of a drain."""
-    return *item.values[1:], item.facts
-
-
-def _drain_kind(drained: DrainResult) -> str:
-    if drained.is_done:
-        return "can be drained"
-    if drained.is_refused:
-        return "kubectl refuses"
-    return "pods stay pending" if drained.pending else "blocked by a PDB"
-
-
 def drains_page(
     simulation: Simulation, *, each: bool, lets_go: Sequence[DrainFix] = (), forced: Sequence[DrainResult] = ()
 ) -> Page:
-    story_of = stranded_stories(simulation)
-    lines = drains_lines(simulation, width=SCREEN_WIDTH, each=each, lets_go=lets_go, forced=forced, story_of=story_of)
-    view = _drains_view(simulation, story_of, each=each, lets_go=lets_go, forced=forced)
+    view = drains_view(simulation, each=each, lets_go=lets_go, forced=forced)
+    lines = drains_lines(simulation, width=SCREEN_WIDTH, each=each, view=view)
     sections = () if each else _simulation_sections(simulation)
     return page_of(view, lines, sections, simulation.before)
 
@@ -427,10 +275,14 @@ def _comparison_view(comparison: SetupComparison) -> View:
         headline=comparison_headline(comparison),
         tone=comparison_tone(comparison),
         details=texts,
-        items=items,
-        list_title="Changes",
-        list_noun="change",
-        list_columns=(("pods", True), ("before", False), ("after", False)),
+        lists=(
+            ItemList(
+                title="Changes",
+                noun="change",
+                columns=(("pods", True), ("before", False), ("after", False)),
+                items=items,
+            ),
+        ),
         notes=(note,) if items and note else (),
     )
 
@@ -531,32 +383,6 @@ def _in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -> tupl
 # --- dumps and fleets
 
 
-def _doctor_view(diagnosis: Diagnosis) -> View:
-    """Return a view with a row for each gap; certain ones come first."""
-    items = []
-    for finding in diagnosis.findings:
-        tone = Tone.BAD if finding.counts else Tone.PLAIN
-        if isinstance(finding, MissingKind):
-            title = f"{finding.kind}: {missing_kind_text(finding)}{certainty_text(finding.certainty)}"
-            facts = (Fact(label="affects", items=(missing_kind_effect(finding),)),)
-            items.append(ViewItem(title=title, tone=tone, kind="missing kind", facts=facts))
-        else:
-            words = finding_words(finding, whole=True)
-            items.append(
-                ViewItem(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
-            )
-    return View(
-        command="kschedx doctor",
-        subject=diagnosis.inventory.source,
-        headline=diagnosis_headline(diagnosis),
-        tone=diagnosis_tone(diagnosis),
-        fixes=(completion_fix(diagnosis.completion),) if diagnosis.completion else (),
-        items=tuple(items),
-        list_title="Gaps",
-        list_noun="gap",
-    )
-
-
 def doctor_page(diagnosis: Diagnosis) -> Page:
     """Return a page with the inventory, what is missing, and how to complete the dump."""
     kinds = tuple((visible(kind), number) for kind, number in diagnosis.inventory.kinds.items())
@@ -564,4 +390,4 @@ def doctor_page(diagnosis: Diagnosis) -> Page:
     lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)
     sections = (Table(title="Objects", columns=columns, rows=kinds),)
     cited = (("cluster", diagnosis.inventory.source), ("taken", diagnosis.inventory.time or "unknown"))
-    return page_of(_doctor_view(diagnosis), lines, sections, cited=cited)
+    return page_of(diagnosis_view(diagnosis), lines, sections, cited=cited)

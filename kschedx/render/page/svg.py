@@ -84,10 +84,12 @@ def _fixes_of_rows(page: Page) -> Iterator[PageFix]:
 
 
 def _rows(page: Page) -> Iterator[str]:
-    """Yield the rows of the first table."""
+    """Yield the rows of an answer about many things, or of the first table about one."""
+    has_items = False
     for section in page.sections:
         match section:
             case Items():
+                has_items = True
                 for tone, title, values, _ in section.shown():
                     cells = zip(section.columns, values, strict=True)
                     texts = (
@@ -96,6 +98,7 @@ def _rows(page: Page) -> Iterator[str]:
                         if cell
                     )
                     yield f"{tone.mark}{title}  {' · '.join(texts)}"
+            case _ if has_items:
                 return
             case Verdicts():
                 for members in section.groups:

@@ -67,8 +67,22 @@ def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
 def shared_headlines(diagnosis: Diagnosis) -> tuple[str, ...]:
     """Return headlines that are true for each of several pods with the same cause, or what lies behind a rejection
     without findings."""
-    shared = dict.fromkeys(map(_shared_headline, main_findings(diagnosis)))
+    if diagnosis.stops:
+        shared = dict.fromkeys(map(_shared_headline, main_findings(diagnosis)))
+    else:
+        shared = dict.fromkeys(filter(None, map(_group_headline, _by_cause(diagnosis))))
     return tuple(shared) or tuple(cause.text for cause in root_causes(diagnosis)[:1])
+
+
+def _group_headline(groups: Sequence[NodeGroup]) -> str:
+    """Return the headline of a cause; what is wrong with a node names it."""
+    finding, number = _main(groups[0]), sum(group.count for group in groups)
+    if isinstance(finding, NodeUnschedulable) and number > 1:
+        return _phrase(groups)
+    if isinstance(finding, UntoleratedTaint) and node_condition(finding, number):
+        name = groups[0].exemplar.name
+        return unwell_nodes_text(UnwellNodes(fault=finding, nodes=number, first=name))
+    return "" if finding is None else _shared_headline(finding)
 
 
 def _shared_headline(finding: Finding) -> str:
@@ -171,7 +185,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
     finding = _main(groups[0])
     match finding:
         case InsufficientResource():
-            return f"{nodes} {'lacks' if is_single else 'lack'} {_shortfall(finding)}{'' if is_single else ' or more'}"
+            return f"{nodes} {'lacks' if is_single else 'lack'} {_least_shortfall(groups, finding.resource)}"
         case TooManyPods():
             return f"{nodes} {'runs its' if is_single else 'run their'} maximum number of pods"
         case HostPortConflict():
@@ -269,9 +283,21 @@ def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
     first = lacking[0]
     if first is None or any(finding is None or finding.resource != first.resource for finding in lacking):
         return ""
-    if number == 1:
-        return f" and lacks {_shortfall(first)}"
-    return f" and lack {_shortfall(min(filter(None, lacking), key=lambda finding: finding.short_by))} or more"
+    return f" and {'lacks' if number == 1 else 'lack'} {_least_shortfall(groups, first.resource)}"
+
+
+def _least_shortfall(groups: Sequence[NodeGroup], resource: str) -> str:
+    """Return `600m CPU`, with `each` if all nodes lack as much, else with `or more`."""
+    short = [
+        finding
+        for group in groups
+        for finding in group.exemplar.findings
+        if isinstance(finding, InsufficientResource) and finding.resource == resource
+    ]
+    least = min(short, key=lambda finding: finding.short_by)
+    is_same = all(group.is_uniform for group in groups) and len({finding.short_by for finding in short}) == 1
+    number = sum(group.count for group in groups)
+    return _shortfall(least) + ("" if number == 1 else " each" if is_same else " or more")
 
 
 def _shortfall(finding: InsufficientResource) -> str:

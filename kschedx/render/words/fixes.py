@@ -75,6 +75,9 @@ def _costs_of_pods(fix: TriedFix) -> Iterator[str]:
     for budget in fix.trial.budgets:
         allows = count(budget.allowed, "disruption") if budget.allowed else "no disruption"
         yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
+    if first := fix.trial.first:
+        needs = "needs" if len(first) == 1 else "need"
+        yield f"{listed([*first], SHOWN_LOST)}, with a higher priority, {needs} room too"
     if rivals := fix.trial.rivals:
         takes = "takes" if len(rivals) == 1 else "take"
         yield f"unless {listed([*rivals], SHOWN_LOST)}, pending for longer, {takes} the room"

@@ -65,7 +65,7 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
             Fact(
                 label="used by",
                 items=tuple(
-                    f"{text} {holder.pod} (priority {holder.priority})"
+                    f"{text} {holder.pod} ({holder.priority_text})"
                     for text, holder in zip(texts, held.pods, strict=True)
                 ),
                 rest=tuple(

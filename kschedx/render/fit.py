@@ -1,0 +1,156 @@
+"""The view and screen of `fit`: how many more pods fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.notes import AFTER_CHANGES
+from kschedx.inquiry.fit import Fit
+from kschedx.render.fixes import fix_lines
+from kschedx.render.layout import headline_lines, table_lines
+from kschedx.render.lifecycle import causes, state_tone
+from kschedx.render.outcome import outcome_sentence
+from kschedx.render.states import Contradicted, NotBound, headline
+from kschedx.render.terminal import BLANK, BOLD, DIM, labelled, labelled_all, paragraph, shortens
+from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
+from kschedx.render.wording import count
+from kschedx.render.words.causes import because
+from kschedx.render.words.pod import could_reject
+
+SHOWN_FITS = 8
+
+
+def _nodes_of(fit: Fit) -> Sequence[str]:
+    return fit.snapshot.cluster.names
+
+
+def fit_view(fit: Fit) -> View:
+    """Return a view with a row for each node that fits more of the pods."""
+    stopped = fit.stopped
+    return View(
+        command="kschedx fit",
+        subject=fit.title,
+        headline=fit_headline(fit),
+        tone=fit_tone(fit),
+        because=fit_causes(fit),
+        details=tuple(fit_details(fit)),
+        fixes=fit_fixes(fit),
+        event=stopped.message if stopped is not None else fit.refusal,
+        lists=(
+            ItemList(
+                title="Nodes",
+                noun="node",
+                columns=(("more", True), ("cpu", True), ("memory", True), ("pods", True)),
+                items=tuple(
+                    ViewItem(
+                        title=name,
+                        tone=Tone.GOOD,
+                        values=(
+                            number,
+                            *(
+                                f"{fit.usage_before[name].percent(item)}→{fit.usage_after[name].percent(item)}%"
+                                for item in ("cpu", "memory", "pods")
+                            ),
+                        ),
+                    )
+                    for name, number in fit.nodes.items()
+                ),
+                identical_rows=True,
+            ),
+        ),
+    )
+
+
+@shortens(_nodes_of)
+def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
+    """Return the number, what would be enough, what rejects the next pod, and where the pods go."""
+    view = fit_view(fit)
+    lines = headline_lines(view, width)
+    if fit.stopped is not None:
+        if fit.count:
+            next_one = "the next one is undecided" if fit.could_reject else "the next one does not fit"
+            lines += [BLANK, *paragraph(next_one, width, style=BOLD)]
+        lines += labelled_all("because", view.because, width)
+        if not view.because:
+            cycle = fit.stopped.cycle
+            why = could_reject(fit.could_reject) or view.event or outcome_sentence(Diagnosis(cycle), None)
+            lines += paragraph(why, width, first="  ")
+        lines += fix_lines(view.fixes, "", width)
+        if view.because:
+            lines += labelled("event", view.event, width, style=DIM, exact=True)
+    if fit.refusal:
+        lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
+        lines += paragraph(fit.refusal, width, first="  ")
+    return [*lines, BLANK, *table_lines(view.lists[0], width, None if wide else SHOWN_FITS)] if view.items else lines
+
+
+def fit_causes(fit: Fit) -> tuple[str, ...]:
+    """Return why the next pod does not fit; empty if that is undecided or kube-scheduler has no message about it."""
+    if fit.stopped is None or not fit.stopped.message or fit.could_reject:
+        return ()
+    return because(Diagnosis(fit.stopped.cycle))
+
+
+def fit_fixes(fit: Fit) -> tuple[Fix, ...]:
+    """Return the fixes that make room for the next pod."""
+    stopped = fit.stopped
+    for_whom = "for one more" if fit.wanted is None or fit.wanted - fit.count > 1 else ""
+    return () if stopped is None else tuple(Fix(title=fix.title, seen=for_whom) for fix in stopped.fixes[:2])
+
+
+def fit_details(fit: Fit) -> Iterator[str]:
+    """Yield the pods' own state or the room besides it, the changes that were applied, and how many nodes would be
+    enough."""
+    if fit.lifecycle is not None:
+        yield _room(fit) if fit.is_held else headline(fit.lifecycle)
+        yield from causes(fit.lifecycle)
+    if isinstance(fit.lifecycle, Contradicted | NotBound) and fit.lifecycle.message:
+        yield f"event: {fit.lifecycle.message}"
+    yield from (note.text for note in fit.setup.notes if note.id == AFTER_CHANGES)
+    if fit.missing:
+        yield f"needs {_enough(fit)}"
+    elif fit.wanted is not None and not fit.is_enough and not fit.refusal and not fit.could_reject:
+        yield "more nodes like the existing ones do not help"
+
+
+def _room(fit: Fit) -> str:
+    """Return how many pods the nodes have room for, if the pods' own state holds them."""
+    if not fit.count:
+        return "no node has room for one more"
+    number = f"{'at least ' if fit.is_bounded and fit.wanted is None else ''}{fit.count:,}"
+    return f"the nodes have room for {number}{'' if fit.wanted is None else f' of {fit.wanted:,}'} more"
+
+
+def _enough(fit: Fit) -> str:
+    """Return `2 more nodes like node-3, or 4 like node-1`."""
+    first, *others = fit.missing
+    every = [f"{count(first.nodes, 'more node')} like {first.like}"]
+    every += [f"{nodes.nodes:,} like {nodes.like}" for nodes in others]
+    return ", or ".join(every)
+
+
+def fit_tone(fit: Fit) -> Tone:
+    if fit.lifecycle is not None and fit.is_held:
+        return state_tone(fit.lifecycle)
+    return Tone.GOOD if fit.is_enough else Tone.OPEN if fit.could_reject else Tone.BAD
+
+
+def fit_headline(fit: Fit) -> str:
+    return headline(fit.lifecycle) if fit.lifecycle is not None and fit.is_held else _counted(fit)
+
+
+def _counted(fit: Fit) -> str:
+    name, number = fit.title, fit.count
+    if fit.could_reject and not fit.is_enough:
+        return f"{name}: undecided whether {'more fit' if number else 'any fits'}"
+    if fit.wanted is not None:
+        if fit.is_enough:
+            return f"{name}: {number:,} more fit" if number > 1 else f"{name}: 1 more fits"
+        return f"{name}: {number:,} of {fit.wanted:,} more fit" if number else f"{name}: no more fit"
+    if not number:
+        return f"{name}: no more fit"
+    at_least = "at least " if fit.is_bounded else ""
+    return f"{name}: {at_least}{number:,} more {'fits' if number == 1 else 'fit'}"

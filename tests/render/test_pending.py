@@ -1,0 +1,44 @@
+"""What several pending pods have in common: the cause in the title, and the one fix."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.builders import Manifest, node, pod
+from tests.command import kschedx
+
+OFFERS = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+
+
+def listed(folder: Path, *objects: Manifest) -> list[str]:
+    (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    ran = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=folder, columns=200)
+    assert ran.code == 1
+    return ran.out.splitlines()
+
+
+def wanting(name: str, cpu: str, on: str | None = None) -> Manifest:
+    return pod(name, on=on, containers=[{"name": "main", "resources": {"requests": {"cpu": cpu}}}])
+
+
+def test_cordoned_nodes_are_counted(tmp_path: Path) -> None:
+    nodes = [{**node(name, allocatable=OFFERS), "spec": {"unschedulable": True}} for name in "ab"]
+    lines = listed(tmp_path, *nodes, wanting("x", "1"), wanting("y", "1"))
+    assert lines[2] == "✗ 2 pods: 2 nodes are cordoned"
+
+
+def test_a_lost_node_is_named_and_repaired_before_nodes_are_added(tmp_path: Path) -> None:
+    lost = node("b", allocatable=OFFERS, taints=["node.kubernetes.io/unreachable:NoSchedule"])
+    pods = [wanting(name, "2") for name in "xyz"]
+    lines = listed(tmp_path, node("a", allocatable=OFFERS), lost, wanting("busy", "3", on="a"), *pods)
+    assert lines[2] == "✗ 3 pods: insufficient cpu, short by 1; other nodes: b is unreachable"
+    assert "  fix      repair b: it is unreachable · for 2 of 3" in lines
+
+
+def test_nodes_that_lack_as_much_lack_it_each(tmp_path: Path) -> None:
+    busy = [wanting(f"busy-{name}", "3", on=name) for name in "ab"]
+    nodes = [node(name, allocatable=OFFERS) for name in "ab"]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*nodes, *busy, wanting("x", "2")]}))
+    ran = kschedx("why", "pod/x", "-s", "cluster.json", cwd=tmp_path, columns=200)
+    assert "because   2 nodes lack 1 CPU each" in ran.out
