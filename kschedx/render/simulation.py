@@ -324,22 +324,31 @@ def simulation_lines(
         lines += _cause_lines(causes, width, shown.causes, named=10_000 if wide else 2)
         return lines + _nodes(simulation, width, shown.nodes)
 
-    def shortened() -> list[Text]:
-        """Return the first size that is short enough. Fixes are tried for one row after the other, since a row without
-        its fix is shorter: a size that is too long without some of them needs no others."""
-        for shown in SHOWN_ROWS[:-1]:
-            for counts in _growing(shown):
-                lines = screen(tried(counts), shown, is_single=False)
-                if len(lines) > MOST_LINES:
-                    break
-            else:
+    def shortened() -> list[Text] | None:
+        """Return the first size that is short enough; None if at most one row has a fix, which is then shown with its
+        commands. Fixes are tried for one row after the other, since a row without its fix is shorter: a size that is
+        too long without some of them needs no others."""
+        fewest = SHOWN_ROWS[-1]
+        too_long: ShownCounts | None = None
+        sizes = [(fewest, fewest), *((shown, counts) for shown in SHOWN_ROWS[:-1] for counts in _growing(shown))]
+        shortest: list[Text] = []
+        for shown, counts in counted(sizes, Phase.TRYING_FIXES, len(sizes), "sizes of the screen"):
+            if shown == too_long:
+                continue
+            part = tried(counts)
+            lines = screen(part, shown, is_single=False)
+            if shown == fewest:
+                if sum(bool(item.fixes) for item in part.items) <= 1:
+                    return None
+                shortest = lines
+            elif len(lines) > MOST_LINES:
+                too_long = shown
+            elif counts == shown:
                 return lines
-        return screen(least, SHOWN_ROWS[-1], is_single=False)
+        return shortest
 
-    if view is None and not wide:
-        least = tried(SHOWN_ROWS[-1])
-        if sum(bool(item.fixes) for item in least.items) > 1:
-            return shortened() + (_steps(simulation, width) if steps else [])
+    if view is None and not wide and (short := shortened()) is not None:
+        return short + (_steps(simulation, width) if steps else [])
     view = view or tried(ALL if wide else SHOWN_ROWS[0])
     is_single = sum(bool(item.fixes) for item in view.items) == 1
     lines: list[Text] = []
