@@ -28,7 +28,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from kschedx.kube.kinds import KINDS, ResourceKind
+from kschedx.kube.kinds import EVENTS, KINDS, ResourceKind
 from kschedx.sources.live.cluster import PATH
 from kschedx.sources.live.lists import path_of
 
@@ -37,18 +37,26 @@ KSCHEDX = Path(sys.executable).parent / "kschedx"
 SNAPSHOTS = ("json", "json.gz", "json.zst", "yaml")
 PAGE = 500
 PIECE = 1 << 17
-RATES = (200, 100, 50)
+RATES = (200, 100, 50, 20)
 """MB/s of a line, that of a gigabit is 125."""
 
 READ = """
 import sys, time
 from kschedx.cli.connection import Connection, read_cluster
-start = time.perf_counter()
+from kschedx.sources.live.client import ApiServer
+from kschedx.loading import load_live
 kind, where = sys.argv[1:]
+get, received = ApiServer.get, [time.process_time()]
+def timed(*words, **options):
+    body = get(*words, **options)
+    received[0] = time.process_time()
+    return body
+ApiServer.get = timed
+start, begun = time.perf_counter(), time.process_time()
 read_cluster([where] if kind == "file" else None, Connection(kubeconfig=where if kind == "live" else None))
-took = time.perf_counter() - start
+took, end = time.perf_counter() - start, time.process_time()
 (peak,) = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(took, time.process_time(), int(peak) * 1024)
+print(took, end - begun, int(peak) * 1024, end - received[0])
 """
 
 
@@ -83,7 +91,7 @@ def serve(lines: Path, rate: float, *, packs: bool) -> None:
         kinds.setdefault(head.kind, []).append(b"{" + bytes(item).removeprefix(named))
     pages: dict[str, list[bytes]] = {}
     groups: dict[str, list[str]] = {}
-    for kind in KINDS.values():
+    for kind in (*KINDS.values(), EVENTS):
         found = kinds.get(kind.name, [])
         groups.setdefault(kind.group, []).append(kind.plural)
         for start in range(0, max(len(found), 1), PAGE):
@@ -142,11 +150,12 @@ def serve(lines: Path, rate: float, *, packs: bool) -> None:
     server.serve_forever()
 
 
-def download(port: int) -> float:
-    """Seconds in which all pages of all lists come, the numerous ones one after the other; nothing reads them."""
+def download(port: int) -> tuple[float, float]:
+    """Seconds in which all pages of all lists come, the numerous ones one after the other, and of the processor;
+    nothing reads them."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     buffer = bytearray(1 << 20)
-    start = time.perf_counter()
+    start, begun = time.perf_counter(), time.process_time()
     for path in (path for kind in KINDS.values() for path in paths_of(kind)):
         number, count = 0, 1
         while number < count:
@@ -155,15 +164,15 @@ def download(port: int) -> float:
             while response.readinto(buffer):
                 pass
             number, count = number + 1, int(response.headers["X-Pages"])
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - begun
 
 
 def live_rows(dump: Path, folder: Path, repeat: int) -> Iterator[str]:
     """A download and a reading of the same pages, on lines of several speeds."""
     lines = folder / f"{dump.stem}.compact.json"
     compact(dump, lines)
-    took, processor, peak = measured("file", lines, repeat)
-    yield f"| a file of the same bytes | | {took:.1f} s | | {processor:.1f} s | {peak / 1e6:,.0f} MB |"
+    took, processor, peak, _ = measured("file", lines, repeat)
+    yield f"| a file of the same bytes | | {took:.1f} s | | | {processor:.2f} s | | {peak / 1e6:,.0f} MB |"
     config = folder / "kubeconfig"
     for rate, packs in ((0, False), (0, True), *((rate, False) for rate in RATES)):
         with subprocess.Popen(
@@ -175,27 +184,27 @@ def live_rows(dump: Path, folder: Path, repeat: int) -> Iterator[str]:
                 assert server.stdout is not None
                 port = int(server.stdout.readline())
                 config.write_text(_kubeconfig(port), encoding="utf-8")
-                received = statistics.median(download(port) for _ in range(repeat))
-                took, processor, peak = measured("live", config, repeat)
+                received, least = map(min, zip(*(download(port) for _ in range(repeat)), strict=True))
+                took, processor, peak, rest = measured("live", config, repeat)
             finally:
                 server.terminate()
         name = f"{rate} MB/s" if rate else f"no limit{', gzip' if packs else ''}"
-        times = f"{received:.1f} s | {took:.1f} s | {took / received:.2f} | {processor:.1f} s"
-        yield f"| {name} | {times} | {peak / 1e6:,.0f} MB |"
+        times = f"{received:.1f} s | {took:.1f} s | {took / received:.2f}"
+        yield f"| {name} | {times} | {least:.2f} s | {processor:.2f} s | {rest:.2f} s | {peak / 1e6:,.0f} MB |"
 
 
-def measured(kind: str, where: Path, repeat: int) -> tuple[float, float, int]:
-    """Median seconds of reading in a process of its own, and of the processor with its start, and the highest peak; the
-    first reading does not count."""
+def measured(kind: str, where: Path, repeat: int) -> tuple[float, float, int, float]:
+    """The least seconds of reading in a process of its own, those of the processor, the highest peak, and the seconds
+    of the processor after the last byte was received; the first reading does not count."""
     runs = [_run(sys.executable, "-c", READ, kind, str(where)).split() for _ in range(repeat + 1)][1:]
-    took, processor = (statistics.median(float(run[at]) for run in runs) for at in (0, 1))
-    return took, processor, max(int(run[2]) for run in runs)
+    took, processor, rest = (min(float(run[at]) for run in runs) for at in (0, 1, 3))
+    return took, processor, max(int(run[2]) for run in runs), rest
 
 
 def rows(dump: Path, pod: str, folder: Path, repeat: int) -> Iterator[str]:
     lines = folder / f"{dump.stem}.compact.json"
     compact(dump, lines)
-    whole, _, _ = measured("file", lines, repeat)
+    whole, *_ = measured("file", lines, repeat)
     ways = [("dump", "file", dump), ("compact", "file", lines)]
     for suffix in SNAPSHOTS:
         made = folder / f"{dump.stem}.snapshot.{suffix}"
@@ -210,7 +219,7 @@ def rows(dump: Path, pod: str, folder: Path, repeat: int) -> Iterator[str]:
             config = folder / "kubeconfig"
             config.write_text(_kubeconfig(int(server.stdout.readline())), encoding="utf-8")
             for name, kind, where in [*ways, ("live", "live", config)]:
-                took, _, peak = measured(kind, where, repeat)
+                took, _, peak, _ = measured(kind, where, repeat)
                 option = "--kubeconfig" if kind == "live" else "--snapshot"
                 wall = statistics.median(_timed(KSCHEDX, "why", pod, option, where) for _ in range(repeat))
                 size = _size(lines if kind == "live" else where)
@@ -262,7 +271,16 @@ def main() -> None:
         serve(asked.file, asked.rate, packs=asked.pack)
         return
     if asked.live:
-        print("| line | download alone | reading | ratio | processor | peak memory |" + "\n|" + 6 * " --- |")
+        columns = (
+            "line",
+            "download alone",
+            "reading",
+            "ratio",
+            "processor: download",
+            "reading",
+            "after the last byte",
+        )
+        print(f"| {' | '.join(columns)} | peak memory |\n|{8 * ' --- |'}")
         for row in live_rows(asked.file.resolve(), asked.folder, asked.repeat):
             print(row, flush=True)
         return

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Self
 
 from msgspec import Struct
 
-_LINE_END = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+from kschedx.patterns import lazy_pattern
+
+_LINE_END = lazy_pattern(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 def _one_line(text: str) -> str:

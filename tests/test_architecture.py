@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ OF_RENDER = {
 """Parts of their own below the screens: the words for facts, since documents hold some of them too, and how amounts
 and lists of names are written."""
 ORDER = (
+    "patterns",
     "errors",
     "progress",
     "parallel",
@@ -576,3 +578,15 @@ def test_a_plain_answer_imports_only_what_its_cluster_needs() -> None:
 def test_a_pod_that_fits_needs_no_fixes() -> None:
     screen, status, loaded = started("why", "fixtures/tie/pod.yaml", "-s", "fixtures/tie/cluster.yaml")
     assert (status, below(loaded, ["kschedx.fixes"])) == (0, []), screen
+
+
+def test_every_pattern_compiles() -> None:
+    """They are compiled when they are first used, so that importing them is no test."""
+    for path in FILES:
+        if "lazy_pattern(" not in path.read_text(encoding="utf-8") or path.stem == "patterns":
+            continue
+        for name, value in vars(import_module(module_of(path))).items():
+            for each in value if isinstance(value, tuple) else (value,):
+                for pattern in each if isinstance(each, tuple) else (each,):
+                    if type(pattern).__name__ == "lazy_pattern":
+                        assert pattern.pattern, f"{path}: {name}"

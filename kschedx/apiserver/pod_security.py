@@ -5,7 +5,6 @@ Upstream: k8s.io/pod-security-admission.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 from kschedx.kube.field_errors import quoted
 from kschedx.kube.scalars import Int64
 from kschedx.kube.types import Container, Labels, Pod, PodOS
+from kschedx.patterns import lazy_pattern
 
 # A pod's security settings: schedulers ignore them, Pod Security evaluates them.
 # They are decoded from manifests and templates in questions, never from the pods of a cluster. Upstream: core/v1.
@@ -241,7 +241,7 @@ def _with_profile(container: JudgedContainer, annotations: Labels, of_pod: Secur
 
 PREFIX = "pod-security.kubernetes.io/"
 LATEST = "latest"
-_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)")
+_VERSION = lazy_pattern(r"v1\.(0|[1-9][0-9]*)")
 
 
 class PodSecurityLevel(IntEnum):

@@ -7,7 +7,6 @@ core/scaleup/orchestrator/orchestrator.go, processors/customresources/gpu_proces
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -29,6 +28,7 @@ from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.quantity import ResourceList, milli_value, parse_quantity, value
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.types import AUTOSCALER_PRIORITIES, ConfigMap, Node
+from kschedx.patterns import lazy_pattern
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 
 if TYPE_CHECKING:
@@ -419,7 +419,7 @@ def is_same_autoscaler_event(theirs: str, ours: str) -> bool:
 # The choice among options. Upstream: expander/ (factory, waste, mostpods, leastnodes, priority).
 
 _KEY = "priorities"
-_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = lazy_pattern(r"[+-]?[0-9]{1,18}")
 """Numbers with few enough digits to fit an int64."""
 
 

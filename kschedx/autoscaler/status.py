@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.decoding import map_at
+from kschedx.patterns import lazy_pattern
 
 
 class Health(StrEnum):
@@ -173,10 +174,10 @@ def _scale_up(text: str) -> ScaleUp:
 
 # --- before 1.30
 
-_HEAD = re.compile(r"Cluster-autoscaler status at (.+?):\s*$", re.MULTILINE)
-_NAME = re.compile(r"^  Name:\s+(\S+)\s*$", re.MULTILINE)
-_LINE = re.compile(r"^\s+(Health|ScaleUp):\s+(\S+)(?: \((.*)\))?\s*$", re.MULTILINE)
-_FACT = re.compile(r"(\w+)=(-?[0-9]{1,18})")
+_HEAD = lazy_pattern(r"Cluster-autoscaler status at (.+?):\s*$", re.MULTILINE)
+_NAME = lazy_pattern(r"^  Name:\s+(\S+)\s*$", re.MULTILINE)
+_LINE = lazy_pattern(r"^\s+(Health|ScaleUp):\s+(\S+)(?: \((.*)\))?\s*$", re.MULTILINE)
+_FACT = lazy_pattern(r"(\w+)=(-?[0-9]{1,18})")
 
 
 def _read_text(text: str) -> AutoscalerStatus:

@@ -8,7 +8,6 @@ it and the attributes that it reads. Comments are left out.
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 
 from kschedx.cel import Call, Expr, Literal, compiled, descendants
@@ -19,10 +18,11 @@ from kschedx.cel.values import Fault
 from kschedx.errors import UndecidableError
 from kschedx.export.anonymous.values import ANY_LENGTH, Names, semver
 from kschedx.kube.devices import CompileError, Features
+from kschedx.patterns import lazy_pattern
 
-_REFUSED_TEXT = re.compile(r"ERROR: \S+ invalid \w+ argument")
+_REFUSED_TEXT = lazy_pattern(r"ERROR: \S+ invalid \w+ argument")
 """An error in an expression that other text could cause: an invalid pattern."""
-_COMMENT = re.compile(r"//[^\n]*")
+_COMMENT = lazy_pattern(r"//[^\n]*")
 _EVERY = Features(consumable_capacity=True, list_attributes=True)
 _OF_AMOUNTS = frozenset({"quantity", "isQuantity", "semver", "isSemver", "duration", "timestamp"})
 """Functions whose argument is not a name; an argument that is not even an amount is refused."""

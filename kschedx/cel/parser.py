@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kschedx.cel.syntax import Call, Comprehension, Expr, Ident, ListNode, Literal, MapNode, Select, StructNode
 from kschedx.cel.values import NULL, Uint
+from kschedx.patterns import lazy_pattern
 
 # The tokens of an expression, by CEL.g4, the grammar of all implementations.
 
@@ -37,7 +38,7 @@ _STRING = "|".join(
         rf"'(?:{_ESCAPE}|[^\\'\n\r])*'",
     )
 )
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     rf"""(?P<blank>[\t \r\n\f]+|//[^\n]*)
     |(?P<bytes>[bB](?:{_STRING}))
     |(?P<string>{_STRING})
@@ -70,7 +71,7 @@ def tokens(text: str) -> list[Token]:
 
 _SIMPLE = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _HEX_DIGITS = {"x": 2, "X": 2, "u": 4, "U": 8}
-_PART = re.compile(_ESCAPE + r"|[^\\]+", re.DOTALL)
+_PART = lazy_pattern(_ESCAPE + r"|[^\\]+", re.DOTALL)
 
 
 def string_value(text: str) -> str:

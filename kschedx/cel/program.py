@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from json import dumps
 from typing import assert_never
@@ -54,6 +53,7 @@ from kschedx.cel.types import (
 from kschedx.cel.values import Budget, Fault, MapValue, UndecidedError, Value, type_value
 from kschedx.errors import UndecidableError
 from kschedx.kube.devices import CompileError, EvaluationError, Features
+from kschedx.patterns import lazy_pattern
 
 # The type checker: the type of each expression, the possible overloads of its calls, and its errors.
 # Upstream: cel-go's checker/checker.go, and the validators that Kubernetes adds (cel/validator.go).
@@ -506,7 +506,7 @@ def _syntax_error(expression: str) -> Exception:
     return undecidable(expression, "it is not an expression")
 
 
-_AT_START_OF_LINE = re.compile(r"ERROR: <input>:\d+:1: [^\n]*(?=\n?(?:ERROR: |$))")
+_AT_START_OF_LINE = lazy_pattern(r"ERROR: <input>:\d+:1: [^\n]*(?=\n?(?:ERROR: |$))")
 
 
 def _in_words_of_go(text: str, expression: str) -> str:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from kschedx.cel.values import Fault
+from kschedx.patterns import lazy_pattern
 
 _MEMORY = 8 << 20
 """Bytes for one pattern's automaton; RE2 works with less."""
@@ -27,7 +28,7 @@ _WORDS = {
     "invalid UTF-8": "invalid UTF-8",
 }
 """RE2's errors, and Go's."""
-_TOLD = re.compile(r"(.*?)(?:: (.*))?", re.DOTALL)
+_TOLD = lazy_pattern(r"(.*?)(?:: (.*))?", re.DOTALL)
 
 
 class Pattern:

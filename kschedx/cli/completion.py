@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import msgspec
 import typer
+
+from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
@@ -21,7 +22,7 @@ LARGEST = 100 << 20
 _SHRUNK = 20
 """The assumed compression factor of a snapshot."""
 
-_NAME = re.compile(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9.-]*")
+_NAME = lazy_pattern(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9.-]*")
 """A possible name or `kind/name`: other text in a snapshot is no name, and a shell might run it."""
 
 _TIMEOUT = "2s"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,6 +15,7 @@ from kschedx.kube.decoding import manifest
 from kschedx.kube.escaping import shell_comment
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS, has_same_template
+from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from kschedx.inquiry.manifests import Written
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
+_STEP = lazy_pattern(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
 def _to_send(changes: Sequence[Change], written_pod: Pod | Written, pod: Pod) -> list[Change]:

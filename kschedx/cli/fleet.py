@@ -26,9 +26,8 @@ from kschedx.progress import Phase, ProgressStep, begin, counted
 from kschedx.render.wording import Fact, count, listed
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.render.page.model import Page
+    from kschedx.render.terminal import StyledLine
     from kschedx.render.view import Tone
 
 HELP = """Ask many clusters one question, each in its own process with a time limit.
@@ -433,7 +432,7 @@ def _by_need(rows: Sequence[SurveyRow]) -> list[SurveyRow]:
     return sorted(rows, key=lambda row: order.get(ExitCode(row.exit_code), 0))
 
 
-def screen(rows: Sequence[SurveyRow], width: int) -> list[Text]:
+def screen(rows: Sequence[SurveyRow], width: int) -> list[StyledLine]:
     from kschedx.render.terminal import BLANK, paragraph, title_lines
 
     lines = [*title_lines(headline(rows), _tone_of(exit_code(rows)), width), BLANK]

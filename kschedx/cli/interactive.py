@@ -44,7 +44,7 @@ from kschedx.render.manifests import kubectl_commands
 from kschedx.render.pending import cause_text, cause_title, cause_tone, pending_sentence, pending_tone
 from kschedx.render.scores import node_verdict_lines
 from kschedx.render.screen import why_lines
-from kschedx.render.terminal import short_node_names, text, title_lines
+from kschedx.render.terminal import StyledLine, short_node_names, text, title_lines
 from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed, visible
 from kschedx.render.words import describe
@@ -239,7 +239,7 @@ def _order(cell: str | int | None) -> tuple[int, int | str]:
 def _cell(cell: str | int | None) -> Text:
     if isinstance(cell, int):
         return Text(f"{cell:,}", justify="right")
-    return text(cell or "")
+    return _text(cell or "")
 
 
 class TablePage(Screen[None]):
@@ -355,7 +355,7 @@ class Browser(App[None]):
 
     def _tell_step(self) -> None:
         for widget in self._first.query("#step").results(Static):
-            widget.update(text(_step_text(self._step, time.monotonic() - self._since)))
+            widget.update(_text(_step_text(self._step, time.monotonic() - self._since)))
             widget.display = bool(self._step.phase)
 
     def action_help(self) -> None:
@@ -517,7 +517,7 @@ class AnswerView:
     def fixes(self) -> tuple[Fix, ...]:
         return self.explanation.fixes
 
-    def story(self, node: str, width: int) -> list[Text]:
+    def story(self, node: str, width: int) -> list[StyledLine]:
         return node_verdict_lines(self.diagnosis, self.ranking, node, width)
 
 
@@ -574,7 +574,7 @@ class Why(TablePage):
         """Draw everything again: the answer has changed."""
         banner = self.query_one("#tried", Static)
         banner.display = bool(self._view.changes)
-        banner.update(text(f"tried: {', '.join(self._view.changes)} · {self._view.explanation.outcome.value}", "bold"))
+        banner.update(_text(f"tried: {', '.join(self._view.changes)} · {self._view.explanation.outcome.value}", "bold"))
         self.listing.show(self._view.labels, self._view.rows())
         self._list_fixes()
         self.on_resize()
@@ -582,7 +582,7 @@ class Why(TablePage):
     def _list_fixes(self) -> None:
         offered = self.query_one("#fixes-list", OptionList)
         offered.clear_options()
-        offered.add_options([text(f"{fix.title} ({fix.certainty.value})") for fix in self._view.fixes])
+        offered.add_options([_text(f"{fix.title} ({fix.certainty.value})") for fix in self._view.fixes])
         offered.display = bool(self._view.fixes)
         self._tell_fix(self._view.fixes[0] if self._view.fixes else None)
         if self._view.fixes:
@@ -666,5 +666,10 @@ class Why(TablePage):
             self._show_view()
 
 
-def _joined(lines: list[Text]) -> Text:
-    return Text("\n").join(lines)
+def _text(content: str, style: str = "") -> Text:
+    return _joined([text(content, style)])
+
+
+def _joined(lines: Iterable[StyledLine]) -> Text:
+    """Return lines as textual shows them."""
+    return Text("\n").join(Text.assemble(*content_line.parts) for content_line in lines)

@@ -98,6 +98,7 @@ def _prices(path: str) -> PriceOf:
 def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: int, sort: str, *, wide: bool) -> int:
     """Print the screen repeatedly: in place in a terminal, one below the other in a pipe. The first failing request is
     an error. A later one is retried, and a line below the table, or on standard error, reports it."""
+    from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
@@ -112,24 +113,34 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
         now = time.strftime("%H:%M:%S")
         lines = nodes_lines(rows, out.width, wide=wide, sort=sort)
         lines += terminal.paragraph(failure, out.width, first="  ", style=terminal.OPEN) if failure else []
-        return Text("\n").join([*lines, Text(f"  at {now}, every {interval} s; Ctrl-C ends", style=terminal.DIM)])
+        lines.append(terminal.text(f"  at {now}, every {interval} s; Ctrl-C ends", terminal.DIM))
+        return Text("\n").join(Text.assemble(*drawn_line.parts) for drawn_line in lines)
 
-    with Live(screen(), console=out, auto_refresh=False) as live:
+    drawn = Console(
+        file=out.file,
+        width=out.width,
+        force_terminal=out.has_color,
+        no_color=not out.has_color,
+        color_system="standard" if out.has_color else None,
+        legacy_windows=False,
+        _environ={},
+    )
+    with Live(screen(), console=drawn, auto_refresh=False) as live:
         while not reader_left():
             time.sleep(interval)
             try:
                 rows = look()[1]
             except KschedxError as error:
                 text = f"warning: {visible(str(error))}; kschedx tries again"
-                if out.is_terminal:
+                if drawn.is_terminal:
                     live.update(screen(text), refresh=True)
                 else:
                     typer.echo(text, err=True)
                 continue
-            if out.is_terminal:
+            if drawn.is_terminal:
                 live.update(screen(), refresh=True)
             else:
-                out.print(screen(), soft_wrap=True)
+                drawn.print(screen(), soft_wrap=True)
     return ExitCode.SCHEDULABLE
 
 

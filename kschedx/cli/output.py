@@ -26,11 +26,10 @@ from kschedx.render.states import ExitCode as ExitCode
 from kschedx.render.wording import visible
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.inquiry.profile_difference import Shard
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
+    from kschedx.render.terminal import StyledLine
     from kschedx.results import Shown
 
 
@@ -145,7 +144,7 @@ class Format(StrEnum):
 class Report(Struct, frozen=True, kw_only=True):
     """The answer of a command in every format; only the requested one is computed."""
 
-    screen: Callable[[int, bool], Sequence[Text]]
+    screen: Callable[[int, bool], Sequence[StyledLine]]
     """Returns lines of at most this many columns; with True everything, for -o wide."""
     document: Callable[[], Mapping[str, object]]
     entries: Callable[[], Iterator[tuple[str, object]]] | None = None

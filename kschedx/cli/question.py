@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,6 +23,7 @@ from kschedx.cli.output import Answer, cited_inputs, show
 from kschedx.cli.streams import print_note
 from kschedx.errors import ConfigError, InputError
 from kschedx.kube.escaping import asking_about
+from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 RECORD = "record="
 
 
-_SNAPSHOTZ = re.compile(rb'\s*\{\s*"(?:NodeList|UnscheduledPodsCanBeScheduled|TemplateNodes)"')
+_SNAPSHOTZ = lazy_pattern(rb'\s*\{\s*"(?:NodeList|UnscheduledPodsCanBeScheduled|TemplateNodes)"')
 """The beginning of the output of the autoscaler's /snapshotz."""
 
 

@@ -12,7 +12,7 @@ from kschedx.cli.output import Answer, ExitCode, Report
 from kschedx.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.text import Text
+    from kschedx.render.terminal import StyledLine
 
 HELP = """Explain a reason: what it means, its usual causes, how to confirm it, and what fixes it.
 
@@ -52,7 +52,7 @@ def meaning(what: str) -> Answer:
     """Return the meaning of a text; all IDs if it is empty."""
     from kschedx.render.catalogue import all_lines, reason_lines
 
-    def screen(width: int, wide: bool) -> Sequence[Text]:
+    def screen(width: int, wide: bool) -> Sequence[StyledLine]:
         return reason_lines(what, width) if what else all_lines(width)
 
     return Answer(Report(screen=screen, document=dict), ExitCode.SCHEDULABLE)

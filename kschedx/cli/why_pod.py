@@ -19,8 +19,6 @@ from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.cli.interactive import Try
     from kschedx.explain.setup import Setup, Subject
     from kschedx.inquiry.ask import Clusters, Inquiry
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.manifests import Written
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
+    from kschedx.render.terminal import StyledLine
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -293,7 +292,7 @@ def _fix_report(explanation: Explanation, number: int, pod: Pod | Written, befor
 
 
 def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:
-    def screen(width: int, wide: bool) -> Sequence[Text]:
+    def screen(width: int, wide: bool) -> Sequence[StyledLine]:
         from kschedx.render.screen import why_lines
 
         return why_lines(explanation, width=width, nodes=nodes, all_nodes=all_nodes, wide=wide)

@@ -3,7 +3,6 @@ ordinal, refused, or missing in the dump."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -55,6 +54,7 @@ from kschedx.kube.workloads import (
     kind_and_group,
     pinned_to,
 )
+from kschedx.patterns import lazy_pattern
 from kschedx.render.states import (
     BeingDeleted,
     Failed,
@@ -182,7 +182,7 @@ def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
     return _replica_failure(snapshot, workload, controller) or _rejected(snapshot, workload)
 
 
-_REJECTED = re.compile(
+_REJECTED = lazy_pattern(
     r"Pod was rejected|The node had condition|(?:TopologyAffinity|SMTAlignment|UnexpectedAdmission)Error|OutOf"
 )
 """The first words in the status of a pod that its kubelet fails before it starts (pkg/kubelet: lifecycle, eviction)."""
@@ -544,7 +544,7 @@ def refused(
     )
 
 
-_IN_TERMINATING = re.compile(r"unable to create new content in namespace (\S+) because it is being terminated")
+_IN_TERMINATING = lazy_pattern(r"unable to create new content in namespace (\S+) because it is being terminated")
 
 
 def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:

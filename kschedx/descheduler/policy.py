@@ -7,7 +7,6 @@ pkg/descheduler/policyconfig.go, pkg/api/v1alpha2, pkg/framework/plugins/*/types
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias, TypeVar
@@ -23,6 +22,7 @@ from kschedx.kube.names import label_key_errors, label_value_errors
 from kschedx.kube.scalars import Int64, parse_int64
 from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, compile_selector, parse_label_query
 from kschedx.kube.types import PriorityClass
+from kschedx.patterns import lazy_pattern
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -291,10 +291,10 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
             yield "prometheus authToken secret reference does not set both namespace and name"
 
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_HOST = re.compile(r"[A-Za-z0-9_.~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff-]")
-_USER = re.compile(r"[A-Za-z0-9_.:~!$&'()*+,;=%@-]*")
-_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2}).{0,2}")
+_SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_HOST = lazy_pattern(r"[A-Za-z0-9_.~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff-]")
+_USER = lazy_pattern(r"[A-Za-z0-9_.:~!$&'()*+,;=%@-]*")
+_ESCAPE = lazy_pattern(r"%(?![0-9a-fA-F]{2}).{0,2}")
 
 
 def _url_fault(url: str) -> str:
@@ -607,7 +607,7 @@ def _build_fault(args: arguments.Args) -> str:
 
 # --- label queries, in the words of labels.Parse (apimachinery/pkg/labels/selector.go)
 
-_TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
+_TOKEN = lazy_pattern(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
 _OPERATORS = ("in", "notin", "=", "==", "!=", ">", "<")
 _KNOWN_OPERATORS = "in, notin, =, ==, !=, gt, lt"
 

@@ -19,6 +19,7 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import KINDS, ResourceKind, kind_of
 from kschedx.kube.snapshot_header import SnapshotHeader, merged
 from kschedx.loading import batches, without_collection, written_errors
+from kschedx.patterns import lazy_pattern
 from kschedx.progress import Phase, say
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.events import GROUPS as EVENT_GROUPS
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 # Kubernetes versions as kubelets and API servers report them.
 
-_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,6}))?", re.ASCII)
+_VERSION = lazy_pattern(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,6}))?", re.ASCII)
 
 
 def minor_of(version: str) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from kschedx.framework.interface import Plugin
 from kschedx.framework.registry import IN_TREE, of_packages, plugin_class
 from kschedx.framework.schedule import NO_NODES
 from kschedx.kube.types import Pod
+from kschedx.patterns import lazy_pattern
 from kschedx.render.wording import listed
 from kschedx.snapshot.events import CUT, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
@@ -68,8 +69,8 @@ class FailedExtender(Struct, frozen=True, kw_only=True):
 
 
 _FAILED_EXTENDER = (
-    re.compile(r'Post "(?P<url>[^"]+)": (?P<why>.+)', re.DOTALL),
-    re.compile(r"failed \S+ with extender at URL (?P<url>[^,]+), code (?P<why>\d+)"),
+    lazy_pattern(r'Post "(?P<url>[^"]+)": (?P<why>.+)', re.DOTALL),
+    lazy_pattern(r"failed \S+ with extender at URL (?P<url>[^,]+), code (?P<why>\d+)"),
 )
 """pkg/scheduler/extender.go, and net/http."""
 
@@ -119,23 +120,23 @@ _LONGEST_OUTPUT = 1 << 20
 """In characters of a command's output."""
 _MOST_WRAPPED = 12
 """The number of lines of a wrapped message."""
-_ROW = re.compile(r"\s*(?:$|(?:\S+ +)?(?:Normal|Warning)\s)")
+_ROW = lazy_pattern(r"\s*(?:$|(?:\S+ +)?(?:Normal|Warning)\s)")
 """An empty line, or the next row of `kubectl get events` or `kubectl describe`."""
-_DOUBLE_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_SINGLE_QUOTED = re.compile(r"'((?:[^']|'')*)'")
-_HEAD = re.compile(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
-_OLDEST = re.compile(
+_DOUBLE_QUOTED = lazy_pattern(r'"((?:[^"\\]|\\.)*)"')
+_SINGLE_QUOTED = lazy_pattern(r"'((?:[^']|'')*)'")
+_HEAD = lazy_pattern(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
+_OLDEST = lazy_pattern(
     r"(?:failed to fit in any node\s+fit failure summary on nodes ?|"
     r"No nodes are available that match all of the (?:following )?predicates:?): ?(.*)",
     re.DOTALL,
 )
 """Kubernetes 1.5, and 1.6 to 1.8."""
-_OLDEST_COUNT = re.compile(r" \((\d{1,9})\)(?:, |\.?$)")
-_NO_SCALE_UP = re.compile(r"(pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?):?\s*")
-_NEXT_PART = re.compile(r",\s+(?=\d{1,9} \S)")
-_COUNTED = re.compile(r"(\d{1,9}) (.+)", re.DOTALL)
-_UNTRIED = re.compile(r"\. (not found)\.?$")
-_POST_FILTER = re.compile(
+_OLDEST_COUNT = lazy_pattern(r" \((\d{1,9})\)(?:, |\.?$)")
+_NO_SCALE_UP = lazy_pattern(r"(pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?):?\s*")
+_NEXT_PART = lazy_pattern(r",\s+(?=\d{1,9} \S)")
+_COUNTED = lazy_pattern(r"(\d{1,9}) (.+)", re.DOTALL)
+_UNTRIED = lazy_pattern(r"\. (not found)\.?$")
+_POST_FILTER = lazy_pattern(
     r"(?:^|\s|(?<=\.))((?:no new claims to deallocate|still not schedulable|(?:deallocation|deletion) of ResourceClaim "
     r"completed|ResourceClaim unreserved for PodGroup)(?:, preemption:|\.|$)|preemption:)"
 )
@@ -542,7 +543,7 @@ def recorded(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     return event
 
 
-_ABSENT = re.compile(r"not found|does not exist|unbound|not created|non-existent|being deleted")
+_ABSENT = lazy_pattern(r"not found|does not exist|unbound|not created|non-existent|being deleted")
 """In reasons about an object that does not exist; older versions count nodes for them too."""
 
 
@@ -564,7 +565,7 @@ _ELSEWHERE = "recorded at another time"
 _MOST_TEXTS = 3
 _MOST_LETTERS = 100
 """The maximum number of characters of one text: other schedulers and extenders write arbitrary ones."""
-AFTER_THE_CHOICE = re.compile(r"^(running \S+ plugin|binding )")
+AFTER_THE_CHOICE = lazy_pattern(r"^(running \S+ plugin|binding )")
 """The start of an event that does not reject nodes, because a node was chosen (pkg/scheduler/schedule_one.go)."""
 
 

@@ -19,13 +19,14 @@ from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import pinned_to, selects_node
+from kschedx.patterns import lazy_pattern
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.events import CLAIM_REFUSED
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
 
-_DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
+_DRIVER = lazy_pattern(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
 
 class RootCause(Struct, frozen=True, kw_only=True):
@@ -284,7 +285,7 @@ def _container_state(pod: Pod) -> str:
     return (pod.status.phase or "Pending") if not pod.spec.node_name else "" if ready else "NotReady"
 
 
-_PART_OF_DEVICE = re.compile(r".*/.*(mem|memory|mem-percentage|cores?)")
+_PART_OF_DEVICE = lazy_pattern(r".*/.*(mem|memory|mem-percentage|cores?)")
 
 
 def is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:

@@ -7,7 +7,6 @@ k8s.io/kube-scheduler/extender/v1.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Never, assert_never, cast
 
@@ -18,6 +17,7 @@ from kschedx.errors import InputError
 from kschedx.framework.extenders import ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply, path_of
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import Node
+from kschedx.patterns import lazy_pattern
 
 OK = 200
 
@@ -258,7 +258,7 @@ def _constant(text: str) -> Never:
 _LONGEST_INTEGER = 20
 _READER = json.JSONDecoder(parse_float=_Fraction, parse_int=_integer, parse_constant=_constant)
 _BLANKS = " \t\n\r"
-_LONE_SURROGATE = re.compile(
+_LONE_SURROGATE = lazy_pattern(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
 
@@ -302,7 +302,7 @@ def _complaint(text: str, error: json.JSONDecodeError, ended: str) -> str:
     return f"invalid character {shown} {where}"
 
 
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
+_STRING_OR_BRACKET = lazy_pattern(r'"(?:[^"\\]|\\.)*"|[][{}]')
 
 
 def _is_in_object(text: str) -> bool:

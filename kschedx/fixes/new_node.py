@@ -3,7 +3,6 @@ as few as suffice."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, product
@@ -60,6 +59,7 @@ from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
 from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity
 from kschedx.kube.typos import meant_by, product_meant
+from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -158,9 +158,9 @@ def slices_with(kinds: Mapping[DeviceKind, int], node: str) -> Iterator[Resource
 
 _STRING = r"""["']([^"']*)["']"""
 _MEMBER = rf"\[{_STRING}\]\s*(?:\.\s*(\w+)|\[{_STRING}\])"
-_ATTRIBUTE = re.compile(rf"device\.attributes{_MEMBER}\s*(?:==|in)\s*\[?\s*(?:{_STRING}|(-?\d+)|(true|false))")
-_SHARED = re.compile(r"device\.allowMultipleAllocations(?!\s*==\s*false)")
-_CAPACITY = re.compile(rf"device\.capacity{_MEMBER}\s*\.\s*(?:compareTo|isGreaterThan)\(\s*quantity\({_STRING}\)")
+_ATTRIBUTE = lazy_pattern(rf"device\.attributes{_MEMBER}\s*(?:==|in)\s*\[?\s*(?:{_STRING}|(-?\d+)|(true|false))")
+_SHARED = lazy_pattern(r"device\.allowMultipleAllocations(?!\s*==\s*false)")
+_CAPACITY = lazy_pattern(rf"device\.capacity{_MEMBER}\s*\.\s*(?:compareTo|isGreaterThan)\(\s*quantity\({_STRING}\)")
 
 
 class _Asked(Struct, frozen=True, kw_only=True):

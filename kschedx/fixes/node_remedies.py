@@ -52,6 +52,7 @@ from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
 from kschedx.kube.types import OUT_OF_SERVICE, Node, PodSpec, Taint, Toleration
 from kschedx.kube.typos import meant_by, product_meant
+from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
@@ -71,7 +72,7 @@ DOMAINS_OF_FACTS = (
 )
 """Domains of providers, vendors, provisioners, and runtimes; subdomains count."""
 
-WORDS_OF_FACTS = re.compile(
+WORDS_OF_FACTS = lazy_pattern(
     r"(^|[-_./])(zones?|region|rack|datacenter|arch|architecture|os|kernel|instance|machine|capacity|lifecycle|spot|"
     r"accelerators?|gpus?|fpga|disks?|ssd|nvme|storage|cpu|memory|hostname|hypervisor|provider|runtime|"
     r"nodegroup|nodepool|agentpool)([-_.]|$)|(type|model)$",
@@ -236,7 +237,7 @@ def _is_offered(requirement: RequirementMatch, cluster: ClusterNodes) -> bool:
     return not any(_NAMES.sub("", value)[:1] in forms for value in wanted)
 
 
-_NAMES = re.compile(r"[A-Za-z0-9]+")
+_NAMES = lazy_pattern(r"[A-Za-z0-9]+")
 
 
 def _invalid(term: int, place: RemedyCandidate) -> tuple[RequirementMatch, ...]:
@@ -284,7 +285,7 @@ def _renamed(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[t
 
 _SAME = {"x86_64": "amd64", "x86-64": "amd64", "x64": "amd64", "aarch64": "arm64", "armv8": "arm64"}
 """Names that machines use for their architecture, to those of Kubernetes."""
-_LISTED = re.compile(r"[,;|\s]+")
+_LISTED = lazy_pattern(r"[,;|\s]+")
 
 
 def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from kschedx.findings import RequirementMatch
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.patterns import lazy_pattern
 
 
 def requirement_text(match: RequirementMatch) -> str:
@@ -65,7 +66,7 @@ PULLS = (
     (r"timeout|no such host|connection refused|dial tcp", "let {node} reach the registry of {image}"),
 )
 """Patterns of the messages of a failed image pull, and the advice for each."""
-NO_DRIVER = re.compile(r"driver name (?P<name>\S+) not found in the list of registered CSI drivers")
+NO_DRIVER = lazy_pattern(r"driver name (?P<name>\S+) not found in the list of registered CSI drivers")
 STARTS = (
     (r"executable file not found|exec: .*no such file or directory|permission denied: unknown",
      "correct the command of the container, or use an image that has it"),

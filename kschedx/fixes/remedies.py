@@ -18,13 +18,11 @@ from kschedx.findings import (
 )
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
-from kschedx.fixes.device_remedies import device_remedies
 from kschedx.fixes.eviction import delete_all, is_twin, stop_holder, take_from_holder
 from kschedx.fixes.node_remedies import affinity_remedies, host_port_remedies, taint_remedies, uncordon
 from kschedx.fixes.node_requirements import meant_key
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.resource_remedies import larger_node, resource_remedies
-from kschedx.fixes.storage_remedies import claim_remedies, give_up_volume, volume_remedies
 from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.decoding import map_at
 from kschedx.kube.names import HOSTNAME, ZONE
@@ -179,6 +177,8 @@ def last_remedies(findings: Sequence[f.Finding], place: RemedyCandidate) -> tupl
     groups: list[tuple[s.FixStep, ...]] = [(larger_node(short, place),)] if short else []
     for finding in findings:
         if isinstance(finding, f.VolumeNodeAffinityMismatch | f.VolumeZoneMismatch):
+            from kschedx.fixes.storage_remedies import give_up_volume
+
             groups.append(tuple(give_up_volume(finding, place)))
         elif isinstance(finding, f.ClaimInUse | f.DiskConflict):
             groups.append(tuple(stop_holder(finding.holder, place) or take_from_holder(finding.holder, place)))
@@ -230,6 +230,8 @@ def _for_one(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.FixStep]:
             | f.VolumeNotFound()
             | f.SelectedNodeMismatch()
         ):
+            from kschedx.fixes.storage_remedies import claim_remedies
+
             yield from claim_remedies(finding, place)
         case (
             f.NoMatchingVolume()
@@ -237,6 +239,8 @@ def _for_one(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.FixStep]:
             | f.VolumeLimitExceeded()
             | f.ProvisioningTopologyMismatch()
         ):
+            from kschedx.fixes.storage_remedies import volume_remedies
+
             yield from volume_remedies(finding, place)
         case (
             f.InsufficientDevices()
@@ -247,6 +251,8 @@ def _for_one(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.FixStep]:
             | f.DeviceClassNotFound()
             | f.DeviceClaimOutOfReach()
         ):
+            from kschedx.fixes.device_remedies import device_remedies
+
             yield from device_remedies(finding, place)
         case _:
             return  # no change of the pod, its neighbors, or its node helps

@@ -11,7 +11,14 @@ from msgspec.structs import replace
 from kschedx.errors import UndecidableError
 from kschedx.explain.cycle_notes import attached_elsewhere
 from kschedx.explain.node_groups import account_of
-from kschedx.findings import Finding, InsufficientResource, RequirementMatch, VolumeNodeAffinityMismatch
+from kschedx.findings import (
+    Finding,
+    InsufficientResource,
+    NodeUnschedulable,
+    RequirementMatch,
+    UntoleratedTaint,
+    VolumeNodeAffinityMismatch,
+)
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.dead_end import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
@@ -141,10 +148,23 @@ class _Search:
         if self._drained:  # the node with the data comes back
             verified = [situation for situation in verified if situation.proposal.cost is not s.Cost.DATA]
         if verified:
-            is_full = any(map(_lacks_room_alone, starts)) and any(map(self._makes_room, verified))
+            is_full = any(map(_lacks_room_alone, starts)) or self._is_for_drained(starts, verified)
+            is_full = is_full and any(map(self._makes_room, verified))
             yield from verified_fixes(verified, self._cycle, self._test, is_full=is_full)
         else:
             yield from partial_fixes(situations[1:], start, self._cycle)
+
+    def _is_for_drained(self, starts: Sequence[Situation], verified: Sequence[Situation]) -> bool:
+        """Whether a drained node meets every constraint of the pod, and no other one is cordoned: the pod needs another
+        node like it."""
+        if any(isinstance(step, s.Uncordon) for situation in verified for step in situation.proposal.steps):
+            return False
+        return any(
+            all(map(_is_of_cordon, group.exemplar.findings))
+            and any(situation.nodes.names[row] in self._drained for row in group.rows)
+            for situation in starts
+            for group in situation.groups
+        )
 
     def _makes_room(self, situation: Situation) -> bool:
         """Whether the fix makes room: it adds a node, or moves other pods for a pod that its volume ties to a node.
@@ -218,7 +238,7 @@ class _Search:
         first = (*preemption(self._cycle, start), *preemption_of_daemon_pod(self._cycle, start), *rollout, *room)
         whole = [((-1, len(proposal.steps), -1), proposal) for proposal in first]
         single: list[Proposal] = []
-        for number, (place, findings) in enumerate(_places(start)):
+        for number, (place, findings) in enumerate(_places(start, self._drained)):
             groups = _ways(findings, place)
             whole += [((proposal.cost, len(proposal.steps), number), proposal) for proposal in _whole(groups, start)]
             if len(groups) > 1:
@@ -368,12 +388,19 @@ def _is_about_its_nodes(situation: Situation) -> bool:
 # --- nodes to examine
 
 
-def _places(situation: Situation) -> Iterator[tuple[RemedyCandidate, tuple[Finding, ...]]]:
-    """Yield the nearest node of each group with all its findings, nearest group first."""
+def _places(
+    situation: Situation, drained: Collection[str] = ()
+) -> Iterator[tuple[RemedyCandidate, tuple[Finding, ...]]]:
+    """Yield the nearest node of each group with all its findings, nearest group first; a drained node only if its
+    group has no other."""
     if situation.status.is_success:
+        nodes = situation.nodes
         for group in situation.groups[:MOST_PLACES]:
-            row = group.exemplar.row
-            yield RemedyCandidate(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
+            row, findings = group.exemplar.row, group.exemplar.findings
+            if nodes.names[row] in drained:
+                row = next((other for other in group.rows if nodes.names[other] not in drained), row)
+                findings = account_of(nodes, situation.outcome, row).findings
+            yield RemedyCandidate(situation=situation, nodes=nodes, row=row), findings
         yield from _of_interest(situation)
     elif len(situation.scheduler.nodes):
         # rejected before any node was filtered: the fix for a finding about the pod is the same on every node
@@ -414,6 +441,11 @@ def _lacks_room_alone(situation: Situation) -> bool:
         is_only_full(finding for finding in group.exemplar.findings if not _is_elsewhere(finding))
         for group in situation.groups
     )
+
+
+def _is_of_cordon(finding: Finding) -> bool:
+    is_taint = isinstance(finding, UntoleratedTaint) and finding.comes_with_cordon
+    return is_taint or isinstance(finding, NodeUnschedulable)
 
 
 def _is_elsewhere(finding: Finding) -> bool:

@@ -14,7 +14,6 @@ from kschedx.errors import UndecidableError
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.model import Attempt, GangMember, GangStatus, Gate, Holding, Kueue, ReportedPool
-from kschedx.holding.schedulers import other_scheduler
 from kschedx.kube.devices import ResourcePoolStatusRequest
 from kschedx.kube.kueue import ADMISSION_GATE, TOPOLOGY_GATE, Workload
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
@@ -299,12 +298,15 @@ def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
         reasons = outcome.count_reasons(among)
         return feasible, () if feasible else tuple(sorted(f"{count} {reason}" for reason, count in reasons.items()))
 
-    pod, snapshot = cycle.pod, cycle.snapshot
-    names = {profile.scheduler_name for profile in scheduler.config.profiles}
+    pod, snapshot, other = cycle.pod, cycle.snapshot, None
+    if pod.spec.scheduler_name not in {profile.scheduler_name for profile in scheduler.config.profiles}:
+        from kschedx.holding.schedulers import other_scheduler
+
+        other = other_scheduler(snapshot, pod)
     return Holding(
         kueue=_held_by_kueue(snapshot, pod, attempt),
         gates=tuple(_gates_of_others(pod)),
-        scheduler=None if pod.spec.scheduler_name in names else other_scheduler(snapshot, pod),
+        scheduler=other,
         group=pod_group_of(scheduler, cycle, attempt),
         pools=tuple(_device_pools(snapshot, pod)),
     )

@@ -14,7 +14,6 @@ from kschedx.explain.notes import Note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.autoscalers import autoscaler_document, scalings_of
-from kschedx.inquiry.document import Covered
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import (
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from kschedx.holding import Holding
     from kschedx.holding.model import GangStatus
     from kschedx.inquiry.autoscalers import NodeAutoscaler, NodeScaling
+    from kschedx.inquiry.document import Covered
     from kschedx.inquiry.fix import Fix
     from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
@@ -256,6 +256,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def covered(self, fix: Fix) -> Covered | None:
         """Return the number of pending replicas that a fix helps; None if that was not tried."""
         if fix.helps is not None and self.replicas is not None and len(pending := self.replicas.pending) > 1:
+            from kschedx.inquiry.document import Covered
+
             return Covered(title=fix.title, pods=sum(key in fix.helps for key in pending), of=len(pending))
         return None if self.covering is None else self.covering(self, fix)
 

@@ -25,7 +25,6 @@ from kschedx.fixes.steps import (
     Uncordon,
 )
 from kschedx.fixes.steps.storage import ClassedClaim
-from kschedx.inquiry.document import Covered, FixDocument
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.decoding import map_at
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
@@ -40,6 +39,7 @@ from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from kschedx.inquiry.document import Covered, FixDocument
     from kschedx.inquiry.explanation import Explanation
     from kschedx.kueue.verdict import Verdict
 
@@ -235,6 +235,8 @@ class Fix(Struct, frozen=True, kw_only=True):
         return to_json(self.document())
 
     def document(self, covered: Covered | None = None) -> FixDocument:
+        from kschedx.inquiry.document import FixDocument
+
         sent = tuple(change for change in self.changes if not change.by)
         return part_of(
             FixDocument,

@@ -3,7 +3,6 @@ tried in its own loop before it is proposed."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
@@ -34,6 +33,7 @@ from kschedx.kube.documents import Document, Json, part_of
 from kschedx.kube.names import ZONE
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
+from kschedx.patterns import lazy_pattern
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.render.wording import count, listed
 from kschedx.simulate.changes import cordoned
@@ -45,7 +45,7 @@ MOST_MODELS = 3
 _PLENTY = 1000
 
 
-_UPCOMING = re.compile(r"template-node-for-(?P<group>.+)-upcoming-\d+")
+_UPCOMING = lazy_pattern(r"template-node-for-(?P<group>.+)-upcoming-\d+")
 
 
 class _Trial(Struct, frozen=True, kw_only=True):

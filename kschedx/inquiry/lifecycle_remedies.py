@@ -26,7 +26,7 @@ from kschedx.controllers.workloads import (
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
-from kschedx.explain.root_causes import newer_template
+from kschedx.explain.root_causes import NewerTemplate
 from kschedx.explain.setup import Subject, stored
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.changes import Change, pointer
@@ -53,6 +53,7 @@ from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import OUT_OF_SERVICE, Pod
 from kschedx.kube.workloads import is_foreign
+from kschedx.patterns import lazy_pattern
 from kschedx.render.states import (
     BeingDeleted,
     CannotStart,
@@ -89,22 +90,22 @@ Manifest = Mapping[str, object]
 MOST_FIXES = 3
 MOST_OF_ANOTHER = 2
 """Fixes of the pending pod for which another waits."""
-_ATTACHED = re.compile(r"Multi-Attach error|(?<!\d\) )already (exclusively )?attached|already used by pod")
-_NO_REQUEST = re.compile(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
-_NO_METRICS = re.compile(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
-_UNDISCOVERED = re.compile(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
-_HELD_CONTENT = re.compile(r"(?P<finalizer>\S+) in \d+ resource instances")
-_OTHER_PLATFORM = re.compile(r"no match for platform|no matching manifest for|exec format error")
-_FOR_ALL = re.compile(r"OutOf|UnexpectedAdmissionError")
+_ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?attached|already used by pod")
+_NO_REQUEST = lazy_pattern(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
+_NO_METRICS = lazy_pattern(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
+_UNDISCOVERED = lazy_pattern(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
+_HELD_CONTENT = lazy_pattern(r"(?P<finalizer>\S+) in \d+ resource instances")
+_OTHER_PLATFORM = lazy_pattern(r"no match for platform|no matching manifest for|exec format error")
+_FOR_ALL = lazy_pattern(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
-_DISRUPTED = re.compile(r"failed: (?:Preempt|Eviction|Deletion|Termination)\w+")
+_DISRUPTED = lazy_pattern(r"failed: (?:Preempt|Eviction|Deletion|Termination)\w+")
 _NO_FINALIZERS: Mapping[str, object] = {"metadata": {"finalizers": None}}
 _KINDS_OF_PODS = {
     "secret": "Secret",
     "configmap": "ConfigMap",
     "network-attachment-definitions.k8s.cni.cncf.io": "NetworkAttachmentDefinition",
 }
-_NO_OBJECT = re.compile(rf'(?P<kind>{"|".join(map(re.escape, _KINDS_OF_PODS))}) "(?P<name>[^"]+)" not found')
+_NO_OBJECT = lazy_pattern(rf'(?P<kind>{"|".join(map(re.escape, _KINDS_OF_PODS))}) "(?P<name>[^"]+)" not found')
 
 
 def _repaired(node: str) -> Fix:
@@ -672,14 +673,14 @@ def _emptied(remaining: str) -> Fix | None:
 
 _NO_OWNER = frozenset({"com", "dev", "example", "io", "k8s", "kubernetes", "net", "org", "sh", "svc", "x"})
 """Parts of a gate's domain that do not identify its controller."""
-_CONTROLS = re.compile("controller|manager|operator|scheduler|webhook")
+_CONTROLS = lazy_pattern("controller|manager|operator|scheduler|webhook")
 
 
 def gate_keepers(explanation: Explanation) -> Iterator[Fix]:
-    """Yield what to ask first about a pod with a gate that is not of a known controller: the one that is likely to
+    """Yield what to ask first about a gated pod whose gate is not of a known controller: the one that is likely to
     remove the gate, by the names of its pods and their namespace."""
     gates = [gate.name for gate in explanation.cycle.pod.spec.scheduling_gates]
-    if explanation.outcome is not Outcome.GATED or not gates or gate_of_controller(gates) is not None:
+    if not gates or gate_of_controller(gates) is not None:
         return
     pods, words = explanation.cycle.snapshot.pods, set(re.split("[.-]", gates[0].partition("/")[0])) - _NO_OWNER
     alike = {
@@ -699,11 +700,10 @@ def gate_keepers(explanation: Explanation) -> Iterator[Fix]:
         yield Fix.untried(f"repair {pods.key(row)}, which is not ready and likely {removes}", commands=(command,))
 
 
-def with_newer_template(explanation: Explanation, pod: Pod) -> Fix | None:
+def with_newer_template(explanation: Explanation, pod: Pod, template: NewerTemplate) -> Fix | None:
     """Return the fix that gives a pod the newer template of its controller; None if that does not help."""
     snapshot, metadata = explanation.cycle.snapshot, pod.metadata
-    template = newer_template(snapshot, pod)
-    if template is None or explanation.setup is None:
+    if explanation.setup is None:
         return None
     manifest = manifest_of(snapshot, Workload(template.kind, metadata.namespace, template.name)) or {}
     row = snapshot.pods.rows[pod.key]

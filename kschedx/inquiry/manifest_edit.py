@@ -15,12 +15,13 @@ from kschedx.errors import InputError, Place
 from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.kube.decoding import as_new, decode, manifest
 from kschedx.kube.types import Pod
+from kschedx.patterns import lazy_pattern
 from kschedx.simulate.object_changes import scalar
 
 Json = dict[str, object]
 
-_PART = re.compile(r"""\.?([A-Za-z0-9_-]+)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
-_ASSIGNMENT = re.compile(r"(?P<path>[^=\s]+?)(?:(?P<gone>-)|=(?P<value>.*))", re.DOTALL)
+_PART = lazy_pattern(r"""\.?([A-Za-z0-9_-]+)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
+_ASSIGNMENT = lazy_pattern(r"(?P<path>[^=\s]+?)(?:(?P<gone>-)|=(?P<value>.*))", re.DOTALL)
 _TEMPLATE = ("spec", "template")
 _BY_NAME = ("containers", "initContainers", "volumes", "ephemeralContainers")
 """Lists whose elements a merge patch identifies by name, as in kubectl."""

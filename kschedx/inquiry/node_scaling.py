@@ -23,6 +23,7 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.fix import Fix, component_repair
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import Node, Pod
+from kschedx.patterns import lazy_pattern
 from kschedx.render.states import ComponentDown
 from kschedx.render.wording import listed
 from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
@@ -31,15 +32,15 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
 
-_OF_QUOTA = re.compile(r"quota|limit ?exceeded", re.IGNORECASE)
+_OF_QUOTA = lazy_pattern(r"quota|limit ?exceeded", re.IGNORECASE)
 OTHER_WAYS = "use other instance types or zones, or add another"
 OTHER_TYPES = "use other instance types, zones, or capacity types"
-NO_CAPACITY = re.compile(
+NO_CAPACITY = lazy_pattern(
     r"insufficient ?(instance ?)?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE
 )
-_INCOMPATIBLE = re.compile(r"incompatible requirements, key (?P<key>\S+), \S+ In \[(?P<values>[^]]*)\] not in")
-_OF_POOL = re.compile(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
-_CLUSTER_LIMIT = re.compile(r"max cluster (?P<resource>\S+) limit reached")
+_INCOMPATIBLE = lazy_pattern(r"incompatible requirements, key (?P<key>\S+), \S+ In \[(?P<values>[^]]*)\] not in")
+_OF_POOL = lazy_pattern(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
+_CLUSTER_LIMIT = lazy_pattern(r"max cluster (?P<resource>\S+) limit reached")
 """MaxResourceLimitReached. Upstream: cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
 _LIMITS = {"cpu": "--cores-total", "memory": "--memory-total"}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -44,7 +43,6 @@ from kschedx.explain.ranking import on_its_node
 from kschedx.explain.root_causes import provisioning_reports
 from kschedx.explain.setup import Setup, Subject, unassigned
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
-from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import Written, written_from
@@ -55,6 +53,7 @@ from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.patterns import lazy_pattern
 from kschedx.render.states import (
     CannotStart,
     ComponentDown,
@@ -334,7 +333,11 @@ def is_of_another(subject: Subject, setup: Setup) -> bool:
     """Return whether the pod belongs to a known scheduler without a profile here. If a profile is named, the answer is
     False."""
     name = subject.pod.spec.scheduler_name
-    return setup.forced_profile is None and name not in setup.scheduler_names and name in SCHEDULERS
+    if setup.forced_profile is not None or name in setup.scheduler_names:
+        return False
+    from kschedx.holding.schedulers import SCHEDULERS
+
+    return name in SCHEDULERS
 
 
 def _of_another(subject: Subject, setup: Setup) -> Explanation:
@@ -499,8 +502,8 @@ def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
 
 
 _WITHOUT_PODS = (Refused, RejectedByKubelet, NamespaceTerminating, NotObserved, WaitingForOrdinal, ComponentDown)
-_STUCK = re.compile(rb'"ReplicaFailure"|"status":\s*\{\}')
-_STUCK_OR_QUEUED = re.compile(rb'"ReplicaFailure"|"status":\s*\{\}|"suspend":\s*true')
+_STUCK = lazy_pattern(rb'"ReplicaFailure"|"status":\s*\{\}')
+_STUCK_OR_QUEUED = lazy_pattern(rb'"ReplicaFailure"|"status":\s*\{\}|"suspend":\s*true')
 
 
 def workloads_without_pods(

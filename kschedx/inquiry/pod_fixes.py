@@ -26,6 +26,7 @@ from kschedx.explain.root_causes import (
     SharedClaim,
     VirtualNode,
     balanced_service,
+    newer_template,
     root_causes,
 )
 from kschedx.findings import PodAntiAffinityConflict
@@ -41,8 +42,6 @@ from kschedx.framework.moving import Run
 from kschedx.holding.model import GangStatus
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, admin_access, free_port, kueue_fixes, one_pod_at_a_time, uncordoning_more
-from kschedx.inquiry.lifecycle_remedies import Stopped, gate_keepers, with_newer_template
-from kschedx.inquiry.manifest_edit import as_manifest
 from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
 from kschedx.kube.escaping import about_cluster, shell_command, why_command
 from kschedx.kube.names import HOSTNAME
@@ -98,11 +97,18 @@ class PodFixes:
             return
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
-        if self._stored_in is not None and (recreated := with_newer_template(answer, pod)) is not None:
-            yield recreated
-            return
+        template = None if self._stored_in is None else newer_template(self.cycle.snapshot, pod)
+        if template is not None:
+            from kschedx.inquiry.lifecycle_remedies import with_newer_template
+
+            if (recreated := with_newer_template(answer, pod, template)) is not None:
+                yield recreated
+                return
         yield from self._missing_members()
-        yield from gate_keepers(answer)
+        if answer.outcome is Outcome.GATED:
+            from kschedx.inquiry.lifecycle_remedies import gate_keepers
+
+            yield from gate_keepers(answer)
         yield from self._of_causes()
         if any(cause.leaves_no_node for cause in root_causes(Diagnosis(self.cycle))):
             return
@@ -247,6 +253,8 @@ class PodFixes:
         if then.alone is not Outcome.SCHEDULED:
             yield Fix.untried(title.partition(", and ")[0])
             return
+        from kschedx.inquiry.manifest_edit import as_manifest
+
         maker = "" if owner is None else f"{owner.kind} {owner.name}"
         targets = (Target("v1", "Pod", member.metadata.name, member.metadata.namespace) for member in members)
         target_members = zip(targets, members, strict=True)
@@ -285,6 +293,9 @@ class PodFixes:
     def _refused_members(self, message: str, number: int) -> tuple[Fix, ...]:
         if self.answer.setup is None:
             return ()
+        from kschedx.inquiry.lifecycle_remedies import Stopped
+        from kschedx.inquiry.manifest_edit import as_manifest
+
         pod, (members, then) = self.cycle.pod, self._with_members(number)
         stopped = Stopped(
             snapshot=self.cycle.snapshot,

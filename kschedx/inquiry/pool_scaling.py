@@ -3,7 +3,6 @@ its own round before it is proposed."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
@@ -63,13 +62,14 @@ from kschedx.kube.quantity import Format, Unit
 from kschedx.kube.resources import SPEC_ALONE
 from kschedx.kube.types import NodeCondition, Pod
 from kschedx.kube.typos import meant_by
+from kschedx.patterns import lazy_pattern
 from kschedx.render.wording import count, listed
 
 MOST_TRIALS = 8
 MOST_REMEDIES = 3
 MOST_TYPES = 4
 """Instance types for which a limit is raised, smallest first."""
-_OF_TYPES = re.compile(r"/(instance-|sku-)")
+_OF_TYPES = lazy_pattern(r"/(instance-|sku-)")
 """Keys of requirements that restrict the instance types of a NodePool."""
 
 

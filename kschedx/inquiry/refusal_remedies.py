@@ -38,6 +38,7 @@ from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod
 from kschedx.kube.workloads import MAKING_PODS, says
+from kschedx.patterns import lazy_pattern
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
@@ -48,36 +49,36 @@ Patch = list[dict[str, object]]
 USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
 """Requests for a container without any, if a quota or a LimitRange requires them."""
 
-_UNSPECIFIED = re.compile(r"failed quota: (?P<quota>\S+): must specify (?P<missing>.+)")
-_EXCEEDED = re.compile(
+_UNSPECIFIED = lazy_pattern(r"failed quota: (?P<quota>\S+): must specify (?P<missing>.+)")
+_EXCEEDED = lazy_pattern(
     r"exceeded quota: (?P<quota>\S+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
 )
-_BOUND = re.compile(
+_BOUND = lazy_pattern(
     r"(?P<rule>maximum|minimum) (?P<resource>\S+) usage per (?P<type>Container|Pod) is (?P<bound>[^\s,.]+(?:\.\d+\S*)?)"
     r"(?:, but (?P<side>limit|request) is (?P<value>\S+)|\.\s+No (?P<absent>limit|request) is specified)"
 )
-_NO_CLASS = re.compile(r"no PriorityClass with name (?P<name>\S+) was found")
-_NO_ACCOUNT = re.compile(r'serviceaccount "(?P<name>[^"]+)" not found')
-_NO_NAMESPACE = re.compile(r'namespaces "(?P<name>[^"]+)" not found')
+_NO_CLASS = lazy_pattern(r"no PriorityClass with name (?P<name>\S+) was found")
+_NO_ACCOUNT = lazy_pattern(r'serviceaccount "(?P<name>[^"]+)" not found')
+_NO_NAMESPACE = lazy_pattern(r'namespaces "(?P<name>[^"]+)" not found')
 _Resources = dict[str, dict[str, dict[str, str]]]
 """Container to `requests` and `limits` to resource to amount."""
-_RATIO = re.compile(r"(?P<resource>[^\s\[]+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
-_INVALID = re.compile(r" is invalid: \[?(?P<field>[a-z]\S*): ")
-_ABOVE_LIMIT = re.compile(r"must be less than or equal to (?P<resource>\S+) limit of (?P<limit>[^\s,\]]+)")
-_NO_SCOPED_QUOTA = re.compile(
+_RATIO = lazy_pattern(r"(?P<resource>[^\s\[]+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
+_INVALID = lazy_pattern(r" is invalid: \[?(?P<field>[a-z]\S*): ")
+_ABOVE_LIMIT = lazy_pattern(r"must be less than or equal to (?P<resource>\S+) limit of (?P<limit>[^\s,\]]+)")
+_NO_SCOPED_QUOTA = lazy_pattern(
     r"insufficient quota to match these scopes: \[\{(?P<scope>\w+) (?P<operator>\w+) \[(?P<values>[^\]]*)\]"
 )
-_DEAD_WEBHOOK = re.compile(
+_DEAD_WEBHOOK = lazy_pattern(
     r'failed calling webhook "(?P<name>[^"]+)"(?:.*?https://(?P<service>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc)?'
 )
-_DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*))?', re.DOTALL)
-_CONSTRAINT = re.compile(r"^\[(?P<name>[^\]\s]+)\] (?P<rule>[^\n]+)")
-_KYVERNO = re.compile(r"due to the following policies\s+(?P<name>[^\s:]+):")
-_CONSTRAINED = re.compile(r"[ ,\[]\.(?P<field>[\w.\[\]]+): Invalid value")
+_DENIED = lazy_pattern(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*))?', re.DOTALL)
+_CONSTRAINT = lazy_pattern(r"^\[(?P<name>[^\]\s]+)\] (?P<rule>[^\n]+)")
+_KYVERNO = lazy_pattern(r"due to the following policies\s+(?P<name>[^\s:]+):")
+_CONSTRAINED = lazy_pattern(r"[ ,\[]\.(?P<field>[\w.\[\]]+): Invalid value")
 _SET_BY_SCC = ("runAsUser", "fsGroup")
-_POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL)
-_NO_RUNTIME_CLASS = re.compile(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
-_SELECTOR_CONFLICT = re.compile(r"; pod\.spec\.nodeSelector\[(?P<key>[^\]]+)\] = ")
+_POLICY = lazy_pattern(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL)
+_NO_RUNTIME_CLASS = lazy_pattern(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
+_SELECTOR_CONFLICT = lazy_pattern(r"; pod\.spec\.nodeSelector\[(?P<key>[^\]]+)\] = ")
 _OF_CLASS = {
     "integer value of priority (": "priority",
     "value of PreemptionPolicy (": "preemptionPolicy",
@@ -86,7 +87,7 @@ _OF_CLASS = {
 """Words in refusals about fields that a priority class or RuntimeClass sets, and the field to remove."""
 
 
-_VIOLATED = re.compile(r'violates PodSecurity "(?P<level>[a-z]+):(?P<version>[^"]+)"')
+_VIOLATED = lazy_pattern(r'violates PodSecurity "(?P<level>[a-z]+):(?P<version>[^"]+)"')
 _SHOWN_NAMES = 3
 
 

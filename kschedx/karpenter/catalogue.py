@@ -70,6 +70,7 @@ from kschedx.kube.documents import API_VERSION
 from kschedx.kube.names import INSTANCE_TYPE, REGION, ZONE
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.types import Labels
+from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
 
 KIND = "InstanceTypes"
@@ -153,7 +154,7 @@ _FIELDS: Mapping[str, type[Struct]] = {
     "instanceTypes[]": WrittenType,
     "instanceTypes[].offerings[]": WrittenOffering,
 }
-_UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>[^`]*)`")
+_UNKNOWN = lazy_pattern(r"Object contains unknown field `(?P<field>[^`]*)`")
 
 
 def _told(message: str) -> InputError:
@@ -264,7 +265,7 @@ DISK = "20Gi"
 _ARM_RESERVE = 64
 """Mi of unusable memory on Graviton."""
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
-_NAME = re.compile(r"(?P<category>[a-z]+)(?:-[0-9]+tb)?(?P<generation>[0-9]+).*\.")
+_NAME = lazy_pattern(r"(?P<category>[a-z]+)(?:-[0-9]+tb)?(?P<generation>[0-9]+).*\.")
 _CPU_SHARES = ((0, 1000, 0.06), (1000, 2000, 0.01), (2000, 4000, 0.005), (4000, 1 << 31, 0.0025))
 """The fraction of each range of milli-cpus that is reserved for the kubelet."""
 

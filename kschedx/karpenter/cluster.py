@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -59,13 +58,14 @@ from kschedx.kube.types import (
     PodTemplate,
     PodTemplateSpec,
 )
+from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
 
 # Errors in Karpenter's objects that an API server would refuse and that a file may contain.
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
-_PRICE = re.compile(r"[0-9]+(\.[0-9]+)?")
-_ADJUSTMENT = re.compile(r"[+-][0-9]*\.?[0-9]+%?")
+_PRICE = lazy_pattern(r"[0-9]+(\.[0-9]+)?")
+_ADJUSTMENT = lazy_pattern(r"[+-][0-9]*\.?[0-9]+%?")
 
 
 def _check_pool(pool: NodePool) -> None:

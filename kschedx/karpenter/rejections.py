@@ -16,6 +16,7 @@ from kschedx.karpenter.nodes import UsedPort
 from kschedx.karpenter.requirements import PODS, Amount, RequirementConflict
 from kschedx.karpenter.topology import Unsatisfiable
 from kschedx.kube.types import Taint
+from kschedx.patterns import lazy_pattern
 
 
 class NotTolerated(Struct, frozen=True, kw_only=True):
@@ -140,10 +141,10 @@ def topology_conflict(conflicts: tuple[RequirementConflict, ...]) -> Incompatibl
 
 # Comparison of Karpenter's events: parts in random order count as equal in any order.
 
-_HOST = re.compile(r"hostname-placeholder-\d+")
-_TYPO = re.compile(r' \(typo of "[^"]*"\?\)')
-_LIST = re.compile(r"\[([^][]*)\]")
-_PARTS = re.compile(r"; |, ")
+_HOST = lazy_pattern(r"hostname-placeholder-\d+")
+_TYPO = lazy_pattern(r' \(typo of "[^"]*"\?\)')
+_LIST = lazy_pattern(r"\[([^][]*)\]")
+_PARTS = lazy_pattern(r"; |, ")
 
 
 def _taint(match: re.Match[str]) -> str:
@@ -152,14 +153,14 @@ def _taint(match: re.Match[str]) -> str:
 
 
 _OLD_WORDS = (
-    (re.compile(r'incompatible with nodepool "[^"]*", daemonset overhead=\{[^}]*\}, '), ""),
+    (lazy_pattern(r'incompatible with nodepool "[^"]*", daemonset overhead=\{[^}]*\}, '), ""),
     (
-        re.compile(r'all available instance types exceed limits for nodepool:? "([^"]*)"'),
+        lazy_pattern(r'all available instance types exceed limits for nodepool:? "([^"]*)"'),
         r"all available instance types exceed limits for nodepool (NodePool=\1)",
     ),
-    (re.compile(r"did not tolerate (?!taint \()([^\s;=:]+)=?([^\s;:]*):(\w+)"), _taint),
+    (lazy_pattern(r"did not tolerate (?!taint \()([^\s;=:]+)=?([^\s;:]*):(\w+)"), _taint),
     (
-        re.compile(
+        lazy_pattern(
             r"no instance type satisfied resources (\{[^}]*\}) and requirements (.*?) \((no instance type [^)]*)\)"
         ),
         r"\3, requirements=\2, resources=\1",

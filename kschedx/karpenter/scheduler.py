@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
@@ -38,6 +37,7 @@ from kschedx.kube.autoscalers import BALANCED, DO_NOT_DISRUPT, NodePool
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import Pod, Taint
+from kschedx.patterns import lazy_pattern
 from kschedx.releases.dates import minor
 from kschedx.releases.karpenter import FIRST_WITH_BALANCED, MEASURED, VERSIONS, KarpenterBehaviour, karpenter_behaviour
 from kschedx.snapshot.snapshot import Snapshot
@@ -100,7 +100,7 @@ class KarpenterSettings(Struct, frozen=True, kw_only=True):
         return cls(version=version, **read)
 
 
-_IMAGE = re.compile(rb'karpenter/controller:v?(\d{1,3}\.\d{1,3})[."@-]')
+_IMAGE = lazy_pattern(rb'karpenter/controller:v?(\d{1,3}\.\d{1,3})[."@-]')
 
 
 def karpenter_version(snapshot: Snapshot) -> str:

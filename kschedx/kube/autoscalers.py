@@ -13,6 +13,7 @@ from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.types import KubernetesObject, Labels, Taint
+from kschedx.patterns import lazy_pattern
 
 # The pod annotations that autoscalers and other schedulers read; a snapshot keeps no others.
 
@@ -54,7 +55,7 @@ YUNIKORN_QUEUE, YUNIKORN_APPLICATION = "yunikorn.apache.org/queue", "yunikorn.ap
 TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"
 """The task group of a pod, and all task groups of its application as JSON."""
 HAMI_SCHEDULER = "hami-scheduler"
-HAMI_REGISTER = re.compile(r"hami\.io/node-(?P<kind>[\w-]+)-register")
+HAMI_REGISTER = lazy_pattern(r"hami\.io/node-(?P<kind>[\w-]+)-register")
 """The annotation in which HAMi's device plugin registers the devices of a node."""
 HAMI_PHASE = "hami.io/bind-phase"
 """`allocating`, `success`, or `failed`."""

@@ -13,6 +13,7 @@ from kschedx.errors import InputError
 from kschedx.kube.conditions import ObjectStatus
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.scalars import Int32, Int64
+from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import ObjectMeta
 
@@ -39,6 +40,8 @@ class Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class ControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     replicas: Int32 | None = None
+    selector: LabelSelector | None = None
+    """Immutable, so that an applied manifest is compared with it."""
     strategy: Strategy | None = None
     """Of a Deployment."""
     update_strategy: Strategy = Strategy()

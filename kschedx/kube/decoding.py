@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
+from kschedx.patterns import lazy_pattern
 
 T = TypeVar("T")
 
@@ -60,7 +61,7 @@ def _without_nulls(value: object) -> object:
     return value
 
 
-_PATH = re.compile(r"^(?P<message>.*?)(?: - at `(?P<path>[^`]*)`)?$", re.DOTALL)
+_PATH = lazy_pattern(r"^(?P<message>.*?)(?: - at `(?P<path>[^`]*)`)?$", re.DOTALL)
 
 
 def input_error(error: msgspec.ValidationError) -> InputError:

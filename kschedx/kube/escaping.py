@@ -12,16 +12,18 @@ from pathlib import Path
 from shlex import join, quote
 from urllib.parse import unquote
 
+from kschedx.patterns import lazy_pattern
+
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories that move the cursor, reorder the line, or are invisible: controls, bidi marks, zero widths."""
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
+_BEYOND_ASCII = lazy_pattern(r"[^\x00-\x7e]")
 
 
 _HASHES = r"(?<=#)#(?=\[|vso\[|teamcity\[)"
 _NAMED = r"(?=set-|add-|save-|stop-|remove-|internal-|error|warning|notice|debug|group|endgroup|echo)"
-_IN_A_LINE = re.compile(_HASHES, re.IGNORECASE)
-_IN_YAML = re.compile(rf"{_HASHES}|(?<=:):{_NAMED}", re.IGNORECASE)
-_WORKFLOW_COMMAND = re.compile(rf"{_HASHES}|(?:^|(?<=:)):{_NAMED}", re.IGNORECASE)
+_IN_A_LINE = lazy_pattern(_HASHES, re.IGNORECASE)
+_IN_YAML = lazy_pattern(rf"{_HASHES}|(?<=:):{_NAMED}", re.IGNORECASE)
+_WORKFLOW_COMMAND = lazy_pattern(rf"{_HASHES}|(?:^|(?<=:)):{_NAMED}", re.IGNORECASE)
 """Commands in the logs of GitHub Actions (`::add-mask::`, `##[group]`), Azure Pipelines, and TeamCity."""
 
 
@@ -93,7 +95,7 @@ def _visible(character: str) -> str:
 # --- commands
 
 _PART = "[A-Za-z0-9](?:[-A-Za-z0-9_.:]*[A-Za-z0-9])?"
-_WORD = re.compile(f"(?:{_PART}(?:[/=]{_PART})*)?")
+_WORD = lazy_pattern(f"(?:{_PART}(?:[/=]{_PART})*)?")
 """Names, kinds, `KIND/NAME`, label keys and values, and taints: each part begins and ends with a letter or digit."""
 
 
@@ -161,9 +163,9 @@ def _written(datum: str | Path | Mapping[str, object] | Sequence[object]) -> str
 # --- URLs
 
 MASK = "***"
-_SECRET_URL = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]*[@?][^\s"'<>]*""")
+_SECRET_URL = lazy_pattern(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]*[@?][^\s"'<>]*""")
 """A URL that may have a user part or a query, as messages quote it."""
-_HOST = re.compile(r"(?:\[[^]\s]*\]|[^:\s@]*)(?::\d*)?")
+_HOST = lazy_pattern(r"(?:\[[^]\s]*\]|[^:\s@]*)(?::\d*)?")
 
 
 def _masked(key: str, equals: str, value: str) -> str:

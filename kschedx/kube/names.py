@@ -10,15 +10,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from kschedx.patterns import lazy_pattern
+
 _DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _LABEL_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_LABEL_NAME})?"
 
 # The same languages, as expressions that match in linear time.
-_IS_DNS_LABEL = re.compile(r"[a-z0-9](?:-*[a-z0-9]++)*+")
-_IS_DNS_SUBDOMAIN = re.compile(r"[a-z0-9](?:-*[a-z0-9]++)*+(?:\.[a-z0-9](?:-*[a-z0-9]++)*+)*+")
-_IS_LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[-_.]*[A-Za-z0-9]++)*+")
+_IS_DNS_LABEL = lazy_pattern(r"[a-z0-9](?:-*[a-z0-9]++)*+")
+_IS_DNS_SUBDOMAIN = lazy_pattern(r"[a-z0-9](?:-*[a-z0-9]++)*+(?:\.[a-z0-9](?:-*[a-z0-9]++)*+)*+")
+_IS_LABEL_NAME = lazy_pattern(r"[A-Za-z0-9](?:[-_.]*[A-Za-z0-9]++)*+")
 
 _EMPTY = "must be non-empty"
 
@@ -186,7 +188,7 @@ def first_label(labels: Mapping[str, str], keys: Iterable[str]) -> str:
 
 # Names of nodes as screens show them.
 
-_WORD = re.compile(r"[a-z]{3}")
+_WORD = lazy_pattern(r"[a-z]{3}")
 _SHORTEST_PREFIX = 8
 """The minimum length of an omitted prefix. Shorter ones cost little, and may show the purpose of a node: `gpu-`."""
 

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from kschedx.errors import InputError
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, parse_int64, wrap_int32, wrap_int64
+from kschedx.patterns import lazy_pattern
 
 Written = str | int | float
 """A quantity in a manifest; without quotes it is a number."""
@@ -97,8 +98,8 @@ _NUMERIC_WRONG = "unable to parse numeric part of quantity"
 _SUFFIX_WRONG = "unable to parse quantity's suffix"
 
 # What quantity.go parses, which is more than the expression it documents: "m" and "." are zero. Possessive, so linear.
-_SCANNED = re.compile(r"(([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?+)([eEinumkKMGTP]*+[-+]?[0-9]*+)")
-_DECIMAL_EXPONENT = re.compile(r"[eE](.+)")
+_SCANNED = lazy_pattern(r"(([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?+)([eEinumkKMGTP]*+[-+]?[0-9]*+)")
+_DECIMAL_EXPONENT = lazy_pattern(r"[eE](.+)")
 
 _LONGEST = 4000
 """The maximum number of characters. kube-scheduler has no limit, but no amount needs more, and Python refuses longer

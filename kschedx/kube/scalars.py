@@ -10,6 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from kschedx.errors import InputError
+from kschedx.patterns import lazy_pattern
 
 MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
@@ -19,7 +20,7 @@ Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=MIN_INT64, le=MAX_INT64)]
 """Types of fields for which Go refuses larger numbers."""
 
-_INTEGER = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]*+)")
+_INTEGER = lazy_pattern(r"([+-]?)(?=[0-9])0*+([0-9]*+)")
 
 
 def wrap_int32(number: int) -> int:
@@ -64,7 +65,7 @@ def scaled(value: int | str, whole: int, *, is_up: bool) -> int | None:
 
 # Times in the API: RFC 3339, with or without a fraction of a second.
 
-_RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_RFC3339 = lazy_pattern(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _SECOND = 1_000_000_000
 
 LATEST = 2**63 - 1
@@ -119,7 +120,7 @@ NANOSECONDS = {
     "h": 3600 * 10**9,
 }
 
-_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_PART = lazy_pattern(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 
 
 class Duration(int):

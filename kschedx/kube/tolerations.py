@@ -5,10 +5,10 @@ Upstream: staging/src/k8s.io/api/core/v1/toleration.go, pkg/util/tolerations/tol
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from kschedx.kube.types import Taint, Toleration
+from kschedx.patterns import lazy_pattern
 
 NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -16,7 +16,7 @@ NO_EXECUTE = "NoExecute"
 
 DO_NOT_SCHEDULE = (NO_SCHEDULE, NO_EXECUTE)
 
-_INTEGER = re.compile(r"(0|-?[1-9][0-9]*)\Z")
+_INTEGER = lazy_pattern(r"(0|-?[1-9][0-9]*)\Z")
 _INT64 = range(-(2**63), 2**63)
 
 

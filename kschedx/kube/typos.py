@@ -11,6 +11,7 @@ from msgspec import Struct
 from kschedx.errors import InputError
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import PodSpec
+from kschedx.patterns import lazy_pattern
 
 LOOKED_AT = 5000
 """The maximum number of known names to compare; a cluster has far fewer, but hostile input may not."""
@@ -23,9 +24,9 @@ _SHORT = 5
 """In a shorter word, a different letter is not a typo: `gpu` is not `cpu`."""
 _LETTERS_A_SLIP = 5
 
-_MEMBER = re.compile(r"\d+|(?<![a-z])[a-z](?![a-z])")
+_MEMBER = lazy_pattern(r"\d+|(?<![a-z])[a-z](?![a-z])")
 """What distinguishes members of a series: the number in `worker-1`, the single letter in `eu-1a`."""
-_SEPARATORS = re.compile(r"[-_.]")
+_SEPARATORS = lazy_pattern(r"[-_.]")
 
 
 def meant_by(written: str, known: Iterable[str]) -> str:

@@ -6,7 +6,6 @@ pkg/cache/scheduler/clusterqueue.go.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,6 +26,7 @@ from kschedx.kube.kueue import (
 from kschedx.kueue.queues import PROVISIONING
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
+from kschedx.patterns import lazy_pattern
 from kschedx.render.wording import listed
 
 INADMISSIBLE = "Inadmissible"
@@ -59,7 +59,7 @@ class QueueReadiness(Struct, frozen=True, kw_only=True):
     repairs: tuple[str, ...] = ()
 
 
-_NOT_FOUND = re.compile(r'(?P<kind>[A-Z]\w+)(?:\.[\w.-]+)? "(?P<name>[^"]+)" not found')
+_NOT_FOUND = lazy_pattern(r'(?P<kind>[A-Z]\w+)(?:\.[\w.-]+)? "(?P<name>[^"]+)" not found')
 
 
 def readiness(

@@ -5,7 +5,6 @@ Upstream: pkg/scheduler/api/v1/types.go and validation.go, CreateFromConfig in p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
@@ -35,11 +34,12 @@ from kschedx.legacy.priorities import (
     ServiceAntiAffinityArgument,
     Shape,
 )
+from kschedx.patterns import lazy_pattern
 
 KIND = "Policy"
 VERSION = "v1"
 DEFAULT_HARD_POD_AFFINITY_WEIGHT = 1
-NAME = re.compile(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
+NAME = lazy_pattern(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
 
 TLS_FIELDS = {
     name[0].upper() + name[1:]: name for name in (field_info.encode_name for field_info in fields(ExtenderTLSConfig))

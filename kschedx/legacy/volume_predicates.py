@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -27,6 +26,7 @@ from kschedx.kube.storage import (
 )
 from kschedx.kube.types import InTreeVolumeSources, Node, Pod, Volume
 from kschedx.legacy.interface import PluginPredicate, Predicate, PredicateContext, joined
+from kschedx.patterns import lazy_pattern
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE, Binding, Conflict, PodClaims
 from kschedx.plugins.volume_restrictions import VolumeRestrictions
 from kschedx.plugins.volume_zone import NO_CLAIM_NAME
@@ -134,7 +134,7 @@ class CheckVolumeBinding(Predicate):
 # plugin/pkg/scheduler/algorithm/predicates/predicates.go of 1.5.
 
 INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
-NITRO = re.compile(r"^[cmr]5.*|t3|z1d")
+NITRO = lazy_pattern(r"^[cmr]5.*|t3|z1d")
 NITRO_LIMIT = 25
 
 

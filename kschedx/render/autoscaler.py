@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.autoscaler.cluster import GroupVerdict
 from kschedx.autoscaler.node_groups import group_title
@@ -17,7 +16,7 @@ from kschedx.findings import InsufficientResource, NodeUnschedulable, TooManyPod
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.group_scaling import GroupScaling
 from kschedx.inquiry.node_scaling import NodeRemedy, StepKind
-from kschedx.render.terminal import DIM, fact_lines, labelled, paragraph, text
+from kschedx.render.terminal import DIM, StyledLine, fact_lines, labelled, paragraph, text
 from kschedx.render.view import Decider, DeciderRow, Fix
 from kschedx.render.wording import Fact, count
 from kschedx.render.words import describe
@@ -106,7 +105,7 @@ MOST_ROWS = 5
 _SAME = "the recorded event is the same"
 
 
-def decider_lines(decider: Decider, width: int, limit: int | None = MOST_ROWS) -> list[Text]:
+def decider_lines(decider: Decider, width: int, limit: int | None = MOST_ROWS) -> list[StyledLine]:
     """Return the sentence, why each node group or NodePool does not help, the event, and what makes it help."""
     lines = paragraph(decider.sentence, width, first=decider.name.ljust(12))
     for row in decider.rows[:limit]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import assert_never
 
-from rich.text import Text
-
 from kschedx.explain.diagnosis import (
     Diagnosis,
     EvictionVerdict,
@@ -23,7 +21,7 @@ from kschedx.findings import Finding, InsufficientResource, PluginMessage, Topol
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Status
 from kschedx.kube.names import HOSTNAME
-from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, fact_lines, fits, line, paragraph, text
+from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, StyledLine, fact_lines, fits, line, paragraph, text
 from kschedx.render.wording import Fact, balance, brief_text, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.reasons import reason_page
@@ -34,7 +32,7 @@ SHOWN = 3
 LINES_OF_BEST = 3
 
 
-def candidates_block(cycle: Cycle, width: int, *, everything: bool = False) -> list[Text]:
+def candidates_block(cycle: Cycle, width: int, *, everything: bool = False) -> list[StyledLine]:
     """Return the block, which is empty if preemption has no candidate."""
     result = cycle.post_filter
     if result is None or not result.candidates:
@@ -62,7 +60,7 @@ def _title(cycle: Cycle) -> str:
     return f"{title}: {best[0]} is best" + (f" by {rule}" if rule else "")
 
 
-def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, everything: bool) -> list[Text]:
+def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, everything: bool) -> list[StyledLine]:
     gone = victims(cycle, candidate)
     broken = count(candidate.pdb_violations, "PodDisruptionBudget violation")
     name = cycle.all_nodes.cluster.names[candidate.node]
@@ -101,7 +99,7 @@ _MOST_LINES = {Level.LINE: 0, Level.BRIEF: 1, Level.FACTS: 2, Level.FULL: 4, Lev
 
 def group_block(
     diagnosis: Diagnosis, group: NodeGroup, width: int, level: Level, *, eviction: bool = True
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return the block of a group: its exemplar's blockers with numbers, whether eviction helps, and the group's other
     nodes."""
     detail = diagnosis.detail(group.rows[0])
@@ -124,10 +122,10 @@ def _detail_block(
     aside: str = "",
     eviction: bool = True,
     helped: int = 0,
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return one node's blockers, the verdict first. `helped` is the number of the group's other nodes on which
     eviction helps."""
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     limit = _MOST_LINES[level]
     pairs = [(blocker, finding) for blocker in detail.account.blockers for finding in shown_findings(blocker)]
     if level is not Level.ALL and len(pairs) > 1:
@@ -172,7 +170,7 @@ def shown_findings(blocker: Blocker) -> tuple[Finding, ...]:
     return blocker.findings or (PluginMessage(text="rejects the node"),)
 
 
-def _heading(where: str, headline: str, aside: str, width: int) -> list[Text]:
+def _heading(where: str, headline: str, aside: str, width: int) -> list[StyledLine]:
     whole = f"{where} {headline}   {aside}".rstrip()
     if fits(whole, width):
         return [line((where, BOLD), f" {headline}", (f"   {aside}" if aside else "", DIM))]
@@ -186,7 +184,7 @@ def _heading(where: str, headline: str, aside: str, width: int) -> list[Text]:
     return [*lines, *paragraph(headline, width, first=" " * INDENT, indent=INDENT + 2)]
 
 
-def _also(headline: str, width: int) -> list[Text]:
+def _also(headline: str, width: int) -> list[StyledLine]:
     return paragraph(headline, width, first=" " * INDENT + "also".ljust(LABEL), indent=INDENT + LABEL + 2)
 
 
@@ -309,9 +307,9 @@ def _pods_text(pods: tuple[Holder, ...], limit: int) -> str:
 # --- the pod as a whole
 
 
-def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[Text]:
+def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[StyledLine]:
     """Return what rejects the pod before any node is evaluated."""
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     aside = "PreFilter: no node is evaluated" if stop.point == "PreFilter" else "PreEnqueue: not in the queue"
     for number, finding in enumerate(_status_findings(stop.status)):
         words = describe(finding)
@@ -327,7 +325,7 @@ def _status_findings(status: Status) -> tuple[Finding, ...]:
     return status.findings or (PluginMessage(text=status.message or "rejects the pod"),)
 
 
-def excluded_block(excluded: Excluded, width: int) -> list[Text]:
+def excluded_block(excluded: Excluded, width: int) -> list[StyledLine]:
     """Return one line about the nodes that PreFilter excludes."""
     plugins = ", ".join(excluded.plugins)
     only = f"the pod names only {listed(excluded.names, 3)}" if excluded.names else "the pod names no existing node"

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from rich.cells import cell_len
-from rich.text import Text
 
 from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.explain.events import Event, EventPart, Stage, events_in
@@ -15,7 +14,7 @@ from kschedx.framework.config.advice import Advice
 from kschedx.framework.config.origins import Expanded, flat
 from kschedx.framework.registry import IN_TREE, Known, of_packages
 from kschedx.releases import POINTS
-from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, paragraph, text, title_lines
+from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, columns, ended, paragraph, text, title_lines
 from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed
 from kschedx.render.words.reasons import KUBERNETES_DOCS, Reason, reason_page, reasons
@@ -25,14 +24,14 @@ _GOOD = frozenset({"scale-up", "claim-waits-for-pod"})
 """Reasons that are not errors."""
 
 
-def list_lines(title: str, rows: Sequence[tuple[str, str]], width: int) -> list[Text]:
+def list_lines(title: str, rows: Sequence[tuple[str, str]], width: int) -> list[StyledLine]:
     """Return a list of names, each with its description."""
     size = max((len(name) for name, _ in rows), default=0) + 2
     lines = [*title_lines(title, Tone.GOOD, width), BLANK]
     return [*lines, *(line for name, phrase in rows for line in paragraph(phrase, width, first=name.ljust(size)))]
 
 
-def policy_lines(name: str, version: str, profile: Profile, width: int) -> list[Text]:
+def policy_lines(name: str, version: str, profile: Profile, width: int) -> list[StyledLine]:
     """Return the predicates and priorities of a Policy in order, with weights."""
     rows = [("point", "name", "weight")]
     for point, plugins in profile.points.items():
@@ -42,7 +41,9 @@ def policy_lines(name: str, version: str, profile: Profile, width: int) -> list[
     return [*lines, BLANK, *columns(rows, right=frozenset({2}), indent=2, header=True)]
 
 
-def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded: Expanded, width: int) -> list[Text]:
+def profile_lines(
+    name: str, version: str, scheduler: SchedulerConfig, expanded: Expanded, width: int
+) -> list[StyledLine]:
     """Return the plugins by extension point, with weights, arguments, and the source of each setting."""
     skipped = {name for profile in scheduler.profiles for name in profile.unknown}
     title = f"{name} · Kubernetes {version}" + (f" · {count(len(skipped), 'plugin')} not available" if skipped else "")
@@ -74,10 +75,10 @@ def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded:
     return lines
 
 
-def _wrapped(rows: Sequence[Sequence[str]], width: int, right: int | None = None) -> list[Text]:
+def _wrapped(rows: Sequence[Sequence[str]], width: int, right: int | None = None) -> list[StyledLine]:
     """Return columns below their header. The last one wraps; column number `right` is right-aligned."""
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for number, (*cells, last) in enumerate(rows):
         pads = [" " * (size - cell_len(cell)) for size, cell in zip(sizes, cells, strict=False)]
         row = "".join(
@@ -106,7 +107,7 @@ def _sources(origins: Mapping[str, str], where: str) -> str:
     return weight if weight.startswith(plugin) else f"{plugin}, weight: {weight}"
 
 
-def advice_lines(name: str, version: str, warnings: Sequence[Advice], width: int) -> list[Text]:
+def advice_lines(name: str, version: str, warnings: Sequence[Advice], width: int) -> list[StyledLine]:
     """Return the warnings about a valid configuration."""
     phrase = count(len(warnings), "warning") if warnings else "no warnings"
     needed = dict.fromkeys(advice.needs for advice in warnings if advice.needs)
@@ -123,7 +124,7 @@ def advice_lines(name: str, version: str, warnings: Sequence[Advice], width: int
     return lines
 
 
-def plugins_lines(plugins: Sequence[Known], width: int) -> list[Text]:
+def plugins_lines(plugins: Sequence[Known], width: int) -> list[StyledLine]:
     """Return a block for each origin; plugins outside the default profile are marked."""
     size = max(len(plugin.name) for plugin in plugins) + 4
     broken = sum(bool(plugin.defect) for plugin in plugins)
@@ -141,7 +142,7 @@ def plugins_lines(plugins: Sequence[Known], width: int) -> list[Text]:
 # The screens of `kschedx reason`: an id, a plugin's reasons, or the parts of an event's text.
 
 
-def reason_lines(what: str, width: int) -> list[Text]:
+def reason_lines(what: str, width: int) -> list[StyledLine]:
     """Return the screen for an id, a plugin, or any text of an event. Raises `InputError` if none of it is known."""
     what = what.strip()
     if what in reasons():
@@ -159,14 +160,14 @@ def reason_lines(what: str, width: int) -> list[Text]:
     return [line for event in events for line in (BLANK, *_event_lines(event, width))][1:]
 
 
-def all_lines(width: int) -> list[Text]:
+def all_lines(width: int) -> list[StyledLine]:
     known = [(name, reason.means.partition(". ")[0].rstrip(".")) for name, reason in reasons().items()]
     return list_lines(count(len(known), "reason"), known, width)
 
 
-def _their_lines(what: str, width: int) -> list[Text]:
+def _their_lines(what: str, width: int) -> list[StyledLine]:
     """Return the reasons of plugins of other packages, by the plugin's name or the reason's id."""
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for plugin, plugin_class in of_packages():
         reasons = {} if isinstance(plugin_class, ConfigError) else plugin_class.reasons
         for name, explained in reasons.items():
@@ -178,7 +179,7 @@ def _their_lines(what: str, width: int) -> list[Text]:
     return lines
 
 
-def _id_lines(name: str, width: int, *, everything: bool = False) -> list[Text]:
+def _id_lines(name: str, width: int, *, everything: bool = False) -> list[StyledLine]:
     """Return what an id means, its usual causes, its fixes, and its page. With `everything`, also how to confirm it,
     what does not help, and where Kubernetes documents it."""
     reason, page = reasons()[name], reason_page(name)
@@ -189,7 +190,7 @@ def _id_lines(name: str, width: int, *, everything: bool = False) -> list[Text]:
     return [*lines, *_list_lines("no help", reason.useless, width), *_link_lines(links, width)]
 
 
-def _explained(name: str, reason: Reason, width: int, confirm: Sequence[str] = ()) -> list[Text]:
+def _explained(name: str, reason: Reason, width: int, confirm: Sequence[str] = ()) -> list[StyledLine]:
     by = f"   {', '.join(reason.plugins)}" if reason.plugins else ""
     lines = title_lines(f"{name}{by}", Tone.GOOD if name in _GOOD else Tone.BAD, width)
     lines += paragraph(reason.means, width, first="  means   ")
@@ -198,14 +199,14 @@ def _explained(name: str, reason: Reason, width: int, confirm: Sequence[str] = (
     return lines
 
 
-def _list_lines(title: str, entries: Sequence[str], width: int) -> list[Text]:
-    lines: list[Text] = []
+def _list_lines(title: str, entries: Sequence[str], width: int) -> list[StyledLine]:
+    lines: list[StyledLine] = []
     for number, entry in enumerate(entries):
         lines += paragraph(entry, width, first=f"  {title if number == 0 else '':<8}- ")
     return lines
 
 
-def _link_lines(links: Sequence[str], width: int) -> list[Text]:
+def _link_lines(links: Sequence[str], width: int) -> list[StyledLine]:
     """Return links, which are never broken: all begin at the margin if one does not fit behind the label."""
     label = "  docs    "
     if all(cell_len(label + link) <= width for link in links):
@@ -213,11 +214,11 @@ def _link_lines(links: Sequence[str], width: int) -> list[Text]:
     return [text(label.rstrip()), *map(text, links)]
 
 
-def _plugin_lines(plugin: str, width: int) -> list[Text]:
+def _plugin_lines(plugin: str, width: int) -> list[StyledLine]:
     ids = [name for name, reason in reasons().items() if plugin in reason.plugins]
     if not ids:
         return paragraph(f"{plugin} has no rejection reasons", width)
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for name in ids:
         lines += [*([BLANK] if lines else []), *_id_lines(name, width)]
     return lines
@@ -226,9 +227,9 @@ def _plugin_lines(plugin: str, width: int) -> list[Text]:
 # --- events
 
 
-def _event_lines(event: Event, width: int) -> list[Text]:
+def _event_lines(event: Event, width: int) -> list[StyledLine]:
     """Return each reason with its count, plugin, and id, then what the ids mean."""
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     if event.nodes is not None:
         lines += [*title_lines(f"the pod fits none of {count(event.nodes, 'node')}", Tone.BAD, width), BLANK]
     else:
@@ -245,14 +246,14 @@ def _event_lines(event: Event, width: int) -> list[Text]:
     return lines[:-1] if lines and not lines[-1].plain else lines
 
 
-def _part_lines(part: EventPart, width: int) -> list[Text]:
+def _part_lines(part: EventPart, width: int) -> list[StyledLine]:
     number = "" if part.count is None else f"{part.count:,}"
     who = " · ".join(filter(None, (part.plugin, part.reason))) or "unknown text"
     lines = paragraph(part.text, width, first=f"{number:>6}  ")
     return [*lines, *paragraph(who, width, first=" " * 8, style=DIM)]
 
 
-def _sum(event: Event, width: int) -> list[Text]:
+def _sum(event: Event, width: int) -> list[StyledLine]:
     if event.nodes is None or event.counted == event.nodes or not event.counted:
         return []
     if event.counted > event.nodes:

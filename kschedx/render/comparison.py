@@ -8,7 +8,6 @@ from itertools import zip_longest
 from msgspec import Struct
 from msgspec.structs import replace
 from rich.cells import cell_len
-from rich.text import Text
 
 from kschedx.explain.difference import Difference, DifferenceGroup, Rejection, Repacking, Story, rescored_nodes
 from kschedx.explain.profile_changes import changes
@@ -21,6 +20,7 @@ from kschedx.render.terminal import (
     BLANK,
     BOLD,
     DIM,
+    StyledLine,
     columns,
     fits,
     joined,
@@ -71,7 +71,7 @@ def _node_names(comparison: SetupComparison) -> Sequence[str]:
 
 
 @shortens(_node_names)
-def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = False) -> list[Text]:
+def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the differences between the configurations, then their effects on pods, largest first."""
     before, after, summary = comparison.before, comparison.after, comparison.summary
     lines = [
@@ -130,7 +130,7 @@ def comparison_tone(comparison: SetupComparison) -> Tone:
     return Tone.OPEN if summary is not None and summary.undecided else Tone.GOOD
 
 
-def _changes(rows: Sequence[tuple[str, str, str]], width: int, everything: bool) -> list[Text]:
+def _changes(rows: Sequence[tuple[str, str, str]], width: int, everything: bool) -> list[StyledLine]:
     if not rows:
         return [text("the configurations are the same")]
     shown = rows if everything or len(rows) <= MOST_CHANGES + 1 else rows[:MOST_CHANGES]
@@ -156,7 +156,7 @@ def _in_two_lines(phrase: str, room: int) -> str:
     return next((phrase for phrase in shorter if len(wrapped(phrase, room)) <= MOST_LINES), phrase)
 
 
-def _nodes(repacking: Repacking, names: tuple[str, str], width: int) -> list[Text]:
+def _nodes(repacking: Repacking, names: tuple[str, str], width: int) -> list[StyledLine]:
     if repacking.before == repacking.after:
         return paragraph(repacking_title(repacking), width, first="  ", style=DIM)
     lines = [BLANK, *paragraph(repacking_title(repacking), width, indent=2, style=BOLD)]
@@ -166,7 +166,7 @@ def _nodes(repacking: Repacking, names: tuple[str, str], width: int) -> list[Tex
     return lines
 
 
-def _group(group: DifferenceGroup, width: int, everything: bool) -> list[Text]:
+def _group(group: DifferenceGroup, width: int, everything: bool) -> list[StyledLine]:
     changes = [(each, [each.pod]) for each in group.differences] if everything else with_the_same_change(group)
     lines = paragraph(difference_title(group), width, indent=2, style=BOLD)
     shown = changes if everything else changes[:SHOWN]
@@ -215,7 +215,7 @@ def _nodes_of(before: Story) -> Sequence[str]:
 @shortens(_nodes_of)
 def story_lines(
     before: Story, after: Story, names: tuple[str, str], *, width: int, only_differences: bool = False
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return both sides next to each other. `names` are the names of the sides."""
     if before.nodes != after.nodes:
         nodes = tuple(sorted({*before.nodes, *after.nodes}))
@@ -250,9 +250,9 @@ def _without_empty_sections(rows: Iterable[ComparisonRow]) -> Iterator[Compariso
         yield row
 
 
-def _beside(row: ComparisonRow, size: int, room: int, style: str, mark: str = "  ") -> list[Text]:
+def _beside(row: ComparisonRow, size: int, room: int, style: str, mark: str = "  ") -> list[StyledLine]:
     sides = (wrapped(shown(side) or NOTHING, room) for side in (row.before, row.after))
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for label, first, second in zip_longest(wrapped(shown(row.label), size), *sides, fillvalue=""):
         content = f"{_padded(label, size)}  {_padded(first, room)}  {second}".rstrip()
         lines.append(line(("  " if lines else mark, "yellow"), (content, style)))
@@ -354,7 +354,7 @@ def print_change(difference: Difference, before: Story, after: Story, times: tup
 
 def _change_text_lines(
     difference: Difference, before: Story, after: Story, times: tuple[str, str], *, width: int
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return the headline and the differences. `times` are those of the two observations."""
     phrase, _ = pod_lines(difference)
     title = f"{times[1]} {difference.pod} {effect_words(difference.effect, 1)}" + (f": {phrase}" if phrase else "")
@@ -381,7 +381,7 @@ SHOWN_TRIALS = 8
 HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 
 
-def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[Text]:
+def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[StyledLine]:
     """Return the headline, the front, and the best configuration with its difference from today's."""
     view = _tuning_view(tuning)
     lines = [

@@ -10,7 +10,6 @@ from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.descheduler.advice import PolicyAdvice, PolicyGoal, PolicyTrial
 from kschedx.descheduler.descheduling import Descheduling
@@ -20,7 +19,7 @@ from kschedx.descheduler.run import DescheduleLoop
 from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
 from kschedx.render.layout import head_lines, note_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Usage, page_of
-from kschedx.render.terminal import BLANK, DIM, columns, labelled, line, more, paragraph, shortens
+from kschedx.render.terminal import BLANK, DIM, StyledLine, columns, labelled, line, more, paragraph, shortens
 from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.snapshot.snapshot import Snapshot
@@ -58,7 +57,7 @@ _Reasons: TypeAlias = list[tuple[str, list[str]]]
 _EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
 
 
-def descheduling_lines(descheduling: Descheduling, width: int, *, wide: bool = False) -> list[Text]:
+def descheduling_lines(descheduling: Descheduling, width: int, *, wide: bool = False) -> list[StyledLine]:
     """Return the headline and its causes, the classification of nodes, the evictions by plugin, and the ignored
     pods."""
     return _lines(descheduling, _descheduling_view(descheduling), width, wide=wide)
@@ -69,8 +68,8 @@ def _node_names(descheduling: Descheduling) -> Sequence[str]:
 
 
 @shortens(_node_names)
-def _lines(descheduling: Descheduling, view: View, width: int, *, wide: bool = False) -> list[Text]:
-    lines, alone = list[Text](), _left_alone(descheduling.loop)
+def _lines(descheduling: Descheduling, view: View, width: int, *, wide: bool = False) -> list[StyledLine]:
+    lines, alone = list[StyledLine](), _left_alone(descheduling.loop)
     passed = _passed_over(descheduling.loop, alone)
     kept = f"{count(sum(len(pods) for _, pods in alone), 'pod')} may not be evicted"
     over = f"plugins pass over {count(len({pod for _, pods in passed for pod in pods}), 'pod')}"
@@ -84,7 +83,7 @@ def _lines(descheduling: Descheduling, view: View, width: int, *, wide: bool = F
     return lines
 
 
-def _lines_of(descheduling: Descheduling, view: View, width: int, most: _Most) -> list[Text]:
+def _lines_of(descheduling: Descheduling, view: View, width: int, most: _Most) -> list[StyledLine]:
     lines = [*head_lines(view, width, rows=most.rows), *note_lines(view, width)]
     for classification in descheduling.loop.classifications:
         if classification.nodes and most.nodes:
@@ -286,7 +285,7 @@ def _chance_notes(descheduling: Descheduling) -> Iterator[str]:
 
 def _classification_lines(
     classification: Classification, descheduling: Descheduling, width: int, most: _Most
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return the nodes by category, with the utilization of each compared resource before and after the evictions."""
     lines = paragraph(f"{classification.plugin} ({classification.profile}): {_sizes(classification)}", width)
     if classification.thresholds is not None:
@@ -347,7 +346,7 @@ def _percent(percent: float | None, node: str, resource: str, shares: tuple[Shar
 # --- pods
 
 
-def _eviction_lines(descheduling: Descheduling, width: int, most: _Most) -> list[Text]:
+def _eviction_lines(descheduling: Descheduling, width: int, most: _Most) -> list[StyledLine]:
     """Return the evictions by round, profile, and plugin, in order."""
     groups: list[tuple[str, list[tuple[RequestedEviction, Landing | None]]]] = []
     for number, landed in enumerate(_rounds(descheduling), start=1):
@@ -357,7 +356,7 @@ def _eviction_lines(descheduling: Descheduling, width: int, most: _Most) -> list
         which = f"round {number}: " if len(descheduling.landings) > 1 else ""
         for (profile, plugin), its in by_plugin.items():
             groups.append((f"{which}{plugin} ({profile}) evicts {count(len(its), 'pod')}", its))
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for title, its in groups[: most.plugins]:
         lines += [BLANK, *paragraph(title, width)]
         before = ""
@@ -406,7 +405,7 @@ def _refused(loop: DescheduleLoop) -> dict[str, list[str]]:
     return reasons
 
 
-def _refusal_lines(loop: DescheduleLoop, width: int, most: _Most) -> list[Text]:
+def _refusal_lines(loop: DescheduleLoop, width: int, most: _Most) -> list[StyledLine]:
     if not loop.refused:
         return []
     lines = [BLANK, *paragraph(f"{count(len(loop.refused), 'eviction')} refused", width)]
@@ -436,7 +435,7 @@ def _passed_over(loop: DescheduleLoop, alone: _Reasons) -> _Reasons:
     return sorted(((why, list(pods)) for why, pods in reasons.items()), key=lambda item: -len(item[1]))
 
 
-def _reason_lines(title: str, reasons: _Reasons, left: int, noun: str, width: int, most: _Most) -> list[Text]:
+def _reason_lines(title: str, reasons: _Reasons, left: int, noun: str, width: int, most: _Most) -> list[StyledLine]:
     """Return the most common reasons with their pods, and how many pods or reasons are `left`."""
     if not reasons:
         return []
@@ -523,7 +522,7 @@ _HEADS = ("evictions", "bounces", "returned", "pending")
 """Evicted pods, pods that a later round evicts again, pods that return to the same node, and pods that stay pending."""
 
 
-def advice_lines(advice: PolicyAdvice, width: int, *, wide: bool = False) -> list[Text]:
+def advice_lines(advice: PolicyAdvice, width: int, *, wide: bool = False) -> list[StyledLine]:
     """Return the headline, the plugins that would evict pods, and the policies that were tried for the goal."""
     lines = head_lines(replace(_advice_view(advice), fixes=()), width)  # -o yaml prints the policy, not --fix
     lines += [BLANK, line("each plugin by itself")]
@@ -541,7 +540,7 @@ def advice_lines(advice: PolicyAdvice, width: int, *, wide: bool = False) -> lis
     return lines + more(len(tried) - len(shown))
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[Text]:
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[StyledLine]:
     if not rows:
         return []
     return columns([heads, *rows], indent=2, header=True, right=frozenset(range(1, len(heads))), width=width)

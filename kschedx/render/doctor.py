@@ -8,7 +8,6 @@ from typing import TypeVar, assert_never, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.doctor import findings as gaps
 from kschedx.doctor.diagnosis import Completion, Diagnosis, Inventory, Way
@@ -16,7 +15,7 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
 from kschedx.render.layout import head_lines
-from kschedx.render.terminal import BLANK, BOLD, DIM, fact_lines, line, paragraph
+from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, fact_lines, line, paragraph
 from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, Words, count, listed, with_article
 
@@ -320,10 +319,10 @@ SNAPSHOT = "cluster.json"
 class _Block(Struct, frozen=True, kw_only=True):
     """A finding's headline, and its details, which are shown if there is room."""
 
-    head: list[Text]
-    detail: list[Text]
+    head: list[StyledLine]
+    detail: list[StyledLine]
 
-    def lines(self, *, opened: bool) -> list[Text]:
+    def lines(self, *, opened: bool) -> list[StyledLine]:
         return [BLANK, *self.head, *self.detail] if opened else self.head
 
 
@@ -358,7 +357,7 @@ def _item(finding: gaps.Finding, *, whole: bool) -> ViewItem:
     return ViewItem(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
 
 
-def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:
+def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return at most 40 lines, unless `wide`: the first findings in full, and the headlines of the others."""
     view = diagnosis_view(diagnosis, whole=wide)
     top = head_lines(replace(view, fixes=()), width, rows=None if wide else FACT_LINES)
@@ -376,7 +375,7 @@ def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> 
     return [*top, *shown, *end]
 
 
-def _stacked(blocks: Sequence[_Block], opened: int) -> list[Text]:
+def _stacked(blocks: Sequence[_Block], opened: int) -> list[StyledLine]:
     """Return the blocks one below the other, the first ones opened."""
     lines = [row for block in blocks[:opened] for row in block.lines(opened=True)]
     closed = [row for block in blocks[opened:] for row in block.lines(opened=False)]
@@ -449,7 +448,7 @@ def _missing(items: Sequence[ViewItem], width: int, *, wide: bool) -> _Block:
     rows = [(*item.title.split(": ", 1), *(fact.items[0] for fact in item.facts)) for item in items]
     names = ", ".join(kind for kind, *_ in rows)
     phrase = f"{count(len(items), 'kind is', 'kinds are')} missing or incomplete: {names}"
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     shown = rows if wide or len(rows) <= KINDS + 1 else rows[:KINDS]
     label = max(len(kind) for kind, *_ in shown)
     silent = _reaction_fact(gaps.Reaction.SILENT)
@@ -481,12 +480,12 @@ def completion_fix(completion: Completion) -> Fix:
             assert_never(completion.way)
 
 
-def _completion(fix: Fix, width: int) -> list[Text]:
+def _completion(fix: Fix, width: int) -> list[StyledLine]:
     """Return commands that can be copied."""
     rows = (row for command in fix.commands for row in shell_rows(command, width))
     return [BLANK, line((fix.title, DIM)), *map(line, rows)]
 
 
-def _height(lines: Iterable[Text], width: int) -> int:
+def _height(lines: Iterable[StyledLine], width: int) -> int:
     """Return the number of terminal rows."""
     return sum(max(-(-drawn_line.cell_len // width), 1) for drawn_line in lines)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
@@ -27,7 +26,7 @@ from kschedx.kube.documents import Document
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.render.fixes import fix_lines, story_fixes, story_no_fix, story_reason
-from kschedx.render.terminal import DIM, SEPARATOR, fact_lines, more, paragraph, title_lines
+from kschedx.render.terminal import DIM, SEPARATOR, StyledLine, fact_lines, more, paragraph, title_lines
 from kschedx.render.view import Fix, ItemList, Tone, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
@@ -190,14 +189,14 @@ def _kind(drained: DrainResult) -> str:
     return "pods stay pending" if drained.pending else "blocked by a PDB"
 
 
-def result_lines(item: ViewItem, width: int) -> list[Text]:
+def result_lines(item: ViewItem, width: int) -> list[StyledLine]:
     """Return the node's name and its verdict."""
     return title_lines(f"{item.title}: {item.values[-1]}", item.tone, width)
 
 
 def drain_lines(
     item: ViewItem, width: int, *, most: int | None = None, lets_go: Sequence[Fix] = (), wide: bool = False
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return what is below a verdict: the causes, the fixes, of which `lets_go` come first, and where the pods go."""
     lines = [row for fact in item.facts for row in fact_lines(fact, width)]
     own = (replace(fix, changes=()) if wide else fix.brief for fix in item.fixes)
@@ -206,11 +205,11 @@ def drain_lines(
     return lines + (paragraph(pods, width, first="  ", style=DIM) if pods else [])
 
 
-def each_lines(nodes: ItemList, width: int, *, wide: bool) -> list[Text]:
+def each_lines(nodes: ItemList, width: int, *, wide: bool) -> list[StyledLine]:
     """Return a block for each node that cannot be drained, or a line for each of their causes, then the others."""
     bad = [item for item in nodes.items if item.tone is not Tone.GOOD]
     good = [item for item in nodes.items if item.tone is Tone.GOOD]
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     if wide or len(bad) <= MOST_NODES:
         for item in bad:
             lines += result_lines(item, width)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.text import Text
-
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import AFTER_CHANGES
 from kschedx.inquiry.fit import Fit
@@ -14,7 +12,7 @@ from kschedx.render.layout import headline_lines, table_lines
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.outcome import outcome_sentence
 from kschedx.render.states import Contradicted, NotBound, headline
-from kschedx.render.terminal import BLANK, BOLD, DIM, labelled, labelled_all, paragraph, shortens
+from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, labelled, labelled_all, paragraph, shortens
 from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import count
 from kschedx.render.words.causes import because
@@ -65,7 +63,7 @@ def fit_view(fit: Fit) -> View:
 
 
 @shortens(_nodes_of)
-def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[Text]:
+def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the number, what would be enough, what rejects the next pod, and where the pods go."""
     view = fit_view(fit)
     lines = headline_lines(view, width)

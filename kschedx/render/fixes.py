@@ -8,20 +8,20 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.text import Text
 
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.document import Covered
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
+from kschedx.patterns import lazy_pattern
 from kschedx.render.holding import gang_cause
-from kschedx.render.terminal import DIM, LABEL, SEPARATOR, labelled, text, wrapped
+from kschedx.render.terminal import DIM, LABEL, SEPARATOR, StyledLine, labelled, text, wrapped
 from kschedx.render.view import Fix as FixView
 from kschedx.render.wording import count, listed, visible
 from kschedx.render.words.causes import because
 
 if TYPE_CHECKING:
+    from kschedx.inquiry.document import Covered
     from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.pending_pods import PendingStory, SharedFix, SharedFixes
     from kschedx.inquiry.simulation import WorkloadResult
@@ -80,18 +80,18 @@ def mended_fix(mended: SharedFix) -> FixView:
     return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
 
-def _fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
+def _fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[StyledLine]:
     return fix_lines(fix_views(explanation), explanation.no_fix, width, limit)
 
 
 def fix_lines(
     fixes: Sequence[FixView], no_fix: str, width: int, limit: int | None = None, about: str = ""
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return the fixes in at most `limit` lines, the first of them whole; the others are counted.
 
     One line lists the group of each fix. `about`, a command that explains the cause, is added if it fits.
     """
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
         fix_text_lines = [*labelled(label, fix.text, width, further=2), *command_lines(fix.commands, width)]
@@ -108,7 +108,7 @@ def fix_lines(
     return [*lines, *_hints(fixes, fixes, how, about, width)]
 
 
-def _hints(shown: Sequence[FixView], fixes: Sequence[FixView], how: str, about: str, width: int) -> list[Text]:
+def _hints(shown: Sequence[FixView], fixes: Sequence[FixView], how: str, about: str, width: int) -> list[StyledLine]:
     """Return the groups of the shown fixes, how to apply fixes, and, if it fits, the command about the cause: on one
     line if they fit."""
     phrases = [phrase for phrase in (_grouped(shown, fixes), how) if phrase]
@@ -176,7 +176,7 @@ def _mended_text(mended: SharedFix) -> str:
     return SEPARATOR.join((mended.title, *parts))
 
 
-def command_lines(commands: Iterable[str], width: int) -> list[Text]:
+def command_lines(commands: Iterable[str], width: int) -> list[StyledLine]:
     """Return kubectl commands that can be copied; one that is longer than the window continues after a backslash.
     Commands with a longer word, or with characters that a terminal would interpret, are omitted: -o patch has them."""
     room = width - _INDENT - 2
@@ -187,7 +187,7 @@ def command_lines(commands: Iterable[str], width: int) -> list[Text]:
     return [text(f"{' ' * _INDENT}{mark} {row}", DIM, exact=True) for mark, row in marks]
 
 
-_SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
+_SHELL_WORD = lazy_pattern(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
 
 
 def continued(command: str, room: int) -> list[str]:

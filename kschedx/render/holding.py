@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, assert_never
 from kschedx.framework.cycle import Cycle
 from kschedx.holding import model
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kueue.quota import displayed
 from kschedx.render.wording import Fact, count, listed
 
 if TYPE_CHECKING:
@@ -190,6 +189,8 @@ def _decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[F
     if verdict.equal_to:
         yield Fact(label="", items=(f"decided for {verdict.equal_to}, which is equal",))
     for fr, amount in verdict.unseen:
+        from kschedx.kueue.quota import displayed
+
         text = f"{displayed(fr.resource, amount)} {fr.resource} in {fr.flavor}"
         yield Fact(label="note", items=(f"{text} reserved by Workloads that are not in the snapshot",))
     if verdict.victims:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.node_scaling import NodeRemedy
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType
@@ -16,7 +14,7 @@ from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import is_same_karpenter_event
 from kschedx.karpenter.requirements import amounts_of, subtracted
 from kschedx.releases.karpenter import karpenter_title
-from kschedx.render.terminal import text
+from kschedx.render.terminal import StyledLine, text
 from kschedx.render.view import Decider, DeciderRow
 from kschedx.render.wording import count, listed
 from kschedx.render.words.autoscaler import alike, names_of
@@ -88,7 +86,7 @@ def _pools(of_pools: PoolScaling) -> Iterator[DeciderRow]:
 _HEAD = ("NAME", "CAPACITY", "ALLOCATABLE", "OFFERED IN")
 
 
-def catalogue_lines(catalogue: InstanceTypes) -> list[Text]:
+def catalogue_lines(catalogue: InstanceTypes) -> list[StyledLine]:
     rows = [_HEAD, *map(_row, catalogue.instance_types)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD) - 1)]
     lines = [

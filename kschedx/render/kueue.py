@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.text import Text
-
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import FlavorRow, Overview, QueueOverview, Waiting
 from kschedx.kueue.quota import displayed
 from kschedx.render.layout import head_lines, note_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
-from kschedx.render.terminal import BLANK, BOLD, DIM, columns, line, paragraph
+from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, columns, line, paragraph
 from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 
@@ -65,7 +63,7 @@ def overview_page(overview: Overview) -> Page:
     return page_of(_overview_view(overview), overview_lines(overview, SCREEN_WIDTH), (quota,), overview.snapshot)
 
 
-def overview_lines(overview: Overview, width: int, *, wide: bool = False) -> list[Text]:
+def overview_lines(overview: Overview, width: int, *, wide: bool = False) -> list[StyledLine]:
     view = _overview_view(overview)
     lines = head_lines(view, width)
     for queue in overview.queues:
@@ -81,7 +79,7 @@ def overview_lines(overview: Overview, width: int, *, wide: bool = False) -> lis
     return [*lines, BLANK, *paragraph(version, width, style=DIM)]
 
 
-def _queue(queue: QueueOverview, width: int, *, wide: bool) -> Iterator[Text]:
+def _queue(queue: QueueOverview, width: int, *, wide: bool) -> Iterator[StyledLine]:
     below = f" · cohort {' below '.join(queue.cohorts)}" if queue.cohorts else ""
     state = f"{count(queue.holding, 'Workload')} with quota, {len(queue.waiting):,} pending"
     yield line((f"ClusterQueue {queue.name}", BOLD), f"{below} · {state}")
@@ -89,7 +87,7 @@ def _queue(queue: QueueOverview, width: int, *, wide: bool) -> Iterator[Text]:
     yield from _waiting((*queue.waiting, *queue.checking), width, wide=wide)
 
 
-def _table(rows: Sequence[FlavorRow]) -> list[Text]:
+def _table(rows: Sequence[FlavorRow]) -> list[StyledLine]:
     if not rows:
         return []
     return columns([_HEADS, *map(_cells, rows)], right=frozenset({2, 3, 4, 5}), indent=2, header=True)
@@ -103,7 +101,7 @@ def _cells(row: FlavorRow) -> tuple[str, ...]:
     return (row.flavor, row.resource, *(displayed(row.resource, amount) for amount in amounts))
 
 
-def _waiting(waiting: Sequence[Waiting], width: int, *, wide: bool) -> Iterator[Text]:
+def _waiting(waiting: Sequence[Waiting], width: int, *, wide: bool) -> Iterator[StyledLine]:
     shown = waiting if wide else waiting[:SHOWN]
     for number, waiting_job in enumerate(shown, start=1):
         cause = _cause(waiting_job)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from rich.text import Text
-
 from kschedx.render.fixes import fix_lines
 from kschedx.render.terminal import (
     BAD,
     DIM,
     GOOD,
+    StyledLine,
     columns,
     fact_lines,
     labelled,
@@ -29,7 +28,7 @@ _STYLES = {Tone.GOOD: GOOD, Tone.BAD: BAD}
 
 def head_lines(
     view: View, width: int, limit: int | None = None, *, about: str = "", rows: int | None = None
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return headline, causes, facts in at most `rows` lines each, fixes in at most `limit` lines, and event."""
     label = "event" if view.tone is Tone.GOOD else "because"
     return [
@@ -46,14 +45,14 @@ def head_lines(
     ]
 
 
-def note_lines(view: View, width: int, limit: int | None = None) -> list[Text]:
-    lines: list[Text] = []
+def note_lines(view: View, width: int, limit: int | None = None) -> list[StyledLine]:
+    lines: list[StyledLine] = []
     for number, note in enumerate(view.notes[:limit]):
         lines += labelled("" if number else "note", note, width)
     return lines
 
 
-def headline_lines(view: View, width: int) -> list[Text]:
+def headline_lines(view: View, width: int) -> list[StyledLine]:
     """Return the headline with its mark in color, then its details."""
     lines = title_lines(view.headline, view.tone, width)
     for detail in view.details:
@@ -64,7 +63,7 @@ def headline_lines(view: View, width: int) -> list[Text]:
     return lines
 
 
-def table_lines(item_list: ItemList, width: int, most: int | None = None) -> list[Text]:
+def table_lines(item_list: ItemList, width: int, most: int | None = None) -> list[StyledLine]:
     """Return the first `most` rows as a table, and the number of the others."""
     items = item_list.items[:most]
     rows = [[item.title, *map(_cell, item.values)] for item in items]
@@ -78,7 +77,7 @@ def _cell(value: str | int) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
-def item_lines(item: ViewItem, width: int, *, wide: bool = False) -> list[Text]:
+def item_lines(item: ViewItem, width: int, *, wide: bool = False) -> list[StyledLine]:
     """Return a row with its members and fixes; `wide` with its facts, and with the commands of its fixes."""
     lines = paragraph(item.title, width, first=item.tone.mark or "· ", style=_STYLES.get(item.tone, ""))
     if item.members:

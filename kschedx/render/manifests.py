@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from kschedx.fixes import Change
 from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.kube.decoding import map_at
 from kschedx.kube.escaping import json_escaped, shell_command, shell_comment, yaml_escaped
+from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     import yaml
@@ -81,7 +81,7 @@ def yaml_parts(entries: Iterable[tuple[str, object]]) -> Iterator[str]:
 
 # YAML with comments next to values.
 
-_PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9._/-]*")
+_PLAIN = lazy_pattern(r"[A-Za-z/][A-Za-z0-9._/-]*")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 
 

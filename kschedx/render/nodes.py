@@ -9,7 +9,6 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 from rich.cells import cell_len
-from rich.text import Text
 
 from kschedx.inquiry.node import NodeRow, Use, total
 from kschedx.kube.names import PODS
@@ -20,6 +19,7 @@ from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, page_
 from kschedx.render.terminal import (
     BLANK,
     SEPARATOR,
+    StyledLine,
     columns,
     more,
     shortens,
@@ -120,7 +120,7 @@ def _node_names(rows: Sequence[NodeRow]) -> Sequence[str]:
 
 
 @shortens(_node_names)
-def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, sort: str = "") -> list[Text]:
+def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, sort: str = "") -> list[StyledLine]:
     """Return headline, totals, and a row for each node; `wide` shows every node and column. `sort` is the column by
     which they are sorted."""
     view = _nodes_view(rows)
@@ -130,7 +130,7 @@ def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, sort
     return lines + more(left, "node")
 
 
-def _table(rows: Sequence[NodeRow], width: int | None, sort: str) -> tuple[list[Text], int]:
+def _table(rows: Sequence[NodeRow], width: int | None, sort: str) -> tuple[list[StyledLine], int]:
     """Return the table, and how many nodes it omits. If `width` is None, it has every node and column; else columns
     without room are a second line below each row, and nodes with the same cells share a row if there are too many."""
     kept, below = _columns(rows, sort), list[_Column]()

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import assert_never
 
-from rich.text import Text
-
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking, indecisive
@@ -21,7 +19,7 @@ from kschedx.kube.names import HOSTNAME
 from kschedx.render.holding import gang_text, holder_text
 from kschedx.render.layout import COMMAND
 from kschedx.render.scores import decision
-from kschedx.render.terminal import fact_lines, title_lines
+from kschedx.render.terminal import StyledLine, fact_lines, title_lines
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
@@ -32,7 +30,7 @@ SHOWN_REASONS = 6
 MOST_ROOT_CAUSES = 3
 
 
-def replicas_block(explanation: Explanation, width: int) -> list[Text]:
+def replicas_block(explanation: Explanation, width: int) -> list[StyledLine]:
     """Return how many of the replicas can be placed, and where; empty for a single pod."""
     replicas = explanation.replicas
     if replicas is None:

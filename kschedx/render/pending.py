@@ -9,7 +9,6 @@ from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, counts, decisive, groups
@@ -47,6 +46,7 @@ from kschedx.render.terminal import (
     OPEN,
     SEPARATOR,
     Part,
+    StyledLine,
     fitting,
     line,
     paragraph,
@@ -104,7 +104,7 @@ def _node_names(pods: PodAnswers) -> Sequence[str]:
 
 
 @shortens(_node_names)
-def pending_lines(pods: PodAnswers, *, width: int, wide: bool = False) -> list[Text]:
+def pending_lines(pods: PodAnswers, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return at most 30 lines: blocks, then a line for each other cause. `wide` names every pod."""
     if not pods.answers:
         return title_lines(pods.if_none.title, pods.if_none.tone, width)
@@ -208,7 +208,7 @@ def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event
     if tone is Tone.GOOD:
         return Part.of(lines + rest)
 
-    def with_fix() -> list[Text]:
+    def with_fix() -> list[StyledLine]:
         fix = pods.fix_of(group)
         return [*lines, *([] if fix is None else _labelled("fix", fix.text, width)), *rest]
 
@@ -220,7 +220,7 @@ MORE = "  more     "
 _STYLES = {Tone.GOOD: GOOD, Tone.HELD: OPEN, Tone.OPEN: OPEN}
 
 
-def _labelled(label: str, content: str, width: int, *, style: str = "") -> list[Text]:
+def _labelled(label: str, content: str, width: int, *, style: str = "") -> list[StyledLine]:
     return paragraph(content, width, first=f"  {label:9}", style=style)
 
 
@@ -253,7 +253,7 @@ def is_event(answer: PodAnswer) -> bool:
     return answer.state in ("", "WaitingForGang")
 
 
-def _members(group: CauseGroup, width: int, *, wide: bool) -> list[Text]:
+def _members(group: CauseGroup, width: int, *, wide: bool) -> list[StyledLine]:
     """Return the owners of the pods, or, with `wide` or for pods with nodes, the pods by name and their nodes."""
     good = group.first.outcome is Outcome.SCHEDULED and not group.first.state
     owners = Counter(map(_owned, group.answers)).most_common()

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, cast
 from kschedx.results import Shown
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from kschedx.render.page.model import Page
+    from kschedx.render.terminal import StyledLine
 
 LINES: Mapping[str, str] = {
     "DaemonSetAnswer": "subjects.daemon_set_lines",
@@ -54,8 +53,8 @@ def _renderer(result: Shown, table: Mapping[str, str]) -> Callable[..., object]:
     return function
 
 
-def lines(result: Shown, width: int, *, wide: bool = False) -> Sequence[Text]:
-    return cast("Sequence[Text]", _renderer(result, LINES)(result, width=width, wide=wide))
+def lines(result: Shown, width: int, *, wide: bool = False) -> Sequence[StyledLine]:
+    return cast("Sequence[StyledLine]", _renderer(result, LINES)(result, width=width, wide=wide))
 
 
 def page(result: Shown) -> Page:

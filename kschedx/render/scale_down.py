@@ -8,7 +8,6 @@ from typing import assert_never
 
 from msgspec.structs import replace
 from rich.cells import cell_len
-from rich.text import Text
 
 from kschedx.autoscaler.scale_down import (
     PodFate,
@@ -28,6 +27,7 @@ from kschedx.render.terminal import (
     BLANK,
     DIM,
     GOOD,
+    StyledLine,
     columns,
     fact_lines,
     paragraph,
@@ -188,7 +188,7 @@ def scale_down_screen(
     *,
     width: int,
     wide: bool = False,
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return the answer about one node, or a row for each of cluster-autoscaler's nodes and a block for each of
     Karpenter's. `nodes` are all of the cluster; `scale_down` is None if cluster-autoscaler has no node; `kept` are
     Karpenter's nodes."""
@@ -219,7 +219,7 @@ def scale_down_screen(
     return lines
 
 
-def _details(item: ViewItem, width: int, *, wide: bool) -> list[Text]:
+def _details(item: ViewItem, width: int, *, wide: bool) -> list[StyledLine]:
     """Return the lines below the sentence of a node, which is its first fact."""
     facts = [*item.facts[1:], *item.own]
     if item.members:
@@ -227,7 +227,7 @@ def _details(item: ViewItem, width: int, *, wide: bool) -> list[Text]:
     return [*fix_lines(item.fixes, "", width), *(row for fact in facts for row in fact_lines(fact, width))]
 
 
-def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[Text]:
+def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[StyledLine]:
     in_any_group = [replace(item, facts=(), values=(*item.values[:2], "", item.values[3])) for item in items]
     groups = [[item] for item in items] if wide or len(items) <= MOST_NODES else identical(in_any_group)
     shown = groups if wide else groups[:MOST_NODES]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rich.cells import cell_len
-from rich.text import Text
 
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Contribution, Ranking, ScoredNode, scored
@@ -16,6 +15,7 @@ from kschedx.render.terminal import (
     BLANK,
     BOLD,
     DIM,
+    StyledLine,
     columns,
     fact_lines,
     joined,
@@ -45,7 +45,7 @@ def decision(ranking: Ranking) -> str:
     return listed([f"{lead.plugin} {lead.difference:+,}" for lead in ranking.leads], 4)
 
 
-def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN, *, by_plugin: bool = True) -> list[Text]:
+def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN, *, by_plugin: bool = True) -> list[StyledLine]:
     """Return the best nodes with their totals, and what each plugin contributes."""
     nodes = ranking.nodes[:shown]
     rows = [["rank", "node", "score", "behind"]]
@@ -54,8 +54,7 @@ def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN, *, by_plugin
         rank = str(number) if behind or number == 1 else "="
         rows.append([rank, node.name, f"{node.total:,}", f"{behind:,}" if behind else "best"])
     lines = columns(rows, right=frozenset({0, 2, 3}), header=True, width=width, name=1)
-    for winner in lines[1 : ranking.winners + 1]:
-        winner.stylize(BOLD)
+    lines[1 : ranking.winners + 1] = [winner.styled(BOLD) for winner in lines[1 : ranking.winners + 1]]
     left = ranking.count - len(nodes)
     if left:
         best = ranking.nodes[len(nodes)].total if len(ranking.nodes) > len(nodes) else nodes[-1].total
@@ -63,7 +62,7 @@ def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN, *, by_plugin
     return [*lines, BLANK, *_by_plugin(nodes, ranking, width)] if by_plugin else lines
 
 
-def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking, width: int) -> list[Text]:
+def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking, width: int) -> list[StyledLine]:
     """Return a row for each plugin and a column for each node, with what the plugin adds to the total. It has as many
     nodes as fit the width."""
     zero = [
@@ -71,7 +70,7 @@ def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking, width: int) -> l
         for index, mine in enumerate(nodes[0].contributions)
         if not any(node.contributions[index].weighted for node in nodes)
     ]
-    table: list[Text] = []
+    table: list[StyledLine] = []
     for number in range(len(nodes), 0, -1):
         rows = _contributions(nodes[:number], ranking, frozenset(zero))
         table = columns(rows, right=frozenset(range(1, len(rows[0]))), indent=2, header=True)
@@ -110,13 +109,13 @@ def _initials(names: Iterable[str]) -> dict[str, str]:
     return titles
 
 
-def legend(titles: dict[str, str], width: int, weights: dict[str, int] | None = None) -> list[Text]:
+def legend(titles: dict[str, str], width: int, weights: dict[str, int] | None = None) -> list[StyledLine]:
     """Return the plugins that the columns' titles stand for."""
     items = (f"{title} {name}" + (f" ×{weights[name]}" if weights else "") for name, title in titles.items())
     return [text(row, DIM) for row in joined(map(visible, items), width)]
 
 
-def matrices(ranking: Ranking, width: int) -> list[Text]:
+def matrices(ranking: Ranking, width: int) -> list[StyledLine]:
     """Return the scores of all feasible nodes: raw, normalized to 0..100, and weighted with totals."""
     first = ranking.nodes[0]
     titles = _initials(contribution.plugin for contribution in first.contributions)
@@ -149,7 +148,7 @@ _MATRICES: tuple[tuple[str, Callable[[Contribution], int]], ...] = (
 PASSES, REJECTS, SKIPPED = "✓", "✗", "·"
 
 
-def _verdict_table(cycle: Cycle, width: int) -> list[Text]:
+def _verdict_table(cycle: Cycle, width: int) -> list[StyledLine]:
     """Return nodes by plugins. The verdict is the first ✗, where kube-scheduler stops."""
     if cycle.filter is None or cycle.nodes is None:
         return []
@@ -170,7 +169,7 @@ def _verdict_table(cycle: Cycle, width: int) -> list[Text]:
     return [*legend(titles, width), *_skipped_line(cycle, width), *table]
 
 
-def _skipped_line(cycle: Cycle, width: int) -> list[Text]:
+def _skipped_line(cycle: Cycle, width: int) -> list[StyledLine]:
     """Return the plugins that PreFilter skips because they have nothing to check for this pod."""
     assert cycle.filter is not None
     skipped = [plugin for plugin in cycle.profile.points.get("filter", ()) if plugin not in cycle.filter.plugins]
@@ -178,7 +177,7 @@ def _skipped_line(cycle: Cycle, width: int) -> list[Text]:
     return paragraph(phrase, width, indent=2, first=f"{SKIPPED} ", style=DIM) if skipped else []
 
 
-def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
+def node_rows(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     """Return a row for each node of the cluster: its total and rank, or all that rejects it."""
     cycle = diagnosis.cycle
     totals: dict[str, str] = {}
@@ -210,7 +209,7 @@ def _blockers(diagnosis: Diagnosis, row: TableRow) -> str:
     return (", ".join(headlines) or f"{first.plugin} rejects it") + also
 
 
-def tables(diagnosis: Diagnosis, width: int) -> list[Text]:
+def tables(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     """Return the verdict table below its title."""
     table = _verdict_table(diagnosis.cycle, width)
     return [text(f"verdicts on {count(diagnosis.total, 'node')}", BOLD), *table] if table else []
@@ -219,7 +218,7 @@ def tables(diagnosis: Diagnosis, width: int) -> list[Text]:
 # One node in detail: every plugin's verdict on it, and its scores next to the winner's.
 
 
-def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str, width: int) -> list[Text]:
+def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str, width: int) -> list[StyledLine]:
     """Return the verdicts and scores of a node. `name` is a node of the cluster."""
     cycle = diagnosis.cycle
     node = cycle.all_nodes.cluster.index[name]
@@ -251,7 +250,7 @@ def _title(
     row: TableRow | None,
     scores: ScoredNode | None,
     width: int,
-) -> list[Text]:
+) -> list[StyledLine]:
     key, tone = diagnosis.cycle.pod.key, Tone.GOOD
     if row is None:
         tone = Tone.BAD
@@ -277,12 +276,12 @@ def _not_evaluated(diagnosis: Diagnosis) -> str:
     return "PreFilter rejected the pod: no node was evaluated"
 
 
-def _verdicts(diagnosis: Diagnosis, row: TableRow, width: int) -> list[Text]:
+def _verdicts(diagnosis: Diagnosis, row: TableRow, width: int) -> list[StyledLine]:
     cycle = diagnosis.cycle
     assert cycle.filter is not None
     detail = diagnosis.detail(row)
     blockers = {blocker.plugin: blocker for blocker in detail.account.blockers}
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     passed = [plugin for plugin in cycle.filter.plugins if plugin not in blockers]
     if passed:
         lines += paragraph(f"✓ {', '.join(passed)}", width, first="  ", indent=4)
@@ -299,7 +298,7 @@ def _verdicts(diagnosis: Diagnosis, row: TableRow, width: int) -> list[Text]:
     return [*lines, *(line("  ", skipped) for skipped in _skipped_line(cycle, width - 2))]
 
 
-def _scores(node: ScoredNode, ranking: Ranking) -> list[Text]:
+def _scores(node: ScoredNode, ranking: Ranking) -> list[StyledLine]:
     """Return the raw, normalized, and weighted scores of this node, and the winner's weighted score."""
     winner = ranking.nodes[0]
     rows = [["plugin", "raw", "normalized", "weight", "weighted", "winner", "difference"]]

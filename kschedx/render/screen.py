@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.errors import InputError, nearest
 from kschedx.explain.cycle_notes import UNTRIED
@@ -43,6 +42,7 @@ from kschedx.render.terminal import (
     BOLD,
     DIM,
     SEPARATOR,
+    StyledLine,
     fact_lines,
     fits,
     joined,
@@ -72,7 +72,7 @@ SAID = frozenset(
 )
 """Ids of notes whose text the outcome's line already has, or that add nothing."""
 
-Block = Callable[[Level], list[Text]]
+Block = Callable[[Level], list[StyledLine]]
 
 
 def _nodes_of(explanation: Explanation) -> Sequence[str]:
@@ -101,7 +101,7 @@ def why_lines(
     nodes: Sequence[str] = (),
     all_nodes: bool = False,
     wide: bool = False,
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return the lines of a screen. Raises `InputError` for a node that the cluster does not have."""
     diagnosis = Diagnosis(explanation.cycle)
     if nodes:
@@ -113,7 +113,9 @@ def why_lines(
 
 
 @shortens(_nodes_of)
-def _screen(explanation: Explanation, diagnosis: Diagnosis, width: int, *, all_nodes: bool, wide: bool) -> list[Text]:
+def _screen(
+    explanation: Explanation, diagnosis: Diagnosis, width: int, *, all_nodes: bool, wide: bool
+) -> list[StyledLine]:
     if wide:
         return _everything(explanation, diagnosis, width)
     if all_nodes:
@@ -284,7 +286,7 @@ def _deciders(explanation: Explanation) -> Iterator[Decider]:
 
 def _head(
     explanation: Explanation, view: View, width: int, limit: int | None, *, wide: bool = False, about: str = ""
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return headline, causes, fixes, and event."""
     facts: Iterable[Fact] = view.facts
     if wide:
@@ -296,10 +298,10 @@ def _head(
     )
 
 
-def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Text]:
+def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[StyledLine]:
     index = diagnosis.cycle.all_nodes.cluster.index
     ranked = ranking(diagnosis.cycle)
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for name in nodes:
         name = diagnosis.cycle.all_nodes.cluster.full_name(name)
         if name not in index:
@@ -311,7 +313,7 @@ def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Tex
 # --- the first screen
 
 
-def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
+def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     ranked = ranking(explanation.cycle, SHOWN + 1)
     view = explanation_view(explanation)
     about = _about(diagnosis)
@@ -337,7 +339,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     return [*lines[:-1], text(note, DIM, exact=True)]
 
 
-def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[Text]:
+def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[StyledLine]:
     from kschedx.render.autoscaler import MOST_ROWS, decider_lines
 
     return decider_lines(decider, width, None if everything else MOST_ROWS)
@@ -348,9 +350,9 @@ def _most_level(diagnosis: Diagnosis) -> Level:
     return Level.LINE if diagnosis.feasible else Level.FULL
 
 
-def _sections(*blocks: list[Text]) -> list[Text]:
+def _sections(*blocks: list[StyledLine]) -> list[StyledLine]:
     """Return the blocks that are not empty, with blank lines between them."""
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for block in blocks:
         if block:
             lines += [*([BLANK] if lines else []), *block]
@@ -373,7 +375,7 @@ def _blocks(diagnosis: Diagnosis, width: int) -> list[Block]:
     return blocks
 
 
-def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, width: int, *, most: Level) -> list[Text]:
+def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, width: int, *, most: Level) -> list[StyledLine]:
     """Return as many blocks as fit, each in as much detail as fits: first the nearest in brief and all headlines, then
     facts, in order."""
     for shown in range(min(len(blocks), MOST_GROUPS), 0, -1):
@@ -395,9 +397,9 @@ def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, width: int, *,
     return _stacked(shown_blocks, levels) + rest
 
 
-def _stacked(blocks: list[list[Text]], levels: list[Level]) -> list[Text]:
+def _stacked(blocks: list[list[StyledLine]], levels: list[Level]) -> list[StyledLine]:
     """Return the blocks below each other; blank lines separate those that are more than a headline."""
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for number, block in enumerate(blocks):
         if lines and max(levels[number - 1 : number + 1]) > Level.LINE:
             lines.append(BLANK)
@@ -405,7 +407,7 @@ def _stacked(blocks: list[list[Text]], levels: list[Level]) -> list[Text]:
     return lines
 
 
-def _rest(diagnosis: Diagnosis, hidden: int, width: int) -> list[Text]:
+def _rest(diagnosis: Diagnosis, hidden: int, width: int) -> list[StyledLine]:
     if not hidden:
         return []
     groups = diagnosis.groups[-hidden:]
@@ -415,7 +417,7 @@ def _rest(diagnosis: Diagnosis, hidden: int, width: int) -> list[Text]:
     return paragraph(phrase, width, indent=2, style=DIM)
 
 
-def _steps(explanation: Explanation, width: int) -> list[Text]:
+def _steps(explanation: Explanation, width: int) -> list[StyledLine]:
     """Return what kube-scheduler would do on the chosen node before it binds the pod, and what would fail there."""
     points: dict[str, list[str]] = {}
     """Lines to the steps that they cover: for a reader, reserving and binding a volume are one step."""
@@ -425,14 +427,14 @@ def _steps(explanation: Explanation, width: int) -> list[Text]:
             headlines = [status.message or status.code.text]
         for headline in headlines:
             points.setdefault(f"{status.plugin} · {headline}", []).append(point)
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for phrase, at in points.items():
         first = "  " + ("then" if not lines else "").ljust(10)
         lines += paragraph(f"{' and '.join(at)} {phrase}", width, first=first, indent=14)
     return lines
 
 
-def _labels(diagnosis: Diagnosis, width: int) -> list[Text]:
+def _labels(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     """Return the labels that are required and that no node has."""
     items = tuple(map(label_hint_text, diagnosis.hints))
     lines = fact_lines(Fact(label="labels", items=items), width, MOST_LABELS) if items else []
@@ -462,7 +464,7 @@ def _about(diagnosis: Diagnosis) -> str:
     return next((f"kschedx reason {finding.reason}" for finding in main_findings(diagnosis)), "")
 
 
-def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
+def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     cycle = explanation.cycle
     ranked: Ranking | None = ranking(cycle)
     view = explanation_view(explanation)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.controllers.deployment import (
     DaemonSetUpdate,
@@ -54,6 +53,7 @@ from kschedx.render.terminal import (
     BOLD,
     DIM,
     SEPARATOR,
+    StyledLine,
     columns,
     fact_lines,
     line,
@@ -215,7 +215,7 @@ def drains_lines(
     forced: Sequence[DrainResult] = (),
     wide: bool = False,
     view: View | None = None,
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return what blocks a drain, and what unblocks it; with `each`, a line for each node by itself.
 
     At most 30 lines, unless `wide` or blocked drains need more. The arguments are those of `drains_view`, whose `view`
@@ -226,7 +226,7 @@ def drains_lines(
     if each:
         return [*head_lines(view, width), *each_lines(view.lists[0], width, wide=wide)]
     nodes, causes = view.lists
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for number, shown in enumerate((ALL,) if wide else SHOWN_ROWS):
         most = None if wide else max((20 - 4 * number) // max(len(nodes.items), 1), 2)
         if len(nodes.items) == 1:
@@ -242,12 +242,12 @@ def drains_lines(
     return lines
 
 
-def _drain_blocks(nodes: ItemList, width: int, shown: int, most: int | None, *, wide: bool) -> list[Text]:
+def _drain_blocks(nodes: ItemList, width: int, shown: int, most: int | None, *, wide: bool) -> list[StyledLine]:
     """Return a block for each node that cannot be drained, then a line for each of the others. At most `shown` of each
     are shown, unless `wide`."""
     bad = [item for item in nodes.items if wide or item.tone is not Tone.GOOD]
     good = [item for item in nodes.items if item not in bad]
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for item in bad if wide else bad[:shown]:
         lines += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=most, wide=wide)]
     lines += [] if wide else more(len(bad) - shown, "node", " that cannot")
@@ -306,13 +306,13 @@ def simulation_lines(
     ties: str | None = None,
     growths: Sequence[Growth] = (),
     view: View | None = None,
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `view` is that of the
     simulation, if it was computed before."""
     shared = SharedFixes(simulation)
     tried = partial(simulation_view, simulation, ties=ties, growths=growths, shared=shared)
 
-    def screen(view: View, shown: ShownCounts, *, is_single: bool) -> list[Text]:
+    def screen(view: View, shown: ShownCounts, *, is_single: bool) -> list[StyledLine]:
         *drained, workloads, causes = view.lists
         lines = head_lines(view, width, rows=None if wide else SHOWN_CHANGES)
         for item in (item for nodes in drained for item in nodes.items):
@@ -324,14 +324,14 @@ def simulation_lines(
         lines += _cause_lines(causes, width, shown.causes, named=10_000 if wide else 2)
         return lines + _nodes(simulation, width, shown.nodes)
 
-    def shortened() -> list[Text] | None:
+    def shortened() -> list[StyledLine] | None:
         """Return the first size that is short enough; None if at most one row has a fix, which is then shown with its
         commands. Fixes are tried for one row after the other, since a row without its fix is shorter: a size that is
         too long without some of them needs no others."""
         fewest = SHOWN_ROWS[-1]
         too_long: ShownCounts | None = None
         sizes = [(fewest, fewest), *((shown, counts) for shown in SHOWN_ROWS[:-1] for counts in _growing(shown))]
-        shortest: list[Text] = []
+        shortest: list[StyledLine] = []
         for shown, counts in counted(sizes, Phase.TRYING_FIXES, len(sizes), "sizes of the screen"):
             if shown == too_long:
                 continue
@@ -351,7 +351,7 @@ def simulation_lines(
         return short + (_steps(simulation, width) if steps else [])
     view = view or tried(ALL if wide else SHOWN_ROWS[0])
     is_single = sum(bool(item.fixes) for item in view.items) == 1
-    lines: list[Text] = []
+    lines: list[StyledLine] = []
     for shown in (ALL,) if wide else SHOWN_ROWS:
         lines = screen(view, shown, is_single=is_single)
         if len(lines) <= MOST_LINES:
@@ -368,7 +368,7 @@ def _growing(shown: ShownCounts) -> Iterator[ShownCounts]:
         yield replace(shown, causes=causes)
 
 
-def _row_lines(item: ViewItem, title: str, width: int, *, whole: bool = False) -> list[Text]:
+def _row_lines(item: ViewItem, title: str, width: int, *, whole: bool = False) -> list[StyledLine]:
     """Return a row, why it is so, and its fixes, with commands if `whole`."""
     lines = paragraph(title, width, first=item.tone.mark, indent=4)
     for fact in item.facts:
@@ -377,7 +377,7 @@ def _row_lines(item: ViewItem, title: str, width: int, *, whole: bool = False) -
     return lines + fix_lines(fixes, item.no_fix, width)
 
 
-def _cause_lines(causes: ItemList, width: int, most: int, *, named: int) -> list[Text]:
+def _cause_lines(causes: ItemList, width: int, most: int, *, named: int) -> list[StyledLine]:
     """Return the pending pods by cause, most common first."""
     lines = [BLANK] if causes.items else []
     for item in causes.items[:most]:
@@ -432,8 +432,10 @@ def simulation_headline(simulation: Simulation) -> str:
     goal = simulation.goal
     parts = [] if goal is None else [_goal_text(goal)]
     if not all(drain_result.is_done for drain_result in simulation.drained):
-        done = sum(drain_result.is_done for drain_result in simulation.drained)
-        parts.append(f"{done:,} of {count(len(simulation.drained), 'node')} can be drained")
+        first, *others = simulation.drained
+        number = sum(drain_result.is_done for drain_result in simulation.drained)
+        of = f"{number:,} of {count(len(simulation.drained), 'node')} can be drained"
+        parts.append(of if others else f"{first.node} cannot be drained")
     if goal is not None and not goal.is_reached and not placed and not pending:
         pass  # its pods never enter the queue
     elif (disputed or _tells_refusal(simulation)) and not placed and not pending:
@@ -623,7 +625,7 @@ def _spread(nodes: Mapping[str, int]) -> str:
 # --- nodes before and after
 
 
-def _nodes(simulation: Simulation, width: int, most: int) -> list[Text]:
+def _nodes(simulation: Simulation, width: int, most: int) -> list[StyledLine]:
     before, after = simulation.usage_before, simulation.usage_after
     changed = [name for name in after.names if name not in before or before[name].requested != after[name].requested]
     gone = [name for name in before.names if name not in after]
@@ -706,7 +708,7 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
 # --- every decision
 
 
-def _steps(simulation: Simulation, width: int) -> list[Text]:
+def _steps(simulation: Simulation, width: int) -> list[StyledLine]:
     lines = [BLANK, line(("every decision", BOLD))]
     size = len(str(len(simulation.steps)))
     for number, step in enumerate(simulation.steps, start=1):

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.findings import Finding, Maintenance
@@ -29,6 +28,7 @@ from kschedx.render.terminal import (
     BLANK,
     DIM,
     SEPARATOR,
+    StyledLine,
     columns,
     joined,
     line,
@@ -161,7 +161,7 @@ def _headlines(findings: Iterable[Finding]) -> str:
 
 
 @shortens(_nodes_of)
-def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> list[Text]:
+def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> list[StyledLine]:
     view = daemon_set_view(answer)
     if answer.node:
         lines = head_lines(view, width, _FIX_LINES)
@@ -282,7 +282,7 @@ def _result(verdict: PendingPodVerdict) -> tuple[Tone, str]:
 @shortens(_node_names)
 def node_lines(
     answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict], *, width: int, wide: bool = False
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return the node's allocatable resources, the pods that use them, and which pending pods would fit."""
     view = _node_view(answer, verdicts)
     lines = [*headline_lines(view, width), *fix_lines(view.fixes, "", width)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.controllers.node_lifecycle import LARGE_ZONE, ZoneEvictions, ZoneState
 from kschedx.errors import UndecidableError
@@ -25,6 +24,7 @@ from kschedx.render.page.model import SCREEN_WIDTH, Column, HeatMap, Page, Secti
 from kschedx.render.terminal import (
     BLANK,
     DIM,
+    StyledLine,
     fact_lines,
     line,
     paragraph,
@@ -60,7 +60,7 @@ def _node_names(survival: Survival) -> Sequence[str]:
 
 
 @shortens(_node_names)
-def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> list[Text]:
+def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the headline, a row for each failure, and the details of the worst."""
     ordered = _worst_first(survival.results)
     bad = [result for result in ordered if wide or not result.survives or len(ordered) == 1]
@@ -154,7 +154,7 @@ def cells(result: FailureResult, mode: OutageMode) -> tuple[int, ...]:
     )
 
 
-def _failure_lines(item: ViewItem, width: int, *, is_only: bool) -> list[Text]:
+def _failure_lines(item: ViewItem, width: int, *, is_only: bool) -> list[StyledLine]:
     effect, *losses = item.facts
     lines = [] if is_only else title_lines(f"{item.title}: {effect.items[0]}", item.tone, width)
     lines += [row for fact in losses for row in fact_lines(fact, width)]

@@ -6,7 +6,6 @@ All content of a line passes through `text`, which makes it harmless. Markup is 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from bisect import bisect_right
@@ -18,10 +17,9 @@ from typing import IO, Concatenate, ParamSpec, TypeVar
 
 from msgspec import Struct
 from rich.cells import cell_len
-from rich.console import Console
-from rich.text import Text
 
 from kschedx.kube.names import common_affixes, short_names
+from kschedx.patterns import lazy_pattern
 from kschedx.progress import Phase, counted
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, visible
@@ -32,11 +30,14 @@ LABEL = 10
 SEPARATOR = " · "
 
 BOLD, DIM, GOOD, BAD, OPEN = "bold", "dim", "green", "bold red", "yellow"
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+"""A style's words to the parameters of the terminal's control sequence (ECMA-48, SGR)."""
 _MARKS = {"✓": GOOD, "✗": BAD}
+_MARKED = lazy_pattern("([✓✗])")
 
 
 _SHORT_NAMES: ContextVar[Mapping[str, str] | None] = ContextVar("short names", default=None)
-_NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9.]*")
+_NAME = lazy_pattern(r"[A-Za-z0-9][-A-Za-z0-9.]*")
 
 
 @contextmanager
@@ -55,15 +56,17 @@ More = ParamSpec("More")
 
 def shortens(
     names_of: Callable[[Question], Sequence[str]],
-) -> Callable[[Callable[Concatenate[Question, More], list[Text]]], Callable[Concatenate[Question, More], list[Text]]]:
+) -> Callable[
+    [Callable[Concatenate[Question, More], list[StyledLine]]], Callable[Concatenate[Question, More], list[StyledLine]]
+]:
     """Decorate a screen so that it shows the short names of the nodes that `names_of` returns for its first
     argument."""
 
     def decorate(
-        screen: Callable[Concatenate[Question, More], list[Text]],
-    ) -> Callable[Concatenate[Question, More], list[Text]]:
+        screen: Callable[Concatenate[Question, More], list[StyledLine]],
+    ) -> Callable[Concatenate[Question, More], list[StyledLine]]:
         @wraps(screen)
-        def shortened(question: Question, /, *args: More.args, **options: More.kwargs) -> list[Text]:
+        def shortened(question: Question, /, *args: More.args, **options: More.kwargs) -> list[StyledLine]:
             names = names_of(question)
             is_part = _SHORT_NAMES.get() is not None
             with short_node_names(names):
@@ -88,7 +91,7 @@ def names_note(names: Sequence[str]) -> str:
     return f"names without {omitted}" if omitted else ""
 
 
-def _with_note(lines: list[Text], names: Sequence[str]) -> list[Text]:
+def _with_note(lines: list[StyledLine], names: Sequence[str]) -> list[StyledLine]:
     """Add what the short names omit to a screen that has some and does not say it."""
     note, bare = names_note(names), set(short_names(names).values())
     shown_text = " ".join(row.plain.strip() for row in lines)
@@ -97,39 +100,47 @@ def _with_note(lines: list[Text], names: Sequence[str]) -> list[Text]:
     return [*lines, text(note, DIM, exact=True)]
 
 
-def text(content: str, style: str = "", *, exact: bool = False) -> Text:
+class StyledLine(Struct, frozen=True):
+    parts: tuple[tuple[str, str], ...] = ()
+    """Text and its style: words of `_CODES`, of which the last color counts."""
+
+    @property
+    def plain(self) -> str:
+        return "".join(content for content, _ in self.parts)
+
+    @property
+    def cell_len(self) -> int:
+        return cell_len(self.plain)
+
+    def styled(self, style: str) -> StyledLine:
+        """Return the line with a further style on all of it."""
+        return StyledLine(tuple((content, f"{own} {style}") for content, own in self.parts))
+
+
+def text(content: str, style: str = "", *, exact: bool = False) -> StyledLine:
     """Return a part of a line. Control characters in `content` are shown, and ✓ and ✗ are colored. `exact` text keeps
     full node names."""
-    content_line = Text(
-        visible(content) if exact else shown(content), style=style, no_wrap=True, overflow="ignore", end="\n"
-    )
-    for position, character in enumerate(content_line.plain):
-        if character in _MARKS:
-            content_line.stylize(_MARKS[character], position, position + 1)
-    return content_line
+    content = visible(content) if exact else shown(content)
+    parts = _MARKED.split(content) if "✓" in content or "✗" in content else (content,)
+    return StyledLine(tuple((part, f"{style} {_MARKS[part]}" if part in _MARKS else style) for part in parts if part))
 
 
-def line(*parts: str | tuple[str, str] | Text) -> Text:
+def line(*parts: str | tuple[str, str] | StyledLine) -> StyledLine:
     """Return a line of plain and `(content, style)` parts."""
-    content_line = Text("", no_wrap=True, overflow="ignore")
-    for part in parts:
-        if isinstance(part, Text):
-            content_line.append_text(part)
-        elif isinstance(part, str):
-            content_line.append_text(text(part))
-        else:
-            content_line.append_text(text(*part))
-    return content_line
+    lines = (
+        part if isinstance(part, StyledLine) else text(part) if isinstance(part, str) else text(*part) for part in parts
+    )
+    return StyledLine(tuple(part for content_line in lines for part in content_line.parts))
 
 
-BLANK = Text("")
+BLANK = StyledLine()
 
 
 LONGEST_ITEM = 3
 """Lines of a fact with a single item, which is not cut where it has no more."""
 
 
-def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[Text]:
+def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[StyledLine]:
     """Return `  label     item · item`, wrapped to at most `limit` lines; the other items are counted."""
     room = max(width - INDENT - LABEL, 20)
     if limit is None or fact.whole:
@@ -211,7 +222,7 @@ def ended(content: str, room: int) -> str:
 
 def paragraph(
     content: str, width: int, *, first: str = "", indent: int = 0, style: str = "", exact: bool = False
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return a wrapped paragraph. `first` starts the first line; the others are indented by `indent`."""
     lead = cell_len(visible(first))
     indent = max(indent, lead)
@@ -222,7 +233,7 @@ def paragraph(
     ]
 
 
-def title_lines(content: str, tone: Tone, width: int) -> list[Text]:
+def title_lines(content: str, tone: Tone, width: int) -> list[StyledLine]:
     """Return the first line of a screen: bold, marked, and in the color of its tone."""
     color = {Tone.GOOD: GOOD, Tone.BAD: BAD, Tone.HELD: OPEN, Tone.OPEN: OPEN, Tone.PLAIN: ""}[tone]
     style = f"{BOLD} {color.split()[-1]}" if color else BOLD
@@ -231,14 +242,14 @@ def title_lines(content: str, tone: Tone, width: int) -> list[Text]:
 
 def labelled(
     label: str, content: str, width: int, *, further: int = 0, style: str = "", exact: bool = False
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return a paragraph behind a label, as in the facts of a block. Its other lines are indented by `further` more
     cells."""
     first, indent = " " * INDENT + label.ljust(LABEL), INDENT + LABEL + further
     return paragraph(content, width, first=first, indent=indent, style=style, exact=exact)
 
 
-def labelled_all(label: str, items: Sequence[str], width: int) -> list[Text]:
+def labelled_all(label: str, items: Sequence[str], width: int) -> list[StyledLine]:
     """Return items one below the other behind a label; empty if there are none."""
     return labelled(label, SEPARATOR.join(items), width) if items else []
 
@@ -252,7 +263,7 @@ def columns(
     width: int | None = None,
     name: int = 0,
     below: Sequence[str] = (),
-) -> list[Text]:
+) -> list[StyledLine]:
     """Return rows as aligned columns, two spaces apart. `right` are the right-aligned columns, `below` has a paragraph
     for each row.
 
@@ -282,7 +293,7 @@ def _padded(row: Sequence[str], sizes: Sequence[int], right: frozenset[int]) -> 
     return [gap + cell if at in right else cell + gap for at, (cell, gap) in enumerate(zip(row, gaps, strict=True))]
 
 
-def more(left: int, noun: str = "", rest: str = "") -> list[Text]:
+def more(left: int, noun: str = "", rest: str = "") -> list[StyledLine]:
     """Return `  3 more nodes: -o wide shows all`; empty if none are left."""
     phrase = count(left, f"more {noun}") if noun else f"{left:,} more"
     return [text(f"  {phrase}{rest}: -o wide shows all", DIM)] if left > 0 else []
@@ -297,17 +308,17 @@ class Part(Struct, frozen=True):
 
     least: int
     """The number of lines, or, if `tries_fixes`, the number without the fix."""
-    lines: Callable[[], list[Text]]
+    lines: Callable[[], list[StyledLine]]
     tries_fixes: bool = False
 
     @classmethod
-    def of(cls, lines: list[Text]) -> Part:
+    def of(cls, lines: list[StyledLine]) -> Part:
         return cls(len(lines), lambda: lines)
 
 
-def fitting(parts: Sequence[Part], most: int | None = None) -> list[Text] | None:
+def fitting(parts: Sequence[Part], most: int | None = None) -> list[StyledLine] | None:
     """Return the lines of all parts; None as soon as it is certain that they are more than `most`."""
-    number, lines = sum(part.least for part in parts), list[Text]()
+    number, lines = sum(part.least for part in parts), list[StyledLine]()
     tried = sum(part.tries_fixes for part in parts)
     each = counted(parts, Phase.TRYING_FIXES, tried, "groups of pods", lambda part: part.tries_fixes)
     for part in each if tried else parts:
@@ -346,44 +357,52 @@ def width_of(stream: IO[str], environment: Mapping[str, str]) -> int:
     return DEFAULT_WIDTH
 
 
+class Console(Struct, frozen=True, kw_only=True):
+    file: IO[str]
+    width: int
+    has_color: bool
+
+
 def console(stream: IO[str] | None = None, environment: Mapping[str, str] | None = None) -> Console:
-    """Return a console that writes text unchanged: no markup, no emoji codes, and no wrapping of its own."""
     stream = sys.stdout if stream is None else stream
     environment = os.environ if environment is None else environment
-    colour = wants_colour(stream.isatty(), environment)
     return Console(
         file=stream,
         width=width_of(stream, environment),
-        force_terminal=colour,
-        no_color=not colour,
-        color_system="standard" if colour else None,
-        legacy_windows=False,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        soft_wrap=True,
-        _environ={},
+        has_color=wants_colour(stream.isatty(), environment),
     )
 
 
-def write(lines: Iterable[Text], out: Console) -> None:
+def write(lines: Iterable[StyledLine], out: Console) -> None:
     """Print lines one below the other, without trailing blanks. A character that the stream's encoding lacks is shown
     as an escape."""
     encoding = getattr(out.file, "encoding", None) or "utf-8"
     for content_line in lines:
-        shown = _encodable(content_line, encoding)
-        shown.rstrip()
-        out.print(shown, soft_wrap=True)
+        plain = content_line.plain.rstrip()
+        written = _encodable(plain, encoding)
+        out.file.write((_colored(content_line, len(plain)) if out.has_color and written is plain else written) + "\n")
+    out.file.flush()
+
+
+def _colored(content_line: StyledLine, length: int) -> str:
+    """Return the first characters of a line with the terminal's control sequences."""
+    written = []
+    for content, style in content_line.parts:
+        content, length = content[:length], max(length - len(content), 0)
+        codes = {code if len(code) == 1 else "color": code for code in map(_CODES.__getitem__, style.split())}
+        sequence = ";".join(sorted(codes.values()))
+        written.append(f"\x1b[{sequence}m{content}\x1b[0m" if sequence and content else content)
+    return "".join(written)
 
 
 _PLAIN = {"✓": "+", "✗": "x", "·": "-", "…": "~", "×": "x", "‖": "="}
 """Replacements of kschedx's own marks for terminals without these characters."""
 
 
-def _encodable(content_line: Text, encoding: str) -> Text:
+def _encodable(content: str, encoding: str) -> str:
     try:
-        content_line.plain.encode(encoding)
+        content.encode(encoding)
     except UnicodeEncodeError:
-        plain = "".join(_PLAIN.get(character, character) for character in content_line.plain)
-        return Text(plain.encode(encoding, "backslashreplace").decode(encoding))
-    return content_line.copy()
+        plain = "".join(_PLAIN.get(character, character) for character in content)
+        return plain.encode(encoding, "backslashreplace").decode(encoding)
+    return content

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
@@ -30,6 +29,7 @@ from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.quantity import value
 from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClaim, bound_claim, bound_volume
 from kschedx.kube.types import Namespace, Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
+from kschedx.patterns import lazy_pattern
 from kschedx.plugins.volume_binding.matching import volume_to_bind
 from kschedx.simulate.changes import Manifest
 from kschedx.snapshot.edits import (
@@ -45,7 +45,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")
 
-_PART = re.compile(r"""\.?([^.\[\]]+)|\[([^\]]*)\]""")
+_PART = lazy_pattern(r"""\.?([^.\[\]]+)|\[([^\]]*)\]""")
 
 
 def with_value(manifest: Mapping[str, object], path: str, value: object) -> dict[str, object]:

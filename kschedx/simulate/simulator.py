@@ -6,6 +6,7 @@ import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -22,12 +23,14 @@ from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
 from kschedx.simulate.changes import cordoned
-from kschedx.simulate.drain import DrainResult, Evictor
 from kschedx.simulate.queue import Queue
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.simulate.drain import DrainResult
 
 MOST_SYNCS = 100_000
 """The largest number of syncs of controllers, each followed by the queue; rollouts end long before this."""
@@ -329,12 +332,9 @@ class Simulator:
     def drain(self, nodes: Iterable[str], *, comes_back: bool) -> None:
         """Drain nodes one after another. If a node `comes_back`, it is restored before the next one; otherwise all are
         cordoned first."""
-        evictor = Evictor(
-            self,
-            self.base,
-            self.options,
-            scenes=self.scenes,
-        )
+        from kschedx.simulate.drain import Evictor
+
+        evictor = Evictor(self, self.base, self.options, scenes=self.scenes)
         self.drained += evictor.drain(nodes, comes_back=comes_back)
 
     def mark(self) -> Mark:

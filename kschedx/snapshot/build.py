@@ -149,7 +149,7 @@ class SnapshotBuilder:
         if items is not None:
             try:
                 self._add_items(page.decode(items), page.origin)
-                if page.kind in manifests.MANIFEST_KINDS:
+                if self._texts is not None and page.kind in manifests.MANIFEST_KINDS:
                     self._keep(page.with_kinds())
                 return
             except msgspec.ValidationError:

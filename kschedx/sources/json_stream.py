@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.snapshot_header import SnapshotHeader, of_list
+from kschedx.patterns import lazy_pattern
 from kschedx.sources.compression import Readable
 from kschedx.sources.lists import (
     RAWS,
@@ -39,8 +39,8 @@ from kschedx.sources.lists import (
 
 # A window on a long JSON text: what was read of a file, but not processed yet.
 
-_ENDING_SPACE = re.compile(rb"\s*")
-_DOCUMENT_MARK = re.compile(rb"---[ \t\r]*(?:\n|\Z)")
+_ENDING_SPACE = lazy_pattern(rb"\s*")
+_DOCUMENT_MARK = lazy_pattern(rb"---[ \t\r]*(?:\n|\Z)")
 """The separator between documents of a YAML file, if each of them is JSON."""
 
 
@@ -144,9 +144,9 @@ MAX_WHOLE = 128 << 20
 
 _LISTS = "lists can be of any size, as `kubectl get -o json` and `kschedx snapshot` write them"
 
-_ITEMS = re.compile(rb'"items"\s*:\s*\[(\s*)\{')
-_ARRAY = re.compile(rb"\[(\s*)\{")
-_SPACE = re.compile(rb"\s*")
+_ITEMS = lazy_pattern(rb'"items"\s*:\s*\[(\s*)\{')
+_ARRAY = lazy_pattern(rb"\[(\s*)\{")
+_SPACE = lazy_pattern(rb"\s*")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
+from kschedx.patterns import lazy_pattern
 from kschedx.sources import files
 from kschedx.sources.dumps import Dump, LeftOut, See
 from kschedx.sources.yaml import split
@@ -22,7 +22,7 @@ from kschedx.sources.yaml import split
 if TYPE_CHECKING:
     from yaml import Node
 
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
+_STEP = lazy_pattern(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 MAX_TEXT = 8 << 20
 """Bytes of a text that is read again for a line."""
 

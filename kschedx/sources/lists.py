@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place, join_fields
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.snapshot_header import SnapshotHeader, of_list
+from kschedx.patterns import lazy_pattern
 
 # Lists as `kubectl cluster-info dump` of 1.4 to 1.10 wrote them: in Kubernetes' internal types, not those of its API.
 #
@@ -26,7 +27,7 @@ from kschedx.kube.snapshot_header import SnapshotHeader, of_list
 
 Json = dict[str, object]
 
-_LINK = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/namespaces/[^/]+)?/(?P<plural>[^/]+)")
+_LINK = lazy_pattern(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/namespaces/[^/]+)?/(?P<plural>[^/]+)")
 _KIND_OF = {
     ("", "events"): "Event",
     **{(group, kind.plural): kind.name for kind in KINDS.values() for group in (kind.group, *kind.former_groups)},
@@ -36,7 +37,7 @@ _TEXTS = frozenset(
 )
 """Fields whose keys are chosen by users, or have the names of the API."""
 _OF_THE_HOST = ("HostNetwork", "HostPID", "HostIPC")
-_LEADING_CAPITALS = re.compile(r"[A-Z]+")
+_LEADING_CAPITALS = lazy_pattern(r"[A-Z]+")
 
 
 def versioned(document: bytes | memoryview) -> bytes | None:
@@ -261,9 +262,9 @@ def _no_kind(index: int | None, raw: Raw | bytes = b"") -> ItemError:
 
 # Errors in a JSON text, in words that a reader of the file understands.
 
-_BYTE = re.compile(r" \(byte (\d+)\)$")
+_BYTE = lazy_pattern(r" \(byte (\d+)\)$")
 _LONGEST_TOKEN = len(r"\ud83d\ude00")
-_PATH = re.compile(r"^(?P<problem>.*) - at `\$(?:\[(?P<index>\d+)\])?\.?(?P<field>.*)`$")
+_PATH = lazy_pattern(r"^(?P<problem>.*) - at `\$(?:\[(?P<index>\d+)\])?\.?(?P<field>.*)`$")
 
 
 def byte_of(error: Exception) -> int | None:
@@ -387,7 +388,7 @@ def _name_of(raw: msgspec.Raw) -> str:
 _NEAR = 16 << 20
 """Bytes; an item of a chunk is searched this far from the chunk's beginning."""
 _BLOCK = 1 << 20
-_BETWEEN_ITEMS = re.compile(rb"[\s,]*")
+_BETWEEN_ITEMS = lazy_pattern(rb"[\s,]*")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 

@@ -12,9 +12,9 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
+from kschedx.patterns import lazy_pattern
 from kschedx.sources.compression import JoinedStream, Readable
 from kschedx.sources.dumps import See, layouts
-from kschedx.sources.json_stream import JsonStream
 from kschedx.sources.lists import Batch, is_nameless
 
 # Recognizes files of other tools, so that the error can name them.
@@ -27,26 +27,26 @@ _MAGIC = (
     (b"SQLite format 3", "an SQLite database"),
     (b"k8s\x00", "Kubernetes protobuf"),
 )
-_KUBECTL_ERROR = re.compile(rb"\A(?:error: |Error from server|Unable to connect to the server)")
+_KUBECTL_ERROR = lazy_pattern(rb"\A(?:error: |Error from server|Unable to connect to the server)")
 _TEXT = (
-    (re.compile(rb"\A(?:\s*+#.*+\n)*+\s*+(?:FROM|ARG)\s+\S", re.ASCII), "a Dockerfile"),
-    (re.compile(rb"\A#!"), "a script"),
-    (re.compile(rb"\A\s*+<[!?a-zA-Z]"), "XML or HTML"),
-    (re.compile(rb"\A-----BEGIN "), "a key or certificate"),
-    (re.compile(rb"\A\s*+(?:(?:terraform|resource|provider|variable|module)\b[^\n:]*\{)"), "a Terraform file"),
-    (re.compile(rb"\A(?:NAME|NAMESPACE|LAST SEEN) {2,}[A-Z]"), "a table printed by kubectl without -o yaml"),
+    (lazy_pattern(rb"\A(?:\s*+#.*+\n)*+\s*+(?:FROM|ARG)\s+\S", re.ASCII), "a Dockerfile"),
+    (lazy_pattern(rb"\A#!"), "a script"),
+    (lazy_pattern(rb"\A\s*+<[!?a-zA-Z]"), "XML or HTML"),
+    (lazy_pattern(rb"\A-----BEGIN "), "a key or certificate"),
+    (lazy_pattern(rb"\A\s*+(?:(?:terraform|resource|provider|variable|module)\b[^\n:]*\{)"), "a Terraform file"),
+    (lazy_pattern(rb"\A(?:NAME|NAMESPACE|LAST SEEN) {2,}[A-Z]"), "a table printed by kubectl without -o yaml"),
     (
-        re.compile(rb"\AName: {2,}+.*+\n"),
+        lazy_pattern(rb"\AName: {2,}+.*+\n"),
         "the output of `kubectl describe`, not of `get -o yaml`",
     ),
     (_KUBECTL_ERROR, "an error of kubectl"),
-    (re.compile(rb"^services:[ \t\r]*+$", re.MULTILINE), "a Docker Compose file"),
-    (re.compile(rb"\A(?:\s*+[#;].*+\n)*+\s*+\[[\w.\" -]++\][ \t\r]*+\n\s*+[\w.-]++ *="), "a TOML or INI file"),
+    (lazy_pattern(rb"^services:[ \t\r]*+$", re.MULTILINE), "a Docker Compose file"),
+    (lazy_pattern(rb"\A(?:\s*+[#;].*+\n)*+\s*+\[[\w.\" -]++\][ \t\r]*+\n\s*+[\w.-]++ *="), "a TOML or INI file"),
 )
-_TEMPLATE = re.compile(rb"\{\{-?\s*(?:[.$(\"/]|(?:if|end|else|range|with|include|template|define|toYaml)\b)")
+_TEMPLATE = lazy_pattern(rb"\{\{-?\s*(?:[.$(\"/]|(?:if|end|else|range|with|include|template|define|toYaml)\b)")
 
-_OTHER_TEMPLATE = re.compile(rb"\{\{-?\s*\w|\{%-?\s*\w")
-_VARIABLE = re.compile(r"\$\{\w")
+_OTHER_TEMPLATE = lazy_pattern(rb"\{\{-?\s*\w|\{%-?\s*\w")
+_VARIABLE = lazy_pattern(r"\$\{\w")
 
 _HEAD = 64 << 10
 """Bytes of a text that are searched; the patterns read each byte once."""
@@ -94,12 +94,12 @@ def variables_hint(text: str) -> str:
 Refuse: TypeAlias = Callable[[InputError], None]
 HEAD = 64 << 10
 """Bytes by which a file is recognized."""
-_LOG_LINES = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:(?:[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ |Warning: ).*+\n)++")
+_LOG_LINES = lazy_pattern(rb"\A(?:\xef\xbb\xbf)?(?:(?:[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ |Warning: ).*+\n)++")
 """kubectl's own log and warnings, if its standard error was redirected into the file."""
 MAX_TEXT = 512 << 20
 """Bytes of a text that is read as a whole: YAML, and text that only begins like JSON."""
-_SAYS_ITS_KIND = re.compile(rb'\{\s*"(?:kind|apiVersion)"')
-_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
+_SAYS_ITS_KIND = lazy_pattern(rb'\{\s*"(?:kind|apiVersion)"')
+_JSON_START = lazy_pattern(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
 
 
 class UnpackedFile(Struct, frozen=True, kw_only=True):
@@ -136,7 +136,7 @@ def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator
         raise _foreign(looks, text.source)
     if text.kind and (start.startswith(b"[") or start.rstrip() == b"null"):
         listed = layouts.as_list(text.kind, _whole(text))
-        yield from JsonStream(io.BytesIO(listed), source=text.source).batches()
+        yield from _json(io.BytesIO(listed), text.source)
     elif text.kind and start.startswith(b"{") and not _SAYS_ITS_KIND.match(start):
         whole = _whole(text)
         listed = layouts.as_list(text.kind, b"[%b]" % whole) if is_nameless(whole) else whole
@@ -152,13 +152,13 @@ def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator
     elif with_logs:
         without = layouts.WithoutLogs(text.all(), text.source)
         if start.startswith(b"{"):
-            yield from JsonStream(without, source=text.source).batches()
+            yield from _json(without, text.source)
         else:
             yield from _yaml(_all_of(without, text.source), text.source, refuse)
         if dump := without.dump(text.source):
             see(dump)
     elif _has_braces(start) and len(text.head) >= HEAD:
-        yield from JsonStream(text.all(), source=text.source, path=text.path).batches()
+        yield from _json(text.all(), text.source, text.path)
     else:
         yield from _any(text, _whole(text), refuse)
 
@@ -211,13 +211,19 @@ def _any(text: UnpackedFile, whole: bytes, refuse: Refuse | None) -> Iterator[Ba
 def _braces(text: UnpackedFile, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
     """Yield the objects of a short text that begins like JSON. It may be YAML in flow style, or begin with it."""
     try:
-        batches = list(JsonStream(io.BytesIO(whole), source=text.source, path=text.path).batches())
+        batches = list(_json(io.BytesIO(whole), text.source, text.path))
     except InputError:
         if _JSON_START.match(whole) and b"\n---" not in whole:
             raise
         yield from _yaml(whole, text.source, refuse)
     else:
         yield from batches
+
+
+def _json(file: Readable, source: str, path: Path | None = None) -> Iterator[Batch]:
+    from kschedx.sources.json_stream import JsonStream
+
+    return JsonStream(file, source=source, path=path).batches()
 
 
 def _yaml(text: bytes, source: str, refuse: Refuse | None) -> Iterator[Batch]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import stat
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Protocol, cast
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
+from kschedx.patterns import lazy_pattern
 from kschedx.sources import compression as compressed
 from kschedx.sources.compression import Readable, SizeBudget, Stream
 
@@ -54,7 +54,7 @@ class Tree(Protocol):
         ...
 
 
-_OUTPUT = re.compile(r"(?:kubectl|oc)_[^/]*-o_?(?:json|yaml)[^/]*\Z")
+_OUTPUT = lazy_pattern(r"(?:kubectl|oc)_[^/]*-o_?(?:json|yaml)[^/]*\Z")
 """The output of a command, as sosreport names it: `kubectl_get_-o_json_--all-namespaces_pods`."""
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
+from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from yaml.error import Mark
@@ -34,8 +35,8 @@ _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _NOT_FINITE = frozenset(sign + name for sign in ("", "+", "-") for name in (".inf", ".Inf", ".INF")) | frozenset(
     (".nan", ".NaN", ".NAN")
 )
-_INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INTEGER = lazy_pattern(r"([-+]?)(0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)")
+_FLOAT = lazy_pattern(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
 _TAG = "tag:yaml.org,2002:"
 _TYPES: dict[str, tuple[type, ...]] = {  # by the tag's short name
@@ -157,11 +158,11 @@ MAX_REPEATED = 32 << 20
 """Characters that aliases expand to."""
 
 # the lookbehind comes last, so that the search for the dashes is fast
-_SEPARATOR = re.compile(rb"---(?<![^\n]---)(?:[ \t]*+\n---)*+(.*)")
-_OBJECT = re.compile(rb"(?<=\n)apiVersion: \S+[ \t]*\r?\n(?=[a-z])")
+_SEPARATOR = lazy_pattern(rb"---(?<![^\n]---)(?:[ \t]*+\n---)*+(.*)")
+_OBJECT = lazy_pattern(rb"(?<=\n)apiVersion: \S+[ \t]*\r?\n(?=[a-z])")
 """The beginning of `kubectl get -o yaml`; a file may contain two of them without `---` in between."""
-_WHOLE = re.compile(rb"^apiVersion:(?s:.*?)^(?:kind|items):", re.MULTILINE)
-_NOTHING = re.compile(rb"(?:[ \t]*+(?:#.*+)?\r?\n|%.*+\n)*+[ \t]*+(?:#.*)?")
+_WHOLE = lazy_pattern(rb"^apiVersion:(?s:.*?)^(?:kind|items):", re.MULTILINE)
+_NOTHING = lazy_pattern(rb"(?:[ \t]*+(?:#.*+)?\r?\n|%.*+\n)*+[ \t]*+(?:#.*)?")
 
 
 class DocumentText(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kschedx.errors import InputError, Place
+from kschedx.patterns import lazy_pattern
 from kschedx.sources.lists import Batch, Flat, ItemError, ListedOrigin, Spot, flatten, is_plain_object
 from kschedx.sources.yaml import MAX_DOCUMENT, DocumentText, Value, load, resolve, split
 
@@ -36,8 +37,8 @@ _WORD = rb"[\w.,/@+=()%$~;<>^&*!-]"
 _PLAIN = rb"(?:-(?=[0-9])|[A-Za-z0-9/])(?:%b|:(?=%b)| +(?=%b))*+" % (_WORD, _WORD, _WORD)
 _DOUBLE_QUOTED = rb'"(?:[ !#-\[\]-~]|\\["\\/bfnrt])*+"'
 _SINGLE_QUOTED = rb"'(?:[ -&(-~]|'')*+'"
-_SCALAR = re.compile(rb"(%b)|(%b)|(%b)" % (_DOUBLE_QUOTED, _PLAIN, _SINGLE_QUOTED))
-_ENTRY = re.compile(rb" *+(\.|[A-Za-z](?:[\w./\"{},-]|:(?=[\w{.\"])){0,250}):(?: ([^\n]++))?(?:\n((?s:.*)))?")
+_SCALAR = lazy_pattern(rb"(%b)|(%b)|(%b)" % (_DOUBLE_QUOTED, _PLAIN, _SINGLE_QUOTED))
+_ENTRY = lazy_pattern(rb" *+(\.|[A-Za-z](?:[\w./\"{},-]|:(?=[\w{.\"])){0,250}):(?: ([^\n]++))?(?:\n((?s:.*)))?")
 """An entry of a mapping: its key, the rest of its line, and the lines below."""
 _AMBIGUOUS = frozenset(
     word.encode()
@@ -48,8 +49,11 @@ _AMBIGUOUS = frozenset(
 _CONSTANTS = {b"{}": b"{}", b"[]": b"[]", b"null": b"null", b"true": b"true", b"false": b"false"}
 _fields = msgspec.json.Decoder(dict[str, Raw])
 _BEGIN_KEYS = frozenset(b"%c" % character for character in b"\"'0123456789")
-_BEYOND = re.compile(rb"[&*]|<<|(?:^|\s)#")
+_BEYOND = lazy_pattern(rb"[&*]|<<|(?:^|\s)#")
 """Syntax that may affect other lines: anchors, aliases, merges, and comments, which can have any indentation."""
+
+
+_COMMENTS = lazy_pattern(rb"(?:[ \t]*+(?:#.*+)?\n)*+")
 
 
 class _UnsureError(ValueError):
@@ -59,6 +63,12 @@ class _UnsureError(ValueError):
 @cache
 def _before(indent: int, begins: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"\n(?= {%d}%b)" % (indent, begins))
+
+
+def _begin(text: bytes) -> int:
+    """Return the offset of the first line that is neither empty nor a comment."""
+    match = _COMMENTS.match(text)
+    return match.end() if match else 0
 
 
 class _Blocks:
@@ -74,7 +84,7 @@ class _Blocks:
         if len(self._known) > MAX_KNOWN:
             self._known, self._former = {}, self._known
         try:
-            return self._block(text.removesuffix(b"\n"), -1, 0)
+            return self._block(text[_begin(text) :].removesuffix(b"\n"), -1, 0)
         except (_UnsureError, InputError):
             return None
 
@@ -193,12 +203,10 @@ def _exact(text: bytes, form: type[dict[str, Value]] | type[list[Value]]) -> byt
 
 # Documents, and lists that are cut between their items.
 
-SMALL = 256 << 10
-"""Bytes of a list; smaller ones are left to pyyaml, which is fast enough and knows the line of every item."""
 PIECE = 1 << 20
 
-_SMALL_LIST = re.compile(rb"^(?:kind: \w*List|items:)", re.MULTILINE)
-_ITEMS = re.compile(rb"^items:[ \t]*\n( *)- ", re.MULTILINE)
+_LIST = lazy_pattern(rb"^(?:kind: \w*List|items:)", re.MULTILINE)
+_ITEMS = lazy_pattern(rb"^items:[ \t]*\n( *)- ", re.MULTILINE)
 
 
 def read(data: bytes, *, source: str, refuse: Callable[[InputError], None] | None = None) -> Iterator[Batch]:
@@ -226,13 +234,14 @@ def read(data: bytes, *, source: str, refuse: Callable[[InputError], None] | Non
 
 
 def _document(document: DocumentText, source: str, blocks: _Blocks) -> Iterator[Batch]:
-    pieces = _Pieces.of(document, source) if len(document.text) > SMALL else None
+    is_list = _LIST.search(document.text) is not None
+    pieces = _Pieces.of(document, source, blocks) if is_list else None
     if pieces is not None:
         yield from _list(document, pieces, source, blocks)
         return
-    text = None if _SMALL_LIST.search(document.text) else blocks.json(document.text)
+    text = None if is_list else blocks.json(document.text)
     if text is not None and text.startswith(b"{") and is_plain_object(text):
-        spot = Spot(document=document.number, line=_first_line(document))
+        spot = Spot(document=document.number, line=document.line + document.text.count(b"\n", 0, _begin(document.text)))
         origin = ListedOrigin(source=source, spots=(spot,))
         yield Batch(items=_flatten(text, (), document, spot, source).items, origin=origin)
     else:
@@ -278,12 +287,6 @@ def _flatten(text: bytes, lines: tuple[int, ...], document: DocumentText, spot: 
         raise InputError("nested too deeply", place=place) from None
 
 
-def _first_line(document: DocumentText) -> int:
-    """Return the line of the first key."""
-    match = re.match(rb"(?:[ \t]*+(?:#.*+)?\n)*+", document.text)
-    return document.line + (document.text.count(b"\n", 0, match.end()) if match else 0)
-
-
 class _Pieces(Struct, frozen=True, kw_only=True):
     """A document that is a list, cut between its items.
 
@@ -291,7 +294,7 @@ class _Pieces(Struct, frozen=True, kw_only=True):
     begin so; a cut there leaves the quotes open, and the piece is no YAML.
     """
 
-    head: dict[str, Value]
+    head: dict[str, Raw]
     """The document without its items."""
     start: int
     """The offset of the first item."""
@@ -301,7 +304,7 @@ class _Pieces(Struct, frozen=True, kw_only=True):
     """The text before an item, from the line end on."""
 
     @classmethod
-    def of(cls, document: DocumentText, source: str) -> _Pieces | None:
+    def of(cls, document: DocumentText, source: str, blocks: _Blocks) -> _Pieces | None:
         text = document.text
         match = _ITEMS.search(text)
         if match is None:
@@ -312,16 +315,17 @@ class _Pieces(Struct, frozen=True, kw_only=True):
         tail = re.compile(rb"\n {0,%d}[^\s#]" % (indent - 1) if indent else rb"\n[^\s#-]").search(text, last + 1)
         end = tail.start() + 1 if tail else len(text)
         around = b"".join((text[: match.start()], b"items: []\n", text[end:]))
+        written = blocks.json(around)
         try:
-            head = load(DocumentText(text=around, number=document.number, line=document.line), source=source)
-        except InputError:
+            if written is None:
+                read = load(DocumentText(text=around, number=document.number, line=document.line), source=source)
+                written = msgspec.json.encode(read.value if read else None)
+            head = _fields.decode(written)
+        except (InputError, msgspec.ValidationError):
             return None
-        if head is None or not isinstance(head.value, dict) or head.value.get("items") != []:
+        if bytes(head.get("items", b"")) != b"[]" or not bytes(head.get("kind", b"")).endswith(b'List"'):
             return None
-        kind = head.value.get("kind")
-        if not isinstance(kind, str) or not kind.endswith("List"):
-            return None
-        return cls(head=head.value, start=match.start(1), end=end, dash=dash)
+        return cls(head=head, start=match.start(1), end=end, dash=dash)
 
     def cut(self, text: bytes) -> Iterator[tuple[int, ...]]:
         """Yield pieces of about `PIECE` bytes, as the offset of each item and that of the end."""

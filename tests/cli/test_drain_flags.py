@@ -107,3 +107,23 @@ def test_the_command_about_a_pending_pod_asks_the_same_cluster(tmp_path: Path) -
     ran = kschedx("drain", "node-01", "-s", snapshot, "-o", "html")
     (line,) = re.findall(r'"commands":\["kschedx (why [^"]*)"\]', ran.out)
     assert kschedx(*shlex.split(line)).out.startswith("✗ shop/web-1 is unschedulable")
+
+
+def test_pods_that_only_the_drained_node_matches_need_another_like_it(tmp_path: Path) -> None:
+    first, *others = nodes(("4", "4"))
+    labeled = changed(first, "metadata.labels", {"pool": "db"})
+    selecting = deployment("db", "1", ["node-1"], node_selector={"pool": "db"})
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"kind": "List", "items": [labeled, *others, *selecting]}))
+    ran = kschedx("drain", "node-1", "-s", path)
+    assert ran.code == 1
+    assert re.search(r"^ +fix +add a node like node-1$", ran.out, re.MULTILINE)
+
+
+def test_another_cordoned_node_is_uncordoned_before_a_node_is_added(tmp_path: Path) -> None:
+    first, second, *_ = nodes(("4", "4"))
+    path = tmp_path / "cluster.json"
+    cordoned = changed(second, "spec.unschedulable", True)
+    path.write_text(json.dumps({"kind": "List", "items": [first, cordoned, *deployment("web", "1", ["node-1"])]}))
+    ran = kschedx("drain", "node-1", "-s", path)
+    assert re.search(r"^ +fix +uncordon node-2", ran.out, re.MULTILINE)

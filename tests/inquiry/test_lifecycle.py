@@ -1135,7 +1135,7 @@ def test_a_pending_pod_of_an_older_revision(tmp_path: Path, kind: str, spec: Man
     assert ("has a newer revision" in ran.out) is bool(fix)
     assert f"fix       {fix.format(kind)}" in ran.out
     shared = kschedx("simulate", "-s", "cluster.json", cwd=tmp_path)
-    assert f"fix  {fix.format(kind)}" in " ".join(shared.out.split("\n"))
+    assert f"fix       {fix.format(kind)}" in " ".join(shared.out.split("\n"))
 
 
 @pytest.mark.parametrize("strategy", ["Recreate", "RollingUpdate"])

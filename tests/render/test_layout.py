@@ -77,4 +77,4 @@ def test_continuation_lines_hang() -> None:
 @pytest.mark.parametrize("markup", ["[bold]x[/]", "[link=http://x]y[/link]", ":smile:"])
 def test_markup_is_text(markup: str) -> None:
     assert text(markup).plain == markup
-    assert not text(markup).spans
+    assert text(markup).parts == ((markup, ""),)

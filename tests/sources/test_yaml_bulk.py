@@ -34,10 +34,9 @@ def read_all(text: str | bytes) -> Found:
 def both(text: str | bytes) -> tuple[Found, Found]:
     """What is read block by block, cut into small pieces, and what is read by pyyaml alone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(yaml_blocks, "SMALL", 0)
         patch.setattr(yaml_blocks, "PIECE", 200)
         fast = read_all(text)
-        patch.setattr(yaml_blocks, "SMALL", 1 << 40)
+        patch.setattr(yaml_blocks, "_document", lambda document, source, _: yaml_blocks._exactly(document, source))
         return fast, read_all(text)
 
 
@@ -211,7 +210,7 @@ def test_blocks_that_are_not_quite_right(edits: list[tuple[int, int, str]], star
 
 
 def test_the_fast_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dump as kubectl writes it needs pyyaml for the list's head alone."""
+    """A dump as kubectl writes it needs no pyyaml, and neither do documents one after the other."""
     item = (
         '- apiVersion: v1\n  kind: Pod\n  metadata:\n    labels:\n      a: "8080"\n      b: "yes"\n      c: "0777"\n'
         '    name: x\n  status:\n    conditions:\n    - status: "True"\n    startTime: "2024-01-01T00:00:00Z"\n'
@@ -223,15 +222,15 @@ def test_the_fast_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         return yaml_text.load(text, source=source)
 
     monkeypatch.setattr(yaml_blocks, "load", load)
-    text = "apiVersion: v1\nitems:\n" + item * 3000 + 'kind: List\nmetadata:\n  resourceVersion: ""\n'
-    objects_read = read_all(text)
-    assert len(objects_read) == 3000
-    assert read_by_pyyaml == [b'apiVersion: v1\nitems: []\nkind: List\nmetadata:\n  resourceVersion: ""\n']
+    for count in (3, 3000):
+        text = "apiVersion: v1\nitems:\n" + item * count + 'kind: List\nmetadata:\n  resourceVersion: ""\n'
+        assert len(read_all(text)) == count
+    assert len(read_all("# pods\nkind: Pod\n---\nkind: Pod\n---\n\n# one more\nkind: Pod\n")) == 3
+    assert not read_by_pyyaml
 
 
 def test_lines_of_items() -> None:
     text = "items:\n" + "- kind: Pod\n  a: 1\n" * 20_000 + "kind: List\n"
-    assert len(text) > yaml_blocks.SMALL
     objects_read = read_all(text)
     assert not isinstance(objects_read, str)
     assert [place.line for _, place in objects_read] == list(range(2, 40_002, 2))
@@ -271,7 +270,6 @@ ITEM = "- kind: Pod\n  metadata: {name: a}\n"
 def test_an_error_in_a_list_that_is_too_long_to_be_read_at_once(
     monkeypatch: pytest.MonkeyPatch, item: str, problem: str
 ) -> None:
-    monkeypatch.setattr(yaml_blocks, "SMALL", 1000)
     monkeypatch.setattr(yaml_blocks, "PIECE", 1000)
     monkeypatch.setattr(yaml_blocks, "MAX_DOCUMENT", 2000)
     objects_read = read_all("kind: List\nitems:\n" + ITEM * 100 + item + ITEM * 100)

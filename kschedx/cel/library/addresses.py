@@ -14,12 +14,13 @@ from kschedx.cel.functions import Run, overload, several, single
 from kschedx.cel.types import BOOL, CIDR, INT, IP, STRING
 from kschedx.cel.values import Budget, Cidr, Fault, Ip, UndecidedError, Value
 from kschedx.kube.field_errors import quoted
+from kschedx.patterns import lazy_pattern
 
 _LEADING = "parse error during conversion from string: "
 _OCTETS, _BYTES = 4, 16
 _LAST_FIELDS = _BYTES - _OCTETS
 """The offset of an IPv4 address in an IPv6 address."""
-_BITS = re.compile(r"[1-9][0-9]*|[0-9]", re.ASCII)
+_BITS = lazy_pattern(r"[1-9][0-9]*|[0-9]", re.ASCII)
 
 
 # --- errors

@@ -30,13 +30,14 @@ from kschedx.kube import names
 from kschedx.kube.field_errors import quoted
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.resources import exact_nano_units
+from kschedx.patterns import lazy_pattern
 
 # URLs with the syntax of Go's net/url.
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL | re.ASCII)
-_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
-_PORT = re.compile(r"(?::[0-9]*)?", re.ASCII)
-_HOST_REFUSED = re.compile(r"[ \"<>\\^`{|}\x00-\x1f\x7f]")
+_SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL | re.ASCII)
+_ESCAPE = lazy_pattern(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
+_PORT = lazy_pattern(r"(?::[0-9]*)?", re.ASCII)
+_HOST_REFUSED = lazy_pattern(r"[ \"<>\\^`{|}\x00-\x1f\x7f]")
 
 
 def _request_uri_error(text: str) -> str | None:
@@ -137,9 +138,9 @@ def query_of(query: str) -> dict[str, list[str]]:
 
 # Named formats: validation of names, dates, and URIs. Upstream: apiserver/pkg/cel/library/format.go.
 
-_DNS_1035 = re.compile(r"[a-z](?:-*[a-z0-9]++)*+")
-_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DNS_1035 = lazy_pattern(r"[a-z](?:-*[a-z0-9]++)*+")
+_UUID = lazy_pattern(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+_DATE = lazy_pattern(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _DNS_1035_TOLD = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
@@ -285,8 +286,8 @@ def _of_quantities(does: Callable[[int, int], Value]) -> Run:
 
 # --- versions
 
-_NUMBER = re.compile(r"[0-9]*")
-_WORD = re.compile(r"[0-9A-Za-z-]*")
+_NUMBER = lazy_pattern(r"[0-9]*")
+_WORD = lazy_pattern(r"[0-9A-Za-z-]*")
 _MAX_UINT = 2**64 - 1
 
 

@@ -47,6 +47,7 @@ from kschedx.cel.values import (
     type_value,
 )
 from kschedx.kube.scalars import Duration as Nanoseconds
+from kschedx.patterns import lazy_pattern
 
 # Arithmetic, also on times, and concatenation of strings and lists; a result out of range is a fault. Upstream: the
 # operations of cel-go's common/types, and common/types/overflow.go.
@@ -154,7 +155,7 @@ def _negate(_: Budget, value: Value) -> Value:
 # Durations and timestamps. Upstream: cel-go's common/types/duration.go and timestamp.go, Go's time.ParseDuration and
 # RFC 3339.
 
-_RFC_3339 = re.compile(r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:[.,](\d+))?(Z|[+-]\d{2}:\d{2})", re.ASCII)
+_RFC_3339 = lazy_pattern(r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:[.,](\d+))?(Z|[+-]\d{2}:\d{2})", re.ASCII)
 
 
 def _duration_from_text(text: str) -> CelDuration | None:
@@ -261,10 +262,10 @@ TIME_FUNCTIONS = (
 
 # Type conversions. Upstream: ConvertToType in cel-go's common/types.
 
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_UNSIGNED = re.compile(r"[0-9]+", re.ASCII)
+_INTEGER = lazy_pattern(r"[+-]?[0-9]+", re.ASCII)
+_UNSIGNED = lazy_pattern(r"[0-9]+", re.ASCII)
 _UINT_OVERFLOW = "unsigned integer overflow"
-_DOUBLE = re.compile(
+_DOUBLE = lazy_pattern(
     r"[+-]?(?:inf|infinity|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)", re.ASCII | re.IGNORECASE
 )
 

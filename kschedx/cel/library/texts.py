@@ -27,6 +27,7 @@ from kschedx.cel.values import (
 )
 from kschedx.kube.field_errors import quoted
 from kschedx.kube.quantity import GO_SPACE
+from kschedx.patterns import lazy_pattern
 
 # `format()`: the clauses of a string and their values, at run time and in the checker. Decimal numbers have English
 # formatting, with commas and `×10`; inside lists and maps they have CEL's. Upstream: cel-go's ext/formatting.go;
@@ -36,7 +37,7 @@ _DIGITS = 6
 """The default number of decimals."""
 _MOST_DIGITS = 1_000_000
 """Above it, Go's output differs and would be very long."""
-_CLAUSE = re.compile(r"%(?:(%)|(\.([0-9]*))?(.)?)", re.ASCII | re.DOTALL)
+_CLAUSE = lazy_pattern(r"%(?:(%)|(\.([0-9]*))?(.)?)", re.ASCII | re.DOTALL)
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 

@@ -25,6 +25,7 @@ from kschedx.cli.simulate import simulate
 from kschedx.cli.survive import survive
 from kschedx.cli.why import why
 from kschedx.errors import InputError, nearest
+from kschedx.patterns import lazy_pattern
 from kschedx.sources.tree import SUFFIXES
 
 FEWEST = 3
@@ -154,8 +155,8 @@ Arguments = Mapping[str, Any]
 TEXT: dict[str, object] = {"type": "string", "maxLength": 4096}
 NAMES: dict[str, object] = {"type": "array", "items": TEXT, "maxItems": 100}
 
-_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?")
-_REFERENCE = re.compile(r"[A-Za-z.]+/[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?")
+_NAME = lazy_pattern(r"[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?")
+_REFERENCE = lazy_pattern(r"[A-Za-z.]+/[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?")
 
 
 class Tool(Struct, frozen=True, kw_only=True):

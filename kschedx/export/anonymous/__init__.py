@@ -28,6 +28,7 @@ from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import CSI_PREFIX, csi_limit_key
+from kschedx.patterns import lazy_pattern
 from kschedx.progress import Phase, counted
 
 # Replacements in an anonymized cluster: the first pass collects the words, the second one replaces them.
@@ -131,27 +132,29 @@ def _between(low: str, high: str) -> str:
 
 
 INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
-_EC2 = re.compile(
+_EC2 = lazy_pattern(
     r"[a-z]{1,3}-?[0-9][a-z0-9-]{0,8}\.(?:nano|micro|small|medium|large|metal|[0-9]{0,3}xlarge|metal-[0-9]{1,2}xl)"
 )
 """EC2's instance types: they decide how many volumes can be attached."""
 
 _EC2_PARTS = ("karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-size")
-_EC2_PART = re.compile(
+_EC2_PART = lazy_pattern(
     r"[a-z]{1,3}-?[0-9][a-z0-9-]{0,8}|nano|micro|small|medium|large|metal|[0-9]{0,3}xlarge|metal-[0-9]{1,2}xl"
 )
 """The family or size in an instance type."""
 
 _EC2_FACTS = "karpenter.k8s.aws/instance-"
 """The prefix of labels with facts of an instance type: amounts, and its category."""
-_EC2_FACT = re.compile(r"[0-9]{1,9}|a|c|d|dl|f|g|gr|h|hpc|i|im|inf|is|m|mac|p|r|t|trn|u|vt|x|z")
+_EC2_FACT = lazy_pattern(r"[0-9]{1,9}|a|c|d|dl|f|g|gr|h|hpc|i|im|inf|is|m|mac|p|r|t|trn|u|vt|x|z")
 
-_CHUNK = re.compile(r"""[^\s"'()\[\]{},;]+""")
-_COUNT = re.compile(r"[0-9]{1,6}(?:/[0-9]{1,6})?[.:]?", re.ASCII)
+_CHUNK = lazy_pattern(r"""[^\s"'()\[\]{},;]+""")
+_COUNT = lazy_pattern(r"[0-9]{1,6}(?:/[0-9]{1,6})?[.:]?", re.ASCII)
 """`3`, `0/6`: a number in a message is not a name."""
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-_ADDRESS = re.compile(rf"(?<![0-9A-Za-z]){_OCTET}([.-])(?:{_OCTET}\1){{2}}{_OCTET}(?![0-9A-Za-z]|[.-][0-9])", re.ASCII)
+_ADDRESS = lazy_pattern(
+    rf"(?<![0-9A-Za-z]){_OCTET}([.-])(?:{_OCTET}\1){{2}}{_OCTET}(?![0-9A-Za-z]|[.-][0-9])", re.ASCII
+)
 """An IPv4 address in a name: `10.6.5.4`, or `10-6-5-4` as in many node names."""
 
 _IPV4, _IPV6 = int(ipaddress.IPv4Address("198.18.0.0")), int(ipaddress.IPv6Address("2001:db8::"))

@@ -29,6 +29,7 @@ from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.names import ZONE
 from kschedx.kube.workloads import REVISION, SYNC_MARKS
+from kschedx.patterns import lazy_pattern
 from kschedx.snapshot import events
 
 
@@ -57,7 +58,7 @@ _TOPOLOGY = frozenset({
 _setting = changes.text(lambda text, _: text if text in _TOPOLOGY or re.fullmatch(r"[0-9]{1,4}", text) else "")
 
 
-_DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ns|us|ms|s|m|h))+")
+_DURATION = lazy_pattern(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ns|us|ms|s|m|h))+")
 _lasting = changes.text(lambda text, _: text if text == "Never" or _DURATION.fullmatch(text) else "")
 _schedule = changes.text(lambda text, _: text if re.fullmatch(r"@[a-z]{4,8}|[0-9*/, -]{1,40}", text) else "")
 
@@ -149,7 +150,7 @@ NAMES: Mapping[type[Struct], Replacement] = {
 }
 """Records whose `name` has a shorter maximum length than other names."""
 
-_UNDER_PRESSURE = re.compile(r"The node had condition: \[[A-Z][A-Za-z]{2,12}Pressure\]\. ?")
+_UNDER_PRESSURE = lazy_pattern(r"The node had condition: \[[A-Z][A-Za-z]{2,12}Pressure\]\. ?")
 """The message of a pod that a kubelet rejects before it starts."""
 
 OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
@@ -339,7 +340,7 @@ RECORDS: Mapping[str, Record] = _records()
 """By kind."""
 POD: Mapping[str, Record] = {key: part for key, part in RECORDS["Pod"].fields.items() if isinstance(part, Record)}
 
-_API_VERSION = re.compile(r"|v[0-9]+(?:(?:alpha|beta)[0-9]+)?")
+_API_VERSION = lazy_pattern(r"|v[0-9]+(?:(?:alpha|beta)[0-9]+)?")
 
 
 def change_object(item: Mapping[str, object], names: Names) -> Json | None:

@@ -16,6 +16,7 @@ from kschedx.kube.kueue import CONFIG_GROUP as KUEUE_CONFIG
 from kschedx.kube.other_schedulers import QUEUES_FILE
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import Operator
+from kschedx.patterns import lazy_pattern
 
 DNS_SUBDOMAIN = 253
 DNS_LABEL = 63
@@ -104,7 +105,7 @@ def label_key(written: str, names: Names) -> str:
     return names.name(written, DNS_LABEL)
 
 
-_HUGEPAGES = re.compile(r"(?:requests\.)?hugepages-[0-9.]+[a-zA-Z]{0,2}")
+_HUGEPAGES = lazy_pattern(r"(?:requests\.)?hugepages-[0-9.]+[a-zA-Z]{0,2}")
 
 
 def resource(written: str, names: Names) -> str:
@@ -120,7 +121,7 @@ def time(written: str, _: Names) -> str | None:
     return written
 
 
-_VERSION = re.compile(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+)?(?![0-9])", re.ASCII)
+_VERSION = lazy_pattern(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+)?(?![0-9])", re.ASCII)
 
 
 def version(written: str, _: Names) -> str | None:
@@ -129,7 +130,7 @@ def version(written: str, _: Names) -> str | None:
     return match[0] if match else None
 
 
-_CORE = re.compile(r"[0-9]{1,20}\.[0-9]{1,20}\.[0-9]{1,20}(?![0-9.])", re.ASCII)
+_CORE = lazy_pattern(r"[0-9]{1,20}\.[0-9]{1,20}\.[0-9]{1,20}(?![0-9.])", re.ASCII)
 
 
 def semver(written: str, names: Names) -> str:
@@ -201,7 +202,7 @@ def ordinal(value: object, names: Names) -> object:
     return number(value, names)
 
 
-_QUANTITY = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+|[numkKMGTPE]?i?)")
+_QUANTITY = lazy_pattern(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+|[numkKMGTPE]?i?)")
 
 
 def quantity(value: object, names: Names) -> object:
@@ -237,7 +238,7 @@ def labels(value: object, names: Names) -> object:
     }
 
 
-_STANDARD = re.compile(r"v1\.[0-9]{1,3}")
+_STANDARD = lazy_pattern(r"v1\.[0-9]{1,3}")
 
 
 def _label_value(key: str, value: str, names: Names) -> str:
@@ -361,7 +362,7 @@ _KEPT_FLAGS = frozenset({"cloud-provider", "expander"})
 """Flags whose names stay."""
 _SOME_FILE = "scheduler.yaml"
 """Replaces the path of a file, which could contain a name."""
-_AMOUNT = re.compile(r"[0-9.:+-]+(?:ns|us|ms|[smh0-9.])*|true|false")
+_AMOUNT = lazy_pattern(r"[0-9.:+-]+(?:ns|us|ms|[smh0-9.])*|true|false")
 
 
 def keep_flags(deployment: Mapping[str, object], changed: Json, names: Names) -> None:
@@ -427,7 +428,7 @@ def _queues(levels: int) -> Replacement:
     return Record({"name": name(), "resources": Record({"max": amounts}), **below})
 
 
-_SETTING = re.compile(r"[A-Z][A-Za-z]+|[0-9.]+(?:ms|[hms])(?:[0-9]+[hms])*")
+_SETTING = lazy_pattern(r"[A-Z][A-Za-z]+|[0-9.]+(?:ms|[hms])(?:[0-9]+[hms])*")
 """The name of an enumeration's value, or a duration."""
 
 

@@ -6,14 +6,13 @@ is not listed; the tests check every recorded decision.
 
 from __future__ import annotations
 
-import re
-
 from kschedx.kube.kinds import KINDS
+from kschedx.patterns import lazy_pattern
 from kschedx.releases.plugins import PLUGINS
 from kschedx.releases.release import POINTS, Messages, in_every_release
 from kschedx.snapshot import events
 
-WORD = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")
+WORD = lazy_pattern("[0-9A-Za-z\x80-\U0010ffff]+")
 """A word of a name, between `-`, `.`, `/`, `_`, `:`, and any other character that is neither a letter nor a digit."""
 
 _LABELS = """

@@ -19,6 +19,7 @@ from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.storage import CSINode
 from kschedx.kube.types import LOST_TAINTS, Node, Taint
+from kschedx.patterns import lazy_pattern
 from kschedx.render.wording import count
 from kschedx.simulate.changes import cordoned
 from kschedx.snapshot.columns import ClusterRow
@@ -109,7 +110,7 @@ class LabelNode(NodeStep, frozen=True, kw_only=True):
         return (shell_command(template, self.node, *(word for label in self.labels for word in label)),)
 
 
-_NO_NETWORK = re.compile(r"NetworkPluginNotReady|cni (plugin|config)", re.IGNORECASE)
+_NO_NETWORK = lazy_pattern(r"NetworkPluginNotReady|cni (plugin|config)", re.IGNORECASE)
 
 
 class NodeFault(Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from kschedx.framework.args import InTreeArgs, PluginArgs
 from kschedx.kube import field_errors
 from kschedx.kube.escaping import Url
 from kschedx.kube.scalars import Duration, Int32, Int64
+from kschedx.patterns import lazy_pattern
 
 _LONGEST = 80
 
@@ -248,7 +249,7 @@ def _refusal(text: str, document: object, path: str) -> ConfigError:
     return refuse(join_fields(path, steps.removeprefix(".")), f"{expected}, found {value}")
 
 
-_OF_MAPPING = re.compile(r"\[\.\.\.\]`$")
+_OF_MAPPING = lazy_pattern(r"\[\.\.\.\]`$")
 """The end of msgspec's error about a value in a mapping; it does not name the key."""
 _NAMES: Mapping[str, tuple[type, ...]] = {
     "str": (str,),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -24,6 +23,7 @@ from kschedx.framework.interface import (
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, worded_error
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim, claim_name, csi_limit_key, not_found, not_owned_by
 from kschedx.kube.types import InTreeVolumeSources, Node, ObjectMeta, Pod, Volume
+from kschedx.patterns import lazy_pattern
 from kschedx.plugins.node_volume_limits.attached import (
     Attachable,
     Attached,
@@ -325,7 +325,7 @@ def _drivers(csi_node: CSINode | None) -> tuple[str, ...]:
 # pkg/scheduler/framework/plugins/nodevolumelimits/non_csi.go.
 
 _INSTANCE_TYPES = ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type")
-_NITRO = re.compile(r"^[cmr]5.*|t3|z1d")
+_NITRO = lazy_pattern(r"^[cmr]5.*|t3|z1d")
 _UNBOUND = "<unbound>"
 """Replaces the random prefix that upstream adds to the volumes of unbound claims."""
 

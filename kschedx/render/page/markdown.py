@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from kschedx.kube.escaping import visible
+from kschedx.patterns import lazy_pattern
 from kschedx.render.page import model
 from kschedx.render.wording import count, listed
 
@@ -17,7 +18,7 @@ MOST_MEMBERS = 4
 MOST_CHARACTERS = 60_000
 """A GitHub comment holds 65,536."""
 
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
+_MARKUP = lazy_pattern(r"([\\`*_{}\[\]<>#|~])")
 
 
 def markdown(page: model.Page) -> str:

@@ -13,10 +13,10 @@ from itertools import accumulate
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.text import Text
 
 from kschedx.kube.names import common_affixes
 from kschedx.render.manifests import to_yaml
+from kschedx.render.terminal import StyledLine
 from kschedx.render.view import Decider, Fix, ItemList, Tone, View, ViewItem, identical, shared
 from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
@@ -300,7 +300,7 @@ class Page(Struct, frozen=True, kw_only=True):
 
 def page_of(
     view: View,
-    lines: Iterable[Text],
+    lines: Iterable[StyledLine],
     sections: Iterable[Section] = (),
     snapshot: Snapshot | None = None,
     cited: Iterable[tuple[str, str]] = (),

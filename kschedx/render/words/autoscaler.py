@@ -259,7 +259,7 @@ def node_group_growth_text(growth: AutoscalerGrowth) -> str:
         phrase = "cluster-autoscaler adds no node"
     clauses = [f"no node group helps {count(remain, 'pod')}"] if remain else []
     clauses += [
-        f"{left[outcome]} {text}"
+        f"{left[outcome]:,} {text}"
         for outcome, text in (
             (PodOutcome.EXPENDABLE, "ignored for low priority"),
             (PodOutcome.DAEMON_SET, "of DaemonSets, ignored"),

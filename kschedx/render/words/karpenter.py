@@ -399,7 +399,7 @@ def node_claim_growth_text(growth: KarpenterGrowth) -> str:
     clauses = [f"no NodePool helps {count(growth.left, 'pod')}{unknown}"] if growth.left else []
     if growth.expected:
         clauses.append(f"it expects {count(growth.expected, 'pod')} on existing nodes")
-    clauses += [f"{number} {_PASSED_OVER[outcome]}" for outcome, number in growth.passed_over.items()]
+    clauses += [f"{number:,} {_PASSED_OVER[outcome]}" for outcome, number in growth.passed_over.items()]
     return "; ".join((sentence, *clauses)) + _rejections(growth)
 
 

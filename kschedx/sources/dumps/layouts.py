@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import KINDS
+from kschedx.patterns import lazy_pattern
 from kschedx.sources.compression import Readable, Stream
 from kschedx.sources.dumps import Dump, Form, Lack, all_but, lack, listed_kind, plain
 from kschedx.sources.lists import Batch, flatten
@@ -59,20 +60,20 @@ def _cluster_info_lacks(*, everywhere: bool) -> tuple[Lack, ...]:
 
 # Standard output
 
-_HEAD = re.compile(
+_HEAD = lazy_pattern(
     rb'\{\s*"selfLink":\s*"/api/v1/nodes",\s*"resourceVersion"'
     rb'|\{\s*"kind":\s*"NodeList",\s*"apiVersion":\s*"v1",\s*"metadata"'
     rb"|apiVersion: v1\r?\nitems:\r?\n- metadata:"
 )
-_MARK = re.compile(rb"==== (?P<what>START|END) logs for container (?P<log>\S+ of pod \S+) ====\r?\n")
+_MARK = lazy_pattern(rb"==== (?P<what>START|END) logs for container (?P<log>\S+ of pod \S+) ====\r?\n")
 _IN_A_MARK = b" logs for container "
 _BEFORE_IT = (len(b"==== START"), len(b"==== END"))
 _EVENTS = (b'"kind": "EventList"', b"\nkind: EventList\n", b'/events",\n')
 """The beginnings of the list of events, of which each namespace has one."""
-_NEXT = re.compile(
+_NEXT = lazy_pattern(
     rb'==== START logs for container \S+ of pod |\{\s*"(?:kind": *"EventList"|selfLink": *")|---\r?\napiVersion: '
 )
-_ALL = re.compile(rb"Cluster info dumped to [^\r\n]*\s*\Z")
+_ALL = lazy_pattern(rb"Cluster info dumped to [^\r\n]*\s*\Z")
 """The last line of older versions."""
 _MARGIN = 2048
 """Bytes; a mark and the beginning of what follows it are shorter."""
@@ -214,7 +215,7 @@ _LACKING = {
     "StorageClass": "most classes",
     "PodDisruptionBudget": "budgets of namespaces that are not OpenShift's own",
 }
-_INSIGHTS_FILE = re.compile(
+_INSIGHTS_FILE = lazy_pattern(
     r"(?P<top>(?:.*?/)??)(?:"
     r"(?P<whole>config/(?:node|persistentvolumes|storage/storageclasses))/[^/]+"
     r"|(?P<namespaced>config/(?:pod|pdbs))/[^/]+/[^/]+"
@@ -282,7 +283,7 @@ _GATHERED_BY_NAMESPACE = {
     "Namespace": "labels",
 }
 """Kinds that are gathered per namespace, and only for the requested namespaces."""
-_FILE = re.compile(
+_FILE = lazy_pattern(
     r"(?P<root>(?:.*?/)??)(?:"
     r"cluster-scoped-resources/(?P<resource>[^/]+/[^/]+?)(?:/(?P<name>[^/]+))?"
     r"|namespaces/(?P<namespace>[^/]+)/(?:"
@@ -291,7 +292,7 @@ _FILE = re.compile(
     r"|(?!cluster-scoped-resources/|namespaces/)(?P<namespaced_resource>[^/]+/[^/]+?)(?:/(?P<namespaced_name>[^/]+))?"
     r"))\.yaml"
 )
-_GATHERED = re.compile(
+_GATHERED = lazy_pattern(
     r"(?P<top>(?:.*?/)??must-gather\.local\.[^/]*)(?:/.*)?|(?P<parent>(?:.*/)?)[^/]*-sha256-[0-9a-f]{64}"
 )
 """The folder that the command creates; in it is a folder per image, which has the image's name."""
@@ -404,7 +405,7 @@ def _lacks(entries: Sequence[_Entry]) -> Iterator[Lack]:
 # github.com/vmware-tanzu/sonobuoy, pkg/discovery/queries.go.
 
 _CORE = "core"
-_SONOBUOY_FILE = re.compile(
+_SONOBUOY_FILE = lazy_pattern(
     r"(?P<top>(?:.*?/)??)resources/(?:cluster|non-ns|ns/[^/]+)/(?:(?P<group>[^/_]+)_(?P<version>[^/_]+)_)?(?P<plural>[^/_.]+)\.json"
 )
 
@@ -463,7 +464,7 @@ _LISTS_BY_NAMESPACE: Mapping[str, str] = {
     "services": "v1 ServiceList",
     "statefulsets": "apps/v1 StatefulSetList",
 }
-_SUPPORT_BUNDLE_FILE = re.compile(
+_SUPPORT_BUNDLE_FILE = lazy_pattern(
     r"(?P<top>(?:.*?/)??)cluster-resources/(?P<resource>[^/]+?)(?:/(?P<namespace>[^/]+))?\.json"
 )
 
@@ -576,7 +577,7 @@ _EXPORT_LISTS: Mapping[str, str] = {
 }
 _CONFIG = "schedulerConfig"
 _KEY = rb"(?:pods|nodes|pvs|pvcs|storageClasses|priorityClasses|schedulerConfig|namespaces)"
-_EXPORT_HEAD = re.compile(rb'(?:\s*\{\s*"' + _KEY + rb'"\s*:|(?:---\s*\n)?' + _KEY + rb":(?:\s|$))")
+_EXPORT_HEAD = lazy_pattern(rb'(?:\s*\{\s*"' + _KEY + rb'"\s*:|(?:---\s*\n)?' + _KEY + rb":(?:\s|$))")
 _DOCUMENT = msgspec.json.Decoder(dict[str, Raw])
 
 

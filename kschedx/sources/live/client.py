@@ -5,7 +5,6 @@ They are GETs. The only exception is `ApiServer.dry_run`, for --dry-run=server, 
 
 from __future__ import annotations
 
-import re
 import ssl
 import threading
 import time
@@ -20,6 +19,7 @@ from urllib3 import exceptions
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import Url
+from kschedx.patterns import lazy_pattern
 from kschedx.sources.live.credentials import Access
 from kschedx.sources.live.kubeconfig import KubeconfigUser, NamedEntry
 
@@ -256,7 +256,7 @@ class ApiServer:
         return refused
 
 
-_WRAPPING = re.compile(r"^HTTPS?Connection(?:Pool)?\(.*?\): |\[Errno -?\d+\] ")
+_WRAPPING = lazy_pattern(r"^HTTPS?Connection(?:Pool)?\(.*?\): |\[Errno -?\d+\] ")
 
 
 def _inner(error: Exception) -> str:

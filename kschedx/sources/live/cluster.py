@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import re
 import threading
 import time
 from collections import deque
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import READ_LIVE, ResourceKind
+from kschedx.patterns import lazy_pattern
 from kschedx.sources.live.client import GRACE, ApiServer, RefusedError, within
 from kschedx.sources.live.lists import ListPage, Restarted, pages
 
@@ -131,7 +131,7 @@ Event: TypeAlias = ListPage | Restarted | Unread | Tick
 
 
 _ADDRESS = "the address of a cluster's API server is needed"
-_VERSION = re.compile(r"v?[0-9]+\.[0-9]+")
+_VERSION = lazy_pattern(r"v?[0-9]+\.[0-9]+")
 _IMPERSONATION = "cannot impersonate"
 """Part of a server's error if it refuses impersonation; it then refuses every request."""
 

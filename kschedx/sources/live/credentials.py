@@ -8,7 +8,6 @@ import contextlib
 import ipaddress
 import json
 import os
-import re
 import shutil
 import signal
 import ssl
@@ -29,6 +28,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.escaping import Url
+from kschedx.patterns import lazy_pattern
 from kschedx.progress import Phase, say
 from kschedx.sources.live.kubeconfig import ContextChoice, ExecPlugin, KubeconfigCluster, KubeconfigUser, NamedEntry
 
@@ -341,7 +341,7 @@ def _provider_trust(config: Mapping[str, str], place: Place) -> ssl.SSLContext:
 # `proxy-url`.
 
 _SCHEMES = ("http", "https", "socks5")
-_NOT_IN_URL = re.compile(r"[\x00-\x20\x7f<>\"\\^`{|}]")
+_NOT_IN_URL = lazy_pattern(r"[\x00-\x20\x7f<>\"\\^`{|}]")
 
 
 def proxy_of_environment(url: str, environment: Mapping[str, str]) -> str:
@@ -600,7 +600,7 @@ def _at(place: Place, field: str) -> Place:
     return Place(source=place.source, object=place.object, field=field)
 
 
-_SENDABLE = re.compile(r"[\x21-\x7e]+")
+_SENDABLE = lazy_pattern(r"[\x21-\x7e]+")
 
 
 def _bearer(token: str, place: Place) -> Callable[[], str]:

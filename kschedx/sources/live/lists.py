@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import ResourceKind
+from kschedx.patterns import lazy_pattern
 from kschedx.sources.lists import RAWS, Batch, explain_malformed, flatten
 from kschedx.sources.live.client import ApiServer, RefusedError, TooLargeError
 
@@ -36,10 +37,10 @@ SHORT = 2500
 MAX_SECONDS = 900.0
 """The maximum time for one list, or ten times that of a request if that is longer."""
 
-_HEAD = re.compile(rb'[^\[\]]{0,4096}?"items"\s*:\s*(\[)')
-_BEGINNING = re.compile(rb'\[(\{"[A-Za-z]+":.)', re.DOTALL)
+_HEAD = lazy_pattern(rb'[^\[\]]{0,4096}?"items"\s*:\s*(\[)')
+_BEGINNING = lazy_pattern(rb'\[(\{"[A-Za-z]+":.)', re.DOTALL)
 """The beginning of the first item: `{"metadata":{`."""
-_TAIL = re.compile(rb"\]\s*\}\s*\Z")
+_TAIL = lazy_pattern(rb"\]\s*\}\s*\Z")
 
 
 class _ListMeta(Struct, rename={"next": "continue", "remaining": "remainingItemCount"}):
