@@ -126,8 +126,32 @@ def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
                         yield add_operation(path, spec.storage_class_name)
         elif new in (None, "", (), {}):
             yield {"op": "remove", "path": f"/spec/{encoded}"}
+        elif field in ("affinity", "topology_spread_constraints"):
+            yield add_operation(f"/spec/{encoded}", _unmerged(to_plain(new), before.metadata.labels))
         else:
             yield add_operation(f"/spec/{encoded}", new)
+
+
+def _unmerged(value: object, labels: Mapping[str, str]) -> object:
+    """Return rules without what the API server adds to their selectors for the label keys that they name. It adds that
+    again to the recreated pod, and refuses a selector that has it twice."""
+    if isinstance(value, list):
+        return [_unmerged(item, labels) for item in value]
+    if not isinstance(value, dict):
+        return value
+    value = {key: _unmerged(item, labels) for key, item in value.items()}
+    selector = value.get("labelSelector")
+    written = selector.get("matchExpressions") if isinstance(selector, dict) else None
+    if not isinstance(selector, dict) or not isinstance(written, list):
+        return value
+    added = [
+        {"key": key, "operator": operator, "values": [labels.get(key)]}
+        for keys, operator in ((value.get("matchLabelKeys"), "In"), (value.get("mismatchLabelKeys"), "NotIn"))
+        for key in (keys if isinstance(keys, list) else ())
+    ]
+    left = [item for item in written if item not in added]
+    rest = {key: item for key, item in selector.items() if key != "matchExpressions"}
+    return {**value, "labelSelector": {**rest, "matchExpressions": left} if left else rest}
 
 
 def pod_status_patch(before: Pod, after: Pod) -> Iterator[Json]:

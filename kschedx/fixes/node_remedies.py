@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from msgspec import json
 from msgspec.structs import replace
@@ -268,9 +269,20 @@ def _meant(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[Req
     """Yield the requirement that was probably meant, with an equivalent or similar value or key that a node has."""
     if requirement.operator not in ("In", "=", "Exists"):
         return
-    exactly = [*_renamed(requirement, cluster), *_same_value(requirement, cluster)]
+    exactly = [*_renamed(requirement, cluster), *_same_value(requirement, cluster), *_expanded(requirement, cluster)]
     for key, values in exactly or _nearly(requirement, cluster):
         yield RequirementMatch(key=key, operator=requirement.operator, values=values, actual=None, matched=False)
+
+
+def _expanded(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the values of nodes that a wildcard stands for, which kube-scheduler reads as it is written."""
+    wild = [value for value in requirement.values if "*" in value]
+    known = sorted(filter(None, cluster.label(requirement.key).values))
+    if values := [value for value in known if any(fnmatchcase(value, pattern) for pattern in wild)]:
+        plain = (value for value in requirement.values if value not in wild)
+        meant = tuple(dict.fromkeys((*plain, *values)))
+        if requirement.operator == "In" or len(meant) == 1:
+            yield requirement.key, meant
 
 
 def _renamed(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -27,7 +27,6 @@ _NAMED = lazy_pattern(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
 """Paths to entries of lists, which are matched by name."""
 _OF_CLASS = ("/spec/priority", "/spec/preemptionPolicy")
 """Fields that admission sets from the priority class."""
-_RULES = ("/spec/affinity", "/spec/topologySpreadConstraints")
 
 
 class Owner(Struct, frozen=True, kw_only=True):
@@ -293,8 +292,6 @@ def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], 
             containers = pod.spec.containers if kind == "containers" else pod.spec.init_containers
             named: Sequence[Container | Volume] = pod.spec.volumes if kind == "volumes" else containers
             path = f"/spec/{kind}/{_index(spec.get(kind), named[int(number)].name)}{rest}"
-        elif path in _RULES:
-            value = _unmerged(value, pod.metadata.labels)
         elif path == "/spec/tolerations" and isinstance(value, list):
             # admission adds tolerations to pods that the template does not have
             had = [msgspec.to_builtins(toleration) for toleration in pod.spec.tolerations]
@@ -317,28 +314,6 @@ def _made_anew(owner: Owner, template: dict[str, object], lead: str) -> Iterator
     for name in _LABELS_OF_JOB:
         if isinstance(labels, dict) and name in labels:
             yield {"op": "remove", "path": f"{lead}/metadata/labels/{pointer(name)}"}
-
-
-def _unmerged(value: object, labels: Mapping[str, str]) -> object:
-    """Return rules without what the API server adds to their selectors for the label keys that they name: the
-    template's next pod has other values."""
-    if isinstance(value, list):
-        return [_unmerged(item, labels) for item in value]
-    if not isinstance(value, dict):
-        return value
-    value = {key: _unmerged(item, labels) for key, item in value.items()}
-    selector = value.get("labelSelector")
-    written = selector.get("matchExpressions") if isinstance(selector, dict) else None
-    if not isinstance(selector, dict) or not isinstance(written, list):
-        return value
-    added = [
-        {"key": key, "operator": operator, "values": [labels.get(key)]}
-        for keys, operator in ((value.get("matchLabelKeys"), "In"), (value.get("mismatchLabelKeys"), "NotIn"))
-        for key in (keys if isinstance(keys, list) else ())
-    ]
-    left = [item for item in written if item not in added]
-    rest = {key: item for key, item in selector.items() if key != "matchExpressions"}
-    return {**value, "labelSelector": {**rest, "matchExpressions": left} if left else rest}
 
 
 def _told(toleration: dict[str, object]) -> dict[str, object]:

@@ -317,11 +317,11 @@ class Proposal(Struct, frozen=True, kw_only=True):
             mended = {taint: by for step in self.steps for at, taint, by in step.repairs() if at == row}
             left = tuple(taint for taint in before.spec.taints if taint in node.spec.taints or taint in mended)
             changed = replace(node, status=before.status, spec=replace(node.spec, taints=left))
-            target = _target("Node", "", node.name)
+            node_target = _target("Node", "", node.name)
             if patch := tuple(node_patch(before, changed)):
-                yield Change(target=target, patch=patch)
+                yield Change(target=node_target, patch=patch)
             if more := tuple(node_patch(changed, node)):
-                yield Change(target=target, patch=more, by=next(iter(mended.values()), KUBELET))
+                yield Change(target=node_target, patch=more, by=next(iter(mended.values()), KUBELET))
         if self.added is not None:
             yield Change(target=_target("Node", "", self.added.name), create=manifest("v1", "Node", self.added))
         drivers = {_key(item): by for step in self.steps for item, by in step.makers()}

@@ -22,7 +22,7 @@ from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating, stay_gone
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.pod_edits import INJECTED, VERTICAL, ContainerRequest, amount_of
+from kschedx.fixes.pod_edits import INJECTED, OF_LIMIT, VERTICAL, ContainerRequest, amount_of
 from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
 from kschedx.kube.quantity import Unit
@@ -127,7 +127,8 @@ def resource_remedies(
         lowered = s.LowerRequests.of(place.pod, amounts, place.situation.scheduler.nodes.options)
         if lowered is not None:
             requests = tuple(replace(request, source=_source(request, place)) for request in lowered.requests)
-            is_unchosen = all(request.source for request in requests) and all(finding.never_fits for finding in short)
+            is_chosen = any(not request.source or request.source.startswith(OF_LIMIT) for request in requests)
+            is_unchosen = not is_chosen and all(finding.never_fits for finding in short)
             yield replace(lowered, requests=requests, is_unchosen=is_unchosen)
     going = [row for row in place.nodes.pods_on(place.row).tolist() if is_terminating(row, place.situation)]
     if going:
@@ -199,8 +200,8 @@ def _withdrawn_resizes(short: Sequence[InsufficientResource], place: RemedyCandi
 
 
 def _source(request: ContainerRequest, place: RemedyCandidate) -> str:
-    """Return the VerticalPodAutoscaler, LimitRange, or injector that sets a container's request; empty if the pod's own
-    manifest sets it."""
+    """Return the VerticalPodAutoscaler, LimitRange, injector, or limit that sets a container's request; empty if the
+    pod's own manifest sets it."""
     if not request.container:
         return ""
     annotations = place.pod.metadata.annotations
@@ -215,8 +216,10 @@ def _source(request: ContainerRequest, place: RemedyCandidate) -> str:
             return f"{INJECTED} {request.container}"
         if not has_default_request(annotations, request.container, request.resource):
             return ""
-    elif any(request.resource in (stated.get(side) or ()) for side in ("requests", "limits")):
+    elif request.resource in (stated.get("requests") or ()):
         return ""
+    elif request.resource in (stated.get("limits") or ()):
+        return f"{OF_LIMIT}{request.resource}" if request.resource in ("cpu", MEMORY) else ""
     for limit_range in place.snapshot.limit_ranges.get(place.pod.metadata.namespace, ()):
         for item in limit_range.spec.limits:
             written = item.default_request.get(request.resource) if item.type == "Container" else None

@@ -54,7 +54,8 @@ _EXCEEDED = lazy_pattern(
     r"exceeded quota: (?P<quota>\S+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
 )
 _BOUND = lazy_pattern(
-    r"(?P<rule>maximum|minimum) (?P<resource>\S+) usage per (?P<type>Container|Pod) is (?P<bound>[^\s,.]+(?:\.\d+\S*)?)"
+    r"(?P<rule>maximum|minimum) (?P<resource>\S+) usage per (?P<type>Container|Pod|PersistentVolumeClaim) "
+    r"is (?P<bound>[^\s,.]+(?:\.\d+\S*)?)"
     r"(?:, but (?P<side>limit|request) is (?P<value>\S+)|\.\s+No (?P<absent>limit|request) is specified)"
 )
 _NO_CLASS = lazy_pattern(r"no PriorityClass with name (?P<name>\S+) was found")
@@ -162,7 +163,9 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"correct {match['field']} in {where}")
         elif _RATIO.search(message) or _BOUND.search(message):
             command = shell_command("kubectl get limitrange -n {} -o yaml", self._namespace)
-            title = f"keep requests and limits of {where} within the LimitRange"
+            is_of_claim = "per PersistentVolumeClaim" in message
+            what = "the size of the claim template" if is_of_claim else f"requests and limits of {where}"
+            title = f"keep {what} within the LimitRange"
             yield Fix.untried(title, commands=(command,))
 
     def _of_message(self, message: str) -> Iterator[Fix | None]:

@@ -342,6 +342,7 @@ class _Trials:
             case _:
                 yield from self._covered()
                 yield from islice(self._more_borrowed(), 1)
+                yield from islice(self._more_lent(), 1)
                 yield from self._reclaimed()
                 others = [self._less, *others]
                 if self._is_pod_group and sum(pod_set.count for pod_set in self._workload.spec.pod_sets) > 1:
@@ -489,7 +490,7 @@ class _Trials:
             yield from self._tried(RemedyKind.PRIORITY, title, self._with_priority(priority + 1))
 
     def _more_quota(self) -> Iterator[Remedy]:
-        yield from self._raised("nominalQuota", self._missing())
+        yield from self._raised(self._verdict.cluster_queue, "nominalQuota", self._missing())
 
     def _more_borrowed(self) -> Iterator[Remedy]:
         """Raise the borrowingLimit that keeps the queue from unused quota of its cohort."""
@@ -499,7 +500,22 @@ class _Trials:
             for flavor, missing in self._missing().items()
             if all(node.quota(FlavorResource(flavor, name)).borrowing_limit is not None for name in missing)
         }
-        yield from self._raised("borrowingLimit", limited)
+        yield from self._raised(self._verdict.cluster_queue, "borrowingLimit", limited)
+
+    def _more_lent(self) -> Iterator[Remedy]:
+        """Raise the lendingLimit that keeps unused quota of another queue from the cohort."""
+        own = self._run.queues[self._verdict.cluster_queue].queue
+        for queue in self._snapshot.of(kueue.ClusterQueue):
+            name = queue.metadata.name
+            if queue is own or not own.cohort or queue.cohort != own.cohort:
+                continue
+            node = self._run.cache.tree.queues[name]
+            limited = {
+                flavor: missing
+                for flavor, missing in self._missing().items()
+                if all(node.quota(FlavorResource(flavor, each)).lending_limit is not None for each in missing)
+            }
+            yield from self._raised(name, "lendingLimit", limited)
 
     def _missing(self) -> dict[str, dict[str, int]]:
         """Return the missing amounts by flavor and resource."""
@@ -509,15 +525,15 @@ class _Trials:
             missing[shortage.resource] = max(missing.get(shortage.resource, 0), shortage.missing)
         return by_flavor
 
-    def _raised(self, field: str, by_flavor: Mapping[str, Mapping[str, int]]) -> Iterator[Remedy]:
-        """Raise `nominalQuota` or `borrowingLimit` of a flavor by the missing amounts."""
-        queue = self._run.queues[self._verdict.cluster_queue].queue
-        node = self._run.cache.tree.queues[self._verdict.cluster_queue]
+    def _raised(self, name: str, field: str, by_flavor: Mapping[str, Mapping[str, int]]) -> Iterator[Remedy]:
+        """Raise `nominalQuota`, `borrowingLimit`, or `lendingLimit` of a queue's flavor by the missing amounts."""
+        queue, node = self._run.queues[name].queue, self._run.cache.tree.queues[name]
         for flavor, missing in by_flavor.items():
             phrases, raised = [], {}
             for resource, amount in missing.items():
                 quota = node.quota(FlavorResource(flavor, resource))
-                before = quota.nominal if field == "nominalQuota" else quota.borrowing_limit or 0
+                limit = quota.lending_limit if field == "lendingLimit" else quota.borrowing_limit
+                before = quota.nominal if field == "nominalQuota" else limit or 0
                 raised[resource] = _shown(resource, plus(before, amount))
                 phrases.append(f"{resource} from {_shown(resource, before)} to {raised[resource]}")
             what = "the nominal quota" if field == "nominalQuota" else field
@@ -698,10 +714,17 @@ def _flavors(queue: kueue.ClusterQueue) -> Iterator[kueue.FlavorQuotas]:
         yield from group.flavors
 
 
+_QUOTA_FIELDS = {
+    "nominalQuota": "nominal_quota",
+    "borrowingLimit": "borrowing_limit",
+    "lendingLimit": "lending_limit",
+}
+
+
 def _with_quota(
     queue: kueue.ClusterQueue, flavor: str, field: str, amounts: Mapping[str, str]
 ) -> tuple[kueue.ClusterQueue, list[Json]]:
-    """Return the queue with `nominalQuota` or `borrowingLimit` of a flavor's resources, and the JSON patch."""
+    """Return the queue with a field of a flavor's quotas, such as `nominalQuota`, and the JSON patch."""
     patch: list[Json] = []
     groups = []
     for g, group in enumerate(queue.spec.resource_groups):
@@ -711,10 +734,7 @@ def _with_quota(
             for r, quota in enumerate(resources if quotas.name == flavor else ()):
                 if (amount := amounts.get(quota.name)) is None:
                     continue
-                if field == "nominalQuota":
-                    resources[r] = replace(quota, nominal_quota=amount)
-                else:
-                    resources[r] = replace(quota, borrowing_limit=amount)
+                resources[r] = replace(quota, **{_QUOTA_FIELDS[field]: amount})
                 patch.append(_add(f"/spec/resourceGroups/{g}/flavors/{f}/resources/{r}/{field}", amount))
             flavors.append(replace(quotas, resources=tuple(resources)))
         groups.append(replace(group, flavors=tuple(flavors)))

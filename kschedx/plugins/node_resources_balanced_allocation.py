@@ -20,6 +20,7 @@ from kschedx.plugins.resource_allocation import (
     scored_options,
     scored_request,
     touches_through_requests,
+    truncated,
 )
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -75,7 +76,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         before = _balance(allocation.allocated, allocation)
         # both are in 50..100, so their difference becomes 50 (worse) to 100 (better)
         half = MAX_NODE_SCORE // 2
-        return half + (half + after - before) // 2
+        return half + truncated(half + after - before, 2)
 
     def _request(self, pod: Pod, nodes: NodeTable) -> tuple[int, ...]:
         request = pod_request(pod.spec, pod.status, scored_options(nodes.options, self.handle.release))

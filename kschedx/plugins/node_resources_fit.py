@@ -157,9 +157,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         """`filter` as an inequality, with all terms that depend on the node's pods on one side."""
         checked = list(self._checked(state[REQUEST]))
         known = nodes.resources.index
-        if self._refuses_sidecars(pod) or any(
-            resource not in known or self._has_device_class(resource) for resource, _ in checked
-        ):
+        is_bounded = all(resource in known and not self._has_device_class(resource) for resource, _ in checked)
+        # sums that wrap around do not grow with every pod
+        if self._refuses_sidecars(pod) or not is_bounded or nodes.requests.matrix.may_overflow:
             return None
         places = [known[resource] for resource, _ in checked]
         requested = np.array([amount for _, amount in checked], dtype=np.int64)

@@ -21,7 +21,7 @@ from kschedx.autoscaler.scale_down import (
 from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, Consolidation, Method
 from kschedx.karpenter.disruption import Balance, NodeDisruption
 from kschedx.kube.autoscalers import DO_NOT_DISRUPT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import about_cluster, shell_command
 from kschedx.render.fixes import fix_lines
 from kschedx.render.terminal import (
     BLANK,
@@ -401,6 +401,11 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[Fix]:
             yield Fix(
                 title=f"lower the minimum of node group {removal.group.name} from {least} to {least - 1}", seen=seen
             )
+    spent = dict.fromkeys(budget for fate in removal.of(RemovalFate.BLOCKS) for budget in fate.budgets)
+    if spent:
+        what = f"PDB {listed([*spent], NAMES)}"
+        command = about_cluster(shell_command("kschedx drain {}", removal.node))
+        yield Fix(title=f"let {what} allow a disruption: a drain shows how", seen="", commands=(command,))
     after = scale_down.safe_to_evict(removal)
     if after is None:
         return

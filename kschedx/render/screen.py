@@ -245,7 +245,7 @@ def _request_sources(explanation: Explanation) -> Iterator[str]:
     """Yield where a request that a fix lowers comes from, if the pod template does not set it."""
     if not explanation.fixes:
         return
-    from kschedx.fixes.pod_edits import INJECTED
+    from kschedx.fixes.pod_edits import INJECTED, OF_LIMIT
     from kschedx.fixes.steps import LowerRequests
 
     steps = (step for fix in explanation.fixes for step in fix.steps if isinstance(step, LowerRequests))
@@ -254,6 +254,8 @@ def _request_sources(explanation: Explanation) -> Iterator[str]:
         of = f"requests.{request.resource} of container {request.container}"
         if request.source.startswith(INJECTED):
             yield f"container {request.container} is not in the pod template: admission injects it"
+        elif request.source.startswith(OF_LIMIT):
+            yield f"{of} is its limit: the pod template sets no request"
         else:
             yield f"{request.source} sets {of}, not the pod template"
 

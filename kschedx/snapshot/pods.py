@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
-from kschedx.kube.scalars import LATEST, nanoseconds
+from kschedx.kube.scalars import LATEST, MAX_INT64, nanoseconds
 from kschedx.kube.storage import claim_name
 from kschedx.kube.types import (
     ContainerPort,
@@ -648,6 +648,12 @@ class Amounts:
         else:
             values = self._values[self._codes[key]]
         return values
+
+    @property
+    def may_overflow(self) -> bool:
+        """Return whether a sum of these amounts may exceed int64. A negative one already has."""
+        most = MAX_INT64 // max(len(self._codes), 1)
+        return bool(self._values.min(initial=0) < 0 or self._values.max(initial=0) > most)
 
     def joined(self, codes: IntArray, values: IntArray) -> Amounts:
         """With more pods behind them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -18,6 +19,7 @@ from kschedx.autoscaler.scale_down import Removal, RemovalBlocker, RemovalFate, 
 from kschedx.explain.setup import Setup
 from kschedx.snapshot.columns import ClusterRow
 from tests.builders import Manifest, node, pod
+from tests.command import kschedx as command
 
 STATUS = """
 time: 2026-06-20 12:00:00 +0000 UTC
@@ -49,14 +51,17 @@ def running(name: str, *, cpu: str = "1", on: str = "a", namespace: str = "shop"
     return pod(name, namespace=namespace, on=on, metadata=metadata, containers=containers, **more)
 
 
-def cluster(*objects: Manifest, target: int = 2) -> kschedx.Snapshot:
-    status: Manifest = {
+def reported(target: int = 2) -> Manifest:
+    return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
         "data": {"status": STATUS.replace("TARGET", str(target))},
     }
-    return kschedx.Snapshot.from_objects([status, *objects])
+
+
+def cluster(*objects: Manifest, target: int = 2) -> kschedx.Snapshot:
+    return kschedx.Snapshot.from_objects([reported(target), *objects])
 
 
 def about(
@@ -164,6 +169,14 @@ def test_what_a_pod_means(manifest: Manifest, flags: Mapping[str, list[str]], bl
     (fate,) = answer.pods
     assert fate.blocker is blocker
     assert (Unremovable.BLOCKED_BY_POD in answer.reasons) is (blocker is not None)
+
+
+def test_a_drain_shows_how_a_budget_lets_the_node_go(tmp_path: Path) -> None:
+    objects = [reported(), *ROOMY, running("web", labels={"app": "web"}), BUDGET]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    ran = command("scale-down", "a", "-s", "cluster.json", cwd=tmp_path, columns=200)
+    assert "fix       let PDB shop/web allow a disruption: a drain shows how" in ran.out
+    assert "$ kschedx drain a -s cluster.json" in ran.out
 
 
 def test_a_controller_that_is_gone_is_told_where_its_kind_is_known() -> None:

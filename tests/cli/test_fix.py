@@ -93,8 +93,13 @@ def test_a_fix_changes_the_template_of_a_rollout(tmp_path: Path) -> None:
     assert operation["path"] == "/spec/template/spec/containers/0/resources"
 
 
-def test_what_the_api_server_adds_to_selectors_is_no_part_of_a_template(tmp_path: Path) -> None:
-    """The pod's own hash: the template's next pod has another."""
+@pytest.mark.parametrize(
+    ("owners", "changed"), [([OF_REPLICA_SET], "/spec/template/spec/affinity"), ([], "/spec/affinity")]
+)
+def test_what_the_api_server_adds_to_selectors_is_no_part_of_a_patch(
+    owners: list[Manifest], changed: str, tmp_path: Path
+) -> None:
+    """The pod's own hash: a template's next pod has another, and a recreated pod gets it again."""
     labels = {"app": "web", "pod-template-hash": "1"}
     wanted = {"key": "app", "operator": "In", "values": ["db"]}
     added = {"key": "pod-template-hash", "operator": "In", "values": ["1"]}
@@ -107,7 +112,7 @@ def test_what_the_api_server_adds_to_selectors_is_no_part_of_a_template(tmp_path
         "web-1-x",
         namespace="shop",
         labels=labels,
-        metadata={"ownerReferences": [OF_REPLICA_SET]},
+        metadata={"ownerReferences": owners},
         containers=[{"name": "web", "image": "web:1"}],
         affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
     )
@@ -115,7 +120,7 @@ def test_what_the_api_server_adds_to_selectors_is_no_part_of_a_template(tmp_path
     path = cluster(tmp_path, there, DEPLOYMENT, REPLICA_SET, waiting)
     ran = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "1", "-o", "patch")
     (operation,) = patch_of(ran.out)
-    assert operation["path"] == "/spec/template/spec/affinity"
+    assert operation["path"] == changed
     (preferred,) = at(operation, "value.podAffinity.preferredDuringSchedulingIgnoredDuringExecution")
     assert preferred["podAffinityTerm"]["labelSelector"] == {"matchExpressions": [wanted]}
 

@@ -430,6 +430,17 @@ def test_several_values_that_were_written_as_one() -> None:
     assert first == f"select {zone} in (eu-1a, eu-1b) instead of {zone}=eu-1a,eu-1b"
 
 
+def test_a_wildcard_is_replaced_by_the_values_of_nodes() -> None:
+    key = "node.kubernetes.io/instance-type"
+    wanted = {"matchExpressions": [{"key": key, "operator": "In", "values": ["m6i.*"]}]}
+    rules = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [wanted]}}
+    nodes = [
+        node(name, labels={key: kind}) for name, kind in (("n", "m6i.large"), ("o", "m6i.xlarge"), ("p", "c5.large"))
+    ]
+    first, *_ = told(*nodes, pod("me", affinity={"nodeAffinity": rules}))
+    assert first == f"select {key} in (m6i.large, m6i.xlarge) instead of {key}=m6i.*"
+
+
 def test_a_pod_whose_turn_a_controller_decides() -> None:
     gated = pod("me", nodeSelector={"pool": "generall"}, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
     objects = [node("n", labels={"pool": "general"}), gated]

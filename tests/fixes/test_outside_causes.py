@@ -350,8 +350,16 @@ def test_the_capacity_is_shown_where_the_pod_lacks_only_what_is_reserved(tmp_pat
     assert "3920m allocatable (capacity 4000m, the rest is reserved) - 0 requested" in out
 
 
-def test_what_sets_a_request_is_named_where_the_template_does_not(tmp_path: Path) -> None:
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}}
+@pytest.mark.parametrize(
+    ("stated", "why"),
+    [
+        ({}, "LimitRange r sets requests.cpu of container main, not the pod template"),
+        ({"limits": {"cpu": "9"}}, "requests.cpu of container main is its limit: the pod template sets no request"),
+    ],
+)
+def test_what_sets_a_request_is_named_where_the_template_does_not(tmp_path: Path, stated: Manifest, why: str) -> None:
+    container = {"name": "main", "resources": stated}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
     metadata = {"name": "web", "namespace": "default", "uid": "1"}
     web = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"template": template}}
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "1", "controller": True}
@@ -362,10 +370,7 @@ def test_what_sets_a_request_is_named_where_the_template_does_not(tmp_path: Path
     items = [node("a", allocatable={"cpu": "4", "memory": "9Gi", "pods": "9"}), web, limit_range, me]
     cluster = tmp_path / "cluster.json"
     cluster.write_text(json.dumps({"kind": "List", "items": items}))
-    assert (
-        "LimitRange r sets requests.cpu of container main, not the pod template"
-        in run("why", "web-0", "-s", cluster).out
-    )
+    assert why in run("why", "web-0", "-s", cluster).out
 
 
 def test_an_anti_affinity_over_zones_is_one_cause() -> None:

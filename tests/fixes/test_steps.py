@@ -266,3 +266,13 @@ def test_the_status_of_a_claim_takes_the_place_of_the_one_before() -> None:
     made_anew = PodResourceClaimStatus(name="gpu", resource_claim_name="gpu-2")
     found = with_claim_status(before, made_anew).status.resource_claim_statuses
     assert [(one.name, one.resource_claim_name) for one in found] == [("nic", "nic-1"), ("gpu", "gpu-2")]
+
+
+def test_the_status_of_the_pod_is_no_change_of_a_node() -> None:
+    snapshot = Snapshot.from_objects([node("n", unschedulable=True), pod("p")])
+    before = snapshot.pods[0]
+    proposal = apply_step(s.Uncordon(row=ROW, node="n"), Proposal(pod=before), snapshot)
+    status = PodResourceClaimStatus(name="gpu", resource_claim_name="gpu-1")
+    proposal = replace(proposal, pod=with_claim_status(proposal.pod, status))
+    targets = [(change.target.kind, change.target.name) for change in proposal.changes(before, snapshot)]
+    assert targets == [("Node", "n"), ("Pod", "p")]

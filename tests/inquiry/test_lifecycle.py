@@ -867,6 +867,14 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         {},
         "set requests and limits of every container: limits.cpu at most 2 times requests · not tried",
     ),
+    (
+        (
+            'persistentvolumeclaims "data-web-0" is forbidden: maximum storage usage per PersistentVolumeClaim is 5Gi, '
+            "but request is 10Gi"
+        ),
+        {},
+        "keep the size of the claim template within the LimitRange · not tried",
+    ),
     ("minimum cpu usage per Pod is 2, but request is 1", {}, "raise requests.cpu of container app to 2"),
     (
         (

@@ -59,6 +59,17 @@ def verdict(*objects: Json) -> Verdict:
             (),
         ),
         (
+            [
+                IN_COHORT[0],
+                queue("r", quota("f", "4", lendingLimit="0"), cohortName="c"),
+                *IN_COHORT[2:],
+                workload("a", cpu="6"),
+            ],
+            RemedyKind.QUOTA,
+            "raise lendingLimit of flavor f in ClusterQueue r: cpu from 0 to 2",
+            (),
+        ),
+        (
             [*IN_COHORT, workload("z", "r", cpu="6", held="f"), workload("a", cpu="4")],
             RemedyKind.PREEMPTION,
             "set reclaimWithinCohort of ClusterQueue q to Any",

@@ -328,6 +328,17 @@ def test_a_smaller_pod_stays_where_a_more_important_one_had_to_go() -> None:
     assert victims(cycle) == {"a": ["big"]}
 
 
+def test_a_pod_whose_requests_exceed_int64_does_not_make_room() -> None:
+    # kube-scheduler's sum of its requests is negative, and so is what the node has left with it
+    memory = [
+        {"name": name, "resources": {"requests": {"memory": size}}} for name, size in (("a", "8Ei"), ("b", "1Ki"))
+    ]
+    over = running("over", "a", containers=memory)
+    asks = [{"name": "main", "resources": {"requests": {"memory": "1Gi"}}}]
+    cycle = preempt(small("a"), running("small", "a", 100), over, waiting(containers=asks))
+    assert victims(cycle) == {"a": ["over"]}
+
+
 @pytest.mark.parametrize(
     ("spreads", "avoids", "gone"),
     [

@@ -63,6 +63,12 @@ def test_score(requests: Mapping[str, str], running: Mapping[str, str], resource
     assert balanced(requests, [(NODE, running)], resources) == (False, [score])
 
 
+def test_a_capacity_that_overflows_is_rounded_towards_zero() -> None:
+    # the capacity is -1000 milli-CPUs: the balance falls from 100 to 25
+    offers = {"cpu": str(2**63 - 1), "memory": "8Gi", "pods": "10"}
+    assert balanced({"cpu": "1500m"}, [(offers, {})]) == (False, [38])
+
+
 @pytest.mark.parametrize("requests", [{}, {"cpu": "0"}, {"ephemeral-storage": "1Gi"}])
 def test_a_pod_that_asks_for_none_of_the_resources_is_skipped(requests: Mapping[str, str]) -> None:
     assert balanced(requests, [(NODE, {"cpu": "2"})]) == (True, [0])

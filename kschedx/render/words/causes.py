@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from kschedx.explain.diagnosis import Diagnosis, OfferedNowhere, UnwellNodes
@@ -246,10 +247,16 @@ def _place(finding: VolumeNodeAffinityMismatch) -> str:
     return f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
 
 
+_INVALID = re.compile(r'Invalid value: ("[^"]+")')
+
+
 def _affinity(finding: NodeAffinityMismatch) -> str:
     """Return what does not match, and its source if it is not the pod."""
     by = " (addedAffinity of the scheduler's profile)" if finding.source == "addedAffinity" else ""
-    requested = "the node affinity, which is not valid" if finding.error else _failed(finding) or "the node affinity"
+    requested = _failed(finding) or "the node affinity"
+    if finding.error:
+        value = _INVALID.search(finding.error)
+        requested = "the node affinity, " + (f"whose value {value[1]} is" if value else "which is") + " not valid"
     return f"{requested}{by}"
 
 
