@@ -124,7 +124,7 @@ _ROW = lazy_pattern(r"\s*(?:$|(?:\S+ +)?(?:Normal|Warning)\s)")
 """An empty line, or the next row of `kubectl get events` or `kubectl describe`."""
 _DOUBLE_QUOTED = lazy_pattern(r'"((?:[^"\\]|\\.)*)"')
 _SINGLE_QUOTED = lazy_pattern(r"'((?:[^']|'')*)'")
-_HEAD = lazy_pattern(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
+_HEAD = lazy_pattern(r"(\d{1,9})/(\d{1,9}) nodes (?:are )?available:?\s*")
 _OLDEST = lazy_pattern(
     r"(?:failed to fit in any node\s+fit failure summary on nodes ?|"
     r"No nodes are available that match all of the (?:following )?predicates:?): ?(.*)",
@@ -133,7 +133,7 @@ _OLDEST = lazy_pattern(
 """Kubernetes 1.5, and 1.6 to 1.8."""
 _OLDEST_COUNT = lazy_pattern(r" \((\d{1,9})\)(?:, |\.?$)")
 _NO_SCALE_UP = lazy_pattern(r"(pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?):?\s*")
-_NEXT_PART = lazy_pattern(r",\s+(?=\d{1,9} \S)")
+_NEXT_PART = lazy_pattern(r",\s+(?:and\s+)?(?=\d{1,9} \S|Insufficient )")
 _COUNTED = lazy_pattern(r"(\d{1,9}) (.+)", re.DOTALL)
 _UNTRIED = lazy_pattern(r"\. (not found)\.?$")
 _POST_FILTER = lazy_pattern(
@@ -189,7 +189,7 @@ def _strings(text: str) -> Iterator[str]:
 
 def parse(text: str) -> Event:
     """Parse a message, a line of `kubectl describe` with a message, or a single reason."""
-    text = " ".join(text[:_LONGEST].split())
+    text = " ".join(text[:_LONGEST].replace("’", "'").split()).removesuffix("; waiting")
     oldest = _OLDEST.search(text)
     if oldest:
         # reason, count, reason, count, and the rest
@@ -267,7 +267,7 @@ _EARLIER: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("TaintToleration", "untolerated-taint"): (
         r"node\(s\) had untolerated taint \{(?P<subject>.*?)\}",
         r"node\(s\) had taint \{(?P<subject>.*?)\}, that the pod didn't tolerate",
-        r"node\(s\) had taints that the pod didn't tolerate",
+        r"node\(s\) had taints?(?: \{(?P<subject>.*?)\})?(?: that the pod didn't tolerate)?",
         r"PodToleratesNodeTaints",
     ),
     ("NodeAffinity", "node-affinity-mismatch"): (

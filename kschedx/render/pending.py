@@ -45,7 +45,9 @@ from kschedx.render.terminal import (
     GOOD,
     OPEN,
     SEPARATOR,
+    Part,
     StyledLine,
+    fitting,
     line,
     paragraph,
     shortens,
@@ -109,14 +111,15 @@ def pending_lines(pods: PodAnswers, *, width: int, wide: bool = False) -> list[S
     causes = groups(pods.answers)
     lines = title_lines(pending_sentence(pods.answers), pending_tone(pods.answers), width)
     room = MOST_LINES - len(lines)
-    blocks: list[list[StyledLine]] = []
-    for events in range(len(causes) if wide else min(len(causes), MOST_LINES), -1, -1):  # small groups omit the event
-        blocks = list(_blocks(causes, pods, width, wide=wide, events=events))
-        if wide or (len(blocks) == len(causes) and sum(map(len, blocks)) <= room):
-            break
+    events = len(causes) if wide else _events(causes, pods, width, room)
+    to_mend = [cause_tone(group) is not Tone.GOOD for group in causes]
+    expected = sum(to_mend) if wide else min(sum(to_mend), MOST_BLOCKS)
+    each = counted(causes, Phase.TRYING_FIXES, expected, "causes", lambda it: cause_tone(it) is not Tone.GOOD)
     left = len(causes)
-    for block in blocks:
-        if not wide and len(lines) + len(block) > MOST_LINES - (2 if left > 1 else 0):
+    for number, group in enumerate(each):
+        most = None if wide else MOST_LINES - len(lines) - (2 if left > 1 else 0)
+        block = fitting([_block(group, pods, width, wide=wide, event=number < events)], most)
+        if block is None:
             break
         lines += block
         left -= 1
@@ -173,31 +176,24 @@ def _taken(taken: Taken) -> str:
     return f"would fit {taken.node} if scheduled first{by}"
 
 
-def _blocks(
-    cause_groups: Sequence[CauseGroup],
-    pods: PodAnswers,
-    width: int,
-    *,
-    wide: bool,
-    events: int,
-) -> Iterator[list[StyledLine]]:
-    """Yield the blocks for which the screen has room, and one more; all with `wide`. Each begins with a blank line. The
-    first `events` of them have kube-scheduler's text."""
-    lines = 0
-    to_mend = [cause_tone(group) is not Tone.GOOD for group in cause_groups]
-    expected = sum(to_mend) if wide else min(sum(to_mend), MOST_BLOCKS)
-    each = counted(cause_groups, Phase.TRYING_FIXES, expected, "causes", lambda it: cause_tone(it) is not Tone.GOOD)
-    for number, group in enumerate(each):
-        block = [BLANK, *_block(group, pods, width, wide=wide, event=number < events)]
-        yield block
-        lines += len(block)
-        if lines > MOST_LINES and not wide:
-            return
+def _events(cause_groups: Sequence[CauseGroup], pods: PodAnswers, width: int, room: int) -> int:
+    """Return how many blocks, the largest first, have kube-scheduler's text, if all blocks are to be shown; 0 if there
+    is no room for all."""
+    if len(cause_groups) > room // 2:
+        return 0
+    for events in range(len(cause_groups), 0, -1):
+        parts = [
+            _block(group, pods, width, wide=False, event=number < events) for number, group in enumerate(cause_groups)
+        ]
+        if fitting(parts, room) is not None:
+            return events
+    return 0
 
 
-def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event: bool) -> list[StyledLine]:
+def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event: bool) -> Part:
+    """Return the block of a cause, which begins with a blank line. With `event`, it has kube-scheduler's text."""
     first, tone = group.first, cause_tone(group)
-    lines = paragraph(cause_title(group), width, first=tone.mark, style=_STYLES.get(tone, BAD))
+    lines = [BLANK, *paragraph(cause_title(group), width, first=tone.mark, style=_STYLES.get(tone, BAD))]
     facts = pods.facts_of(group)
     lines += [row for fact in facts if fact.label == REQUIRES for row in _labelled(fact.label, fact.items[0], width)]
     lines += _members(group, width, wide=wide)
@@ -205,14 +201,18 @@ def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event
     shown = message if event and first.headlines and first.message else []
     lines += [] if is_event(first) else shown
     lines += [row for fact in facts if fact.label == ALONE for row in _labelled(fact.label, fact.items[0], width)]
-    fix = None if tone is Tone.GOOD else pods.fix_of(group)
-    if fix is not None:
-        lines += _labelled("fix", fix.text, width)
-    lines += shown if is_event(first) else []
+    rest = shown if is_event(first) else []
     if first.command and tone is not Tone.GOOD:
         rows = continued(first.command, width - len(MORE))
-        lines += [line((f"{'' if number else MORE:{len(MORE)}}{row}", DIM)) for number, row in enumerate(rows)]
-    return lines
+        rest = rest + [line((f"{'' if number else MORE:{len(MORE)}}{row}", DIM)) for number, row in enumerate(rows)]
+    if tone is Tone.GOOD:
+        return Part.of(lines + rest)
+
+    def with_fix() -> list[StyledLine]:
+        fix = pods.fix_of(group)
+        return [*lines, *([] if fix is None else _labelled("fix", fix.text, width)), *rest]
+
+    return Part(len(lines) + len(rest), with_fix, tries_fixes=True)
 
 
 REQUIRES, BECAUSE, ALONE = "requires", "because", "alone"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
@@ -257,11 +258,17 @@ def _drain_blocks(nodes: ItemList, width: int, shown: int, most: int | None, *, 
 
 
 def simulation_view(
-    simulation: Simulation, tried: ShownCounts = ON_PAGE, *, ties: str | None = None, growths: Sequence[Growth] = ()
+    simulation: Simulation,
+    tried: ShownCounts = ON_PAGE,
+    *,
+    ties: str | None = None,
+    growths: Sequence[Growth] = (),
+    shared: SharedFixes | None = None,
 ) -> View:
     """Return a view with a row for each drained node, for each workload, of which those with most pending pods come
-    first, and for each cause. Fixes are tried for the first of them. `growths` are what the autoscalers added first."""
-    shared = SharedFixes(simulation)
+    first, and for each cause. Fixes are tried for the first of them, unless `shared` has them. `growths` are what the
+    autoscalers added first."""
+    shared = shared or SharedFixes(simulation)
     workloads = shown_workloads(simulation)
     is_part = any(result.pending or result.refused for result in workloads[tried.workloads :])
     return View(
@@ -302,23 +309,63 @@ def simulation_lines(
 ) -> list[StyledLine]:
     """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `view` is that of the
     simulation, if it was computed before."""
-    view = view or simulation_view(simulation, ALL if wide else SHOWN_ROWS[0], ties=ties, growths=growths)
-    *drained, workloads, causes = view.lists
-    is_single = sum(bool(item.fixes) for item in view.items) == 1
-    first = head_lines(view, width, rows=None if wide else SHOWN_CHANGES)
-    for item in (item for nodes in drained for item in nodes.items):
-        first += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=None if wide else 6, wide=wide)]
-    lines: list[StyledLine] = []
-    for shown in (ALL,) if wide else SHOWN_ROWS:
-        lines = first + ([BLANK] if workloads.items else [])
+    shared = SharedFixes(simulation)
+    tried = partial(simulation_view, simulation, ties=ties, growths=growths, shared=shared)
+
+    def screen(view: View, shown: ShownCounts, *, is_single: bool) -> list[StyledLine]:
+        *drained, workloads, causes = view.lists
+        lines = head_lines(view, width, rows=None if wide else SHOWN_CHANGES)
+        for item in (item for nodes in drained for item in nodes.items):
+            lines += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=None if wide else 6, wide=wide)]
+        lines += [BLANK] if workloads.items else []
         for item in workloads.items[: shown.workloads]:
             lines += _row_lines(item, f"{item.title}  {item.values[-1]}".rstrip(), width, whole=wide or is_single)
         lines += more(len(workloads.items) - shown.workloads, workloads.noun)
         lines += _cause_lines(causes, width, shown.causes, named=10_000 if wide else 2)
-        lines += _nodes(simulation, width, shown.nodes)
+        return lines + _nodes(simulation, width, shown.nodes)
+
+    def shortened() -> list[StyledLine] | None:
+        """Return the first size that is short enough; None if at most one row has a fix, which is then shown with its
+        commands. Fixes are tried for one row after the other, since a row without its fix is shorter: a size that is
+        too long without some of them needs no others."""
+        fewest = SHOWN_ROWS[-1]
+        too_long: ShownCounts | None = None
+        sizes = [(fewest, fewest), *((shown, counts) for shown in SHOWN_ROWS[:-1] for counts in _growing(shown))]
+        shortest: list[StyledLine] = []
+        for shown, counts in counted(sizes, Phase.TRYING_FIXES, len(sizes), "sizes of the screen"):
+            if shown == too_long:
+                continue
+            part = tried(counts)
+            lines = screen(part, shown, is_single=False)
+            if shown == fewest:
+                if sum(bool(item.fixes) for item in part.items) <= 1:
+                    return None
+                shortest = lines
+            elif len(lines) > MOST_LINES:
+                too_long = shown
+            elif counts == shown:
+                return lines
+        return shortest
+
+    if view is None and not wide and (short := shortened()) is not None:
+        return short + (_steps(simulation, width) if steps else [])
+    view = view or tried(ALL if wide else SHOWN_ROWS[0])
+    is_single = sum(bool(item.fixes) for item in view.items) == 1
+    lines: list[StyledLine] = []
+    for shown in (ALL,) if wide else SHOWN_ROWS:
+        lines = screen(view, shown, is_single=is_single)
         if len(lines) <= MOST_LINES:
             break
     return lines + (_steps(simulation, width) if steps else [])
+
+
+def _growing(shown: ShownCounts) -> Iterator[ShownCounts]:
+    """Yield the counts from the shortest screen's to these, with one more at a time."""
+    fewest = SHOWN_ROWS[-1]
+    for workloads in range(fewest.workloads, shown.workloads + 1):
+        yield replace(shown, workloads=workloads, causes=fewest.causes)
+    for causes in range(fewest.causes + 1, shown.causes + 1):
+        yield replace(shown, causes=causes)
 
 
 def _row_lines(item: ViewItem, title: str, width: int, *, whole: bool = False) -> list[StyledLine]:

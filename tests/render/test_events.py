@@ -86,6 +86,18 @@ FIT, TAINT = "NodeResourcesFit", "TaintToleration"
             id="1.8",
         ),
         pytest.param("Insufficient cpu", [(None, FIT, "insufficient-resource")], [], id="a reason alone"),
+        pytest.param(
+            "no fit: 0/9 nodes available: Insufficient cpu, Insufficient memory, 4 node(s) didn’t match node selector, "
+            "and 5 node(s) had taint {dedicated=gpu: NoSchedule}.; waiting",
+            [
+                (None, FIT, "insufficient-resource"),
+                (None, FIT, "insufficient-resource"),
+                (4, "NodeAffinity", "node-affinity-mismatch"),
+                (5, TAINT, "untolerated-taint"),
+            ],
+            [],
+            id="as people write it down",
+        ),
         pytest.param("0/2 nodes are available: 2 foo, bar.", [(2, "", "")], [], id="unknown"),
     ],
 )
