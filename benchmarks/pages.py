@@ -27,7 +27,7 @@ def busy(page: Page) -> float:
 def main(paths: list[Path]) -> None:
     print("| page | size | opened | processor | filtered | memory |\n| --- | --- | --- | --- | --- | --- |")
     for path in paths:
-        with tempfile.TemporaryDirectory() as folder, chromium(Path(folder)) as page:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, chromium(Path(folder)) as page:
             page.resize(1400, 900)
             page.open(Path(__file__).parents[1] / "docs/pages/assets/architecture.svg")  # the browser itself is warm
             page.send("Performance.enable", timeDomain="threadTicks")

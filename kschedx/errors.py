@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import TracebackType
 from typing import Self
 
 from msgspec import Struct
@@ -25,7 +26,7 @@ class KschedxError(Exception):
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """A place in the input; every part may be unknown."""
+    """A place in the input; every part may be unknown. As a context, it completes the place of an error."""
 
     source: str = ""
     """A file, a folder member, or "-" for standard input."""
@@ -44,6 +45,15 @@ class Place(Struct, frozen=True, kw_only=True):
         if self.document is not None and self.line is None:
             where += f" (document {self.document})" if where else f"document {self.document}"
         return ": ".join(part for part in (where, self.object, self.field) if part)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, _type: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, InputError):
+            raise error.at(self) from None
 
 
 class InputError(KschedxError):

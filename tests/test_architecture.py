@@ -312,7 +312,10 @@ def test_slow_packages_are_imported_inside_functions() -> None:
 # Facts only: what is said of them stands in `render`. An error says itself what is wrong.
 WITHOUT_SENTENCES = ("explain", "fixes")
 FIX_TEXTS = (
-    *(PACKAGE / "fixes" / f"{module}.py" for module in ("dead_end", "device_remedies", "phrases", "storage_remedies")),
+    *(
+        PACKAGE / "fixes" / f"{module}.py"
+        for module in ("dead_end", "device_remedies", "owners", "phrases", "ranking", "storage_remedies")
+    ),
     *(PACKAGE / "fixes" / "steps").glob("*.py"),
 )
 NOTES = (
@@ -329,7 +332,7 @@ NOTES = (
     "setup",
 )
 WITH_SENTENCES = {*(PACKAGE / "explain" / f"{module}.py" for module in NOTES), *FIX_TEXTS}
-"""Notes and the steps of fixes, each of which is made and worded in one place."""
+"""Notes, fixes and their steps, each of which is made and worded in one place."""
 SENTENCE = re.compile(r"(?!kubectl |kschedx ).*\b[a-z']{2,}[,:]? [a-z']{2,}", re.DOTALL)
 """Two words in a row; a command line is none."""
 

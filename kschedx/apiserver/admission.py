@@ -371,10 +371,8 @@ def _tolerations(annotations: Labels, key: str) -> tuple[Toleration, ...]:
     written = annotations.get(key, "")
     if not written:
         return ()
-    try:
+    with Place(field=f"metadata.annotations[{key}]"):
         return decode(written.encode(), tuple[Toleration, ...])
-    except InputError as error:
-        raise error.at(Place(field=f"metadata.annotations[{key}]")) from None
 
 
 def is_best_effort(spec: PodSpec) -> bool:

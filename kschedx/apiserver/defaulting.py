@@ -449,10 +449,8 @@ def _of_policy(path: str, policy: CapacityRequestPolicy) -> Iterator[tuple[str, 
 
 
 def _check_time(path: str, written: str) -> None:
-    try:
+    with Place(field=path):
         nanoseconds(written)
-    except InputError as error:
-        raise error.at(Place(field=path)) from None
 
 
 def _check_all(path: str, quantities: Mapping[str, Written]) -> None:
@@ -461,7 +459,5 @@ def _check_all(path: str, quantities: Mapping[str, Written]) -> None:
 
 
 def _check(path: str, written: Written) -> None:
-    try:
+    with Place(field=path):
         parse_quantity(written)
-    except InputError as error:
-        raise error.at(Place(field=path)) from None

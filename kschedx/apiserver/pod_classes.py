@@ -122,10 +122,8 @@ def _policy_conflict(spec: PodSpec, chosen: PriorityClass) -> InputError | None:
 def check_runtime_class(runtime_class: RuntimeClass) -> RuntimeClass:
     """Return it unchanged. Raises InputError with the field's path for an invalid quantity in its overhead."""
     if runtime_class.overhead is not None:
-        try:
+        with Place(field="overhead.podFixed"):
             exact_amounts(runtime_class.overhead.pod_fixed)
-        except InputError as error:
-            raise error.at(Place(field="overhead.podFixed")) from None
     return runtime_class
 
 

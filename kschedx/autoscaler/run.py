@@ -21,7 +21,7 @@ from kschedx.autoscaler.status import NodeGroupStatus, ScaleUp, read_status
 from kschedx.autoscaler.templates import Template, cloud_templates
 from kschedx.errors import InputError
 from kschedx.framework.runtime import Framework
-from kschedx.kube.documents import Document, part_of
+from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import AUTOSCALER_STATUS, Node, NodeCondition, Pod, PodStatus
 from kschedx.releases import resolve
@@ -176,10 +176,7 @@ def _verdict(verdict: TemplateVerdict) -> Json:
 def _choice(choice: GroupChoice, count: Callable[[Iterable[int]], dict[str, int]]) -> Json:
     document: Json = {
         "result": choice.result.value,
-        "scaleUps": [
-            {"group": resize.group, "from": resize.before, "to": resize.after, "max": resize.maximum}
-            for resize in choice.resizes
-        ],
+        "scaleUps": list(map(to_json, choice.resizes)),
         "triggered": count(choice.triggered),
         "awaiting": count(choice.awaiting),
         "event": choice.event,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.node_groups import (
@@ -232,9 +232,9 @@ class Resize(Struct, kw_only=True):
     """A group's new size."""
 
     group: str
-    before: int
-    after: int
-    maximum: int
+    before: int = field(name="from")
+    after: int = field(name="to")
+    maximum: int = field(name="max")
 
     def __str__(self) -> str:
         """Format as in events."""

@@ -276,12 +276,10 @@ def cloud_templates(written: Mapping[str, object] | None) -> dict[str, CloudTemp
         if not isinstance(entry, dict) or not isinstance(entry.get("Node"), dict):
             raise InputError("a template is a map with Node and Pods", place=place)
         pods = entry.get("Pods") or ()
-        try:
+        with place:
             objects = [{"apiVersion": "v1", "kind": "Node", **entry["Node"]}]
             objects += [_without_priority_class({"apiVersion": "v1", "kind": "Pod", **pod}) for pod in pods]
             snapshot = Snapshot.from_objects(objects)
-        except InputError as error:
-            raise error.at(place) from None
         on_it = tuple(snapshot.pods[row] for row in range(len(snapshot.pods)))
         templates[group] = CloudTemplate(node=snapshot.cluster.nodes[0], pods=on_it)
     return templates

@@ -98,7 +98,7 @@ def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
 
 def of_summary(summary: Summary) -> Iterator[Check]:
     """Yield a check for each pod that differs or cannot be decided, and one for all others."""
-    from kschedx.render.words.comparison import pod_lines
+    from kschedx.render.comparison import pod_lines
 
     if summary.same:
         phrase = f"{summary.same:,} pods are the same"

@@ -166,7 +166,7 @@ def _report(
     from kschedx.render.simulation import drains_lines
 
     def page(_: bool) -> Page:
-        from kschedx.render.page.reports import drains_page
+        from kschedx.render.page.simulation import drains_page
 
         return drains_page(simulation, each=each, lets_go=lets_go, forced=forced)
 

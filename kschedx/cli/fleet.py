@@ -106,11 +106,11 @@ def fleet(
     with results(out) as keep:
         rows = ask(fleet_members, words, answer, jobs=jobs, limit=limit, done=done, see=keep)
     if parquet is not None:
-        write_parquet(rows, parquet)
+        _write_parquet(rows, parquet)
 
     report = Report(
         screen=lambda width, _: screen(rows, width),
-        document=lambda: fleet_document(rows),
+        document=lambda: _fleet_document(rows),
         page=lambda _: page(rows),
     )
     return Answer(report, exit_code(rows))
@@ -442,7 +442,7 @@ def screen(rows: Sequence[SurveyRow], width: int) -> list[StyledLine]:
     return lines
 
 
-def fleet_document(rows: Sequence[SurveyRow]) -> dict[str, object]:
+def _fleet_document(rows: Sequence[SurveyRow]) -> dict[str, object]:
     from kschedx.schemas.commands import FleetDocument
 
     return documents.document("FleetAnswer", FleetDocument, clusters=tuple(rows))
@@ -483,7 +483,7 @@ def page(rows: Sequence[SurveyRow]) -> Page:
     return page_of(view, screen(rows, SCREEN_WIDTH), cited=cited)
 
 
-def write_parquet(rows: Sequence[SurveyRow], path: str) -> None:
+def _write_parquet(rows: Sequence[SurveyRow], path: str) -> None:
     """Write the rows as a table; a document is its JSON. Needs the extra parquet. Raises `InputError`."""
     with needs("parquet"):
         import pyarrow

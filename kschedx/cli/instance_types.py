@@ -36,7 +36,12 @@ def instance_types(
     file: Annotated[str, typer.Argument(metavar="FILE", show_default=False)],
     output: Annotated[
         Format | None,
-        option(Format.JSON, Format.YAML, Format.NAME, text="json and yaml: the catalog; name: names only."),
+        option(
+            Format.JSON,
+            Format.YAML,
+            Format.NAME,
+            text="json and yaml: the catalog; name: names only.",
+        ),
     ] = None,
 ) -> Answer:
     from kschedx.render.karpenter import catalogue_lines

@@ -24,7 +24,12 @@ PARTS = (Part.RELEASE, Part.GATES)
 def plugins(
     output: Annotated[
         Format | None,
-        option(Format.JSON, Format.YAML, Format.NAME, text="json and yaml with everything; name is the names alone."),
+        option(
+            Format.JSON,
+            Format.YAML,
+            Format.NAME,
+            text="json and yaml with everything; name is the names alone.",
+        ),
     ] = None,
     *,
     question: Question,

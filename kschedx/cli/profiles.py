@@ -154,7 +154,10 @@ def check(
     file: Annotated[str, typer.Argument(metavar="FILE|NAME", show_default=False)],
     output: Annotated[
         Format | None,
-        option(*(Format.JSON, Format.YAML, Format.JUNIT, Format.SARIF), text="junit and sarif for CI."),
+        option(
+            *(Format.JSON, Format.YAML, Format.JUNIT, Format.SARIF),
+            text="junit and sarif for CI.",
+        ),
     ] = None,
     *,
     question: Question,

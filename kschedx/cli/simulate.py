@@ -99,7 +99,7 @@ def simulate(
     from kschedx.inquiry.manifests import objects_of
     from kschedx.inquiry.what_if import other_outcomes
     from kschedx.inquiry.what_if import simulate as simulated
-    from kschedx.simulate.repack import parse_goal
+    from kschedx.simulate.moves import parse_goal
     from kschedx.simulate.simulator import SimulationOptions
 
     if out is not None:
@@ -165,7 +165,7 @@ def report(
         return simulation.to_dict() | fixes | {key: value for key, value in more.items() if value is not None}
 
     def page(_: bool) -> Page:
-        from kschedx.render.page.reports import simulation_page
+        from kschedx.render.page.simulation import simulation_page
 
         return simulation_page(simulation, ties=ties, growths=growths)
 

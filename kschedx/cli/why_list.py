@@ -115,7 +115,7 @@ def _report(answer: ListAnswer) -> Report:
         return [of_answers(answers, item.workload, item.place) for item, answers in answer.by_item]
 
     def page(_: bool) -> Page:
-        from kschedx.render.page.reports import pending_page
+        from kschedx.render.pending import pending_page
 
         return pending_page(answer.view, answer.of.snapshot)
 

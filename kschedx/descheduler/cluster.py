@@ -152,10 +152,8 @@ class _Times:
         if not text:
             return None
         if text not in self._known:
-            try:
+            with Place(object=f"Pod {key}", field=field):
                 self._known[text] = nanoseconds(text)
-            except InputError as error:
-                raise error.at(Place(object=f"Pod {key}", field=field)) from None
         return self._known[text]
 
 

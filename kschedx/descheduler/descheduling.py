@@ -155,7 +155,7 @@ class DeschedulingDocument(Round, frozen=True, kw_only=True, omit_defaults=True)
     nodes: dict[str, NodeShares] = field(default_factory=dict)
 
 
-def whole_percents(percents: Mapping[str, float]) -> dict[str, int]:
+def _whole_percents(percents: Mapping[str, float]) -> dict[str, int]:
     return {name: rounded(percent) for name, percent in percents.items()}
 
 
@@ -344,7 +344,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
             preempted=self.preempted,
             undecided=self.is_undecided,
             nodes={
-                node: NodeShares(before=whole_percents(before[node]), after=whole_percents(after[node]))
+                node: NodeShares(before=_whole_percents(before[node]), after=_whole_percents(after[node]))
                 for node in before
                 if before[node] != after[node]
             },
@@ -376,10 +376,8 @@ def deschedule(
         read = read_policy(policy, snapshot.priority_classes, source=source)
     except PolicyError as error:
         return Descheduling(snapshot=snapshot, error=error.message, error_field=error.place.field, hint=error.hint)
-    try:
+    with Place(object="now"):
         moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    except InputError as error:
-        raise error.at(Place(object="now")) from None
     with without_collection():
         return _run(
             snapshot,

@@ -134,7 +134,6 @@ class Policy(Struct, frozen=True, kw_only=True):
     grace_period_seconds: int | None = None
     has_metrics: bool = False
     """Of `metrics.k8s.io`."""
-    has_prometheus: bool = False
     ignored: tuple[str, ...] = ()
     """Fields that the descheduler does not know, with a hint."""
 
@@ -165,7 +164,6 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
         grace_period_seconds=read.grace_period_seconds,
         has_metrics=(read.metrics_collector is not None and read.metrics_collector.enabled)
         or any(provider.source == KUBERNETES_METRICS for provider in read.metrics_providers),
-        has_prometheus=any(provider.source == PROMETHEUS for provider in read.metrics_providers),
         ignored=tuple(ignored),
     )
 

@@ -59,7 +59,7 @@ _EVERYTHING = (Weakness(plugins=(), effect="every verdict: nodes and pods are no
 _MOMENTS = (Weakness(plugins=("NodeResourcesFit",), effect="pods created or deleted in between are counted wrong"),)
 
 
-def mixture_findings(contents: DumpContents) -> Iterator[Finding]:
+def _mixture_findings(contents: DumpContents) -> Iterator[Finding]:
     """Yield findings, the strongest evidence first."""
     yield from _copies(contents)
     if not contents.is_of_one_moment:
@@ -396,7 +396,7 @@ def diagnose(contents: DumpContents, paths: Sequence[str] = ()) -> Diagnosis:
     certain = [finding for finding in missing if isinstance(finding, MissingKind)]
     lacking = [finding for finding in missing if isinstance(finding, Lacking)]
     perhaps = [finding for finding in missing if isinstance(finding, PerhapsNone)]
-    mixture = tuple(mixture_findings(contents))
+    mixture = tuple(_mixture_findings(contents))
     sure = [finding for finding in mixture if finding.certainty is not Certainty.POSSIBLE]
     unsure = [finding for finding in mixture if finding.certainty is Certainty.POSSIBLE]
     cut = tuple(_cut(contents))

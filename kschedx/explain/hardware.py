@@ -43,7 +43,7 @@ class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
     """Empty if the class does not name one."""
 
 
-class DriverNotInstalled(RootCause, frozen=True, kw_only=True):
+class DeviceDriverMissing(RootCause, frozen=True, kw_only=True):
     """A device class does not exist, and no driver publishes devices for it."""
 
     device_class: str
@@ -396,12 +396,12 @@ def driver_named(snapshot: Snapshot, device_class: str) -> str:
     return next((driver for driver in drivers if driver.partition(".")[2] == domain), "")
 
 
-def not_installed(snapshot: Snapshot, device_class: str) -> Iterator[DriverNotInstalled]:
+def not_installed(snapshot: Snapshot, device_class: str) -> Iterator[DeviceDriverMissing]:
     if not driver_named(snapshot, device_class):
         drivers = sorted({resource_slice.spec.driver for resource_slice in snapshot.devices.slices})
         others = f"; drivers with ResourceSlices: {listed(drivers, 3)}" if drivers else ""
         text = f"no driver publishes devices for device class {device_class}{others}"
-        yield DriverNotInstalled(text=text, device_class=device_class)
+        yield DeviceDriverMissing(text=text, device_class=device_class)
 
 
 def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:

@@ -393,10 +393,8 @@ def admitted(
     would refuse it, and `UndecidableError` if that depends on what the snapshot lacks.
     """
     plugins = setup.admission_plugins
-    try:
+    with Place(object=title or _title(manifest)):
         admission = admitted_pod(snapshot, manifest, setup.release, plugins, maker)
-    except InputError as error:
-        raise error.at(Place(object=title or _title(manifest))) from None
     pod, notes = admission.pod, admission_notes(snapshot, manifest, admission, setup.release, plugins, maker)
     if snapshot.manifests is not None:
         snapshot = replace(snapshot, manifests=snapshot.manifests.with_pod(pod.key, manifest))
@@ -404,11 +402,9 @@ def admitted(
         return Subject(snapshot=snapshot, pod=pod, notes=notes, is_new=True)
     before = snapshot
     snapshot, of_controller = _with_made(snapshot, dependents)
-    try:
+    with Place(object=title or _title(manifest)):
         require_quota_of_claims(before, new_claims(before, snapshot), pod, setup.release)
         require_quota(snapshot, pod, setup.release)
-    except InputError as error:
-        raise error.at(Place(object=title or _title(manifest))) from None
     sent = Subject(snapshot=snapshot, pod=pod)
     snapshot, pod, of_volumes = _with_ephemeral_claims(
         snapshot, pod, manifest, setup.release, is_recreated=is_recreated

@@ -134,7 +134,7 @@ class Replay:
         return reply
 
 
-def recording_of(manifest: object) -> Recording:
+def _recording_of(manifest: object) -> Recording:
     """Return a recording as parsed from YAML or JSON. Raises `InputError`."""
     try:
         recording = msgspec.convert(manifest, Recording)
@@ -164,7 +164,7 @@ _BODY_LATE = "context deadline exceeded (Client.Timeout or context cancellation 
 def asking(extenders: str | Mapping[str, object]) -> Ask:
     """Return the source of answers: the extenders themselves for "call", or a recording. Raises `InputError`."""
     if isinstance(extenders, Mapping):
-        return Replay([recording_of(extenders)])
+        return Replay([_recording_of(extenders)])
     if extenders == CALL:
         return call
     raise InputError(f'extenders: found {extenders!r}, allowed are "call" and a recording')
@@ -177,7 +177,7 @@ def replaying(path: str) -> Replay:
     if not recordings:
         hint = "kschedx why --extenders record=FILE writes one"
         raise InputError(f"holds no {KIND}", place=Place(source=path), hint=hint)
-    return Replay(map(recording_of, recordings), path)
+    return Replay(map(_recording_of, recordings), path)
 
 
 def call(requests: tuple[ExtenderRequest, ...]) -> tuple[Reply, ...]:

@@ -6,33 +6,11 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from msgspec import Struct
-
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import to_plain
-from kschedx.kube.documents import ChangeDocument, Json, Target, part_of
+from kschedx.kube.documents import Change as Change
+from kschedx.kube.documents import Json
 from kschedx.kube.types import Container, Node, Pod, PodSpec
-
-
-class Change(Struct, frozen=True, kw_only=True):
-    """A JSON patch (RFC 6902) of an object, its deletion, or a new object."""
-
-    target: Target
-    patch: tuple[Json, ...] = ()
-    delete: bool = False
-    orphan: bool = False
-    """Whether the deletion of a workload keeps its pods (`kubectl delete --cascade=orphan`)."""
-    create: Json | None = None
-    subresource: str = ""
-    """`resize`, which changes the requests of a running pod; empty for the object itself."""
-    by: str = ""
-    """The controller that makes this change after the others; empty if you make it."""
-
-    @property
-    def document(self) -> ChangeDocument:
-        is_patch = not self.delete and self.create is None
-        return part_of(ChangeDocument, self, patch=self.patch if is_patch else None)
-
 
 # JSON patches (RFC 6902) on manifests: add, remove, and replace.
 

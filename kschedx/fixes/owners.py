@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from typing import assert_never
 
 import msgspec
 from msgspec import Struct
@@ -200,6 +201,9 @@ _OF_TEMPLATE = ("accessModes", "resources", "storageClassName")
 """Fields of a claim that fixes change."""
 
 
+SHOWN_DELETED = 2
+
+
 class Undelivered(Enum):
     """Why a change of the template alone does not reach the pod."""
 
@@ -219,6 +223,25 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
     why: Undelivered
     changes: tuple[Change, ...]
+
+    def text(self, owner: Owner) -> str:
+        """Return what you do after the template has changed, and why its controller does not do it."""
+        workload, names = f"{owner.kind} {owner.name}", [it.target.name for it in self.changes if it.delete]
+        named = f"pod{'' if len(names) == 1 else 's'} {' and '.join(names)}"
+        pods = named if len(names) <= SHOWN_DELETED else f"its {len(names):,} pending pods"
+        match self.why:
+            case Undelivered.ORDERED_READY:
+                return f"delete {pods} ({workload} is OrderedReady: it does not replace a pod that is not ready)"
+            case Undelivered.PARTITION:
+                return f"lower its partition and delete {pods} ({workload} updates from its partition on)"
+            case Undelivered.ON_DELETE:
+                return f"delete {pods} (the update strategy of {workload} is OnDelete)"
+            case Undelivered.NO_ROLLOUT:
+                return f"delete {pods} ({workload} uses its template for new pods only)"
+            case Undelivered.PAUSED:
+                return f"resume {workload}, which is paused"
+            case _:
+                assert_never(self.why)
 
 
 def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> Delivery | None:

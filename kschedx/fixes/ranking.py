@@ -1,8 +1,8 @@
-"""Fixes: what to change, and the outcome of the trial. `render/words/fixes.py` words the titles."""
+"""Fixes: what to change, the outcome of the trial, and both in words; then which fixes are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
 
@@ -11,22 +11,29 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import Change
+from kschedx.fixes.phrases import listed
 from kschedx.fixes.steps import (
     AddNode,
     AwaitController,
     ChangeRule,
     Cost,
+    DeletePods,
     FixStep,
     LabelNode,
     LowerRequests,
+    NextAttempt,
     RemoveTaints,
     TakeOldFirst,
     Tolerate,
 )
 from kschedx.fixes.trial import Situation
 from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
+from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import ARCH_LABELS
 from kschedx.plugins.node_volume_limits.attached import within_every_limit
+from kschedx.render.wording import count
+
+SHOWN_LOST = 3
 
 
 class FixCertainty(StrEnum):
@@ -49,6 +56,18 @@ class Shortfall(Struct, frozen=True, kw_only=True):
     """Why the API server refuses pods of the changed template."""
     first: tuple[str, ...] = ()
     """Pods of a higher priority, `namespace/name`, that take the room first."""
+
+    @property
+    def text(self) -> str:
+        if self.refusal:
+            return f"the API server refuses its pods: {self.refusal}"
+        if self.first:
+            takes = "takes" if len(self.first) == 1 else "take"
+            return f"{listed([*self.first], SHOWN_LOST)}, with a higher priority, {takes} the room"
+        if self.lost:
+            lose = "loses its node" if len(self.lost) == 1 else "lose their nodes"
+            return f"{listed([*self.lost], SHOWN_LOST)} {lose}"
+        return f"{count(self.pending, 'pod')} of the workload {'stays' if self.pending == 1 else 'stay'} pending"
 
 
 class ReplacementNodes(Struct, frozen=True, kw_only=True):
@@ -113,8 +132,76 @@ class TriedFix(Struct, frozen=True, kw_only=True):
     trial: TrialOutcome = TrialOutcome()
     """With a shortfall, the fix is partial."""
 
+    @property
+    def title(self) -> str:
+        """Return `tolerate dedicated=gpu:NoSchedule, uncordon node-4`; for a partial fix, also what it leaves."""
+        own = [step for step in self.steps if not isinstance(step, NextAttempt)]
+        steps = sorted(own or self.steps, key=lambda step: isinstance(step, AwaitController))
+        text = ", ".join(step.title for step in steps)
+        deciding = (*self.deciding, *(("the extender",) if self.extender_decides else ()))
+        if kinds := [f"{name}s" for name in deciding if name in KINDS]:
+            text = f"{text}, if {' and '.join(kinds)} allow it (not in the dump)"
+            deciding = tuple(name for name in deciding if name not in KINDS)
+        if deciding:
+            return f"{text}, then {' and '.join(deciding)} {'decides' if len(deciding) == 1 else 'decide'}"
+        if self.trial.shortfall is not None:
+            return f"{text} (then {self.trial.shortfall.text})"
+        if not self.remaining:
+            return text
+        left = ", ".join(f"{name} on {count(number, 'node')}" for name, number in self.remaining.items())
+        return f"{text} (then still {left})"
+
+    @property
+    def costs(self) -> tuple[str, ...]:
+        """Return the effects of a fix on other pods, one phrase each."""
+        costs = [cost for step in self.steps for cost in step.costs]
+        if self.architecture:
+            costs.append(f"check that its image runs on {self.architecture}: most nodes have another architecture")
+        return tuple(dict.fromkeys((*costs, *self._costs_of_pods())))
+
+    def _costs_of_pods(self) -> Iterator[str]:
+        deleting = (step for step in self.steps if isinstance(step, DeletePods) and not step.by_preemption)
+        landings = {landing.controller: landing for landing in self.trial.landings}
+        for controller in dict.fromkeys(
+            victim.controller for step in deleting for victim in step.victims if victim.controller
+        ):
+            landing = landings.get(controller)
+            if landing is None:
+                yield f"{controller} recreates its pod, which may stay pending"
+                continue
+            number = len(landing.nodes) + landing.pending
+            what = "its pod" if number == 1 else f"{number} pods"
+            where = f" on {listed([*dict.fromkeys(landing.nodes)], SHOWN_LOST)}" if landing.nodes else ""
+            stays = "which stays pending" if number == 1 else f"{landing.pending} of which stay pending"
+            assumed = " (assumed: the dump lacks its template)" if landing.is_assumed else ""
+            yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}{assumed}"
+        for budget in self.trial.budgets:
+            allows = count(budget.allowed, "disruption") if budget.allowed else "no disruption"
+            yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
+        if first := self.trial.first:
+            needs = "needs" if len(first) == 1 else "need"
+            yield f"{listed([*first], SHOWN_LOST)}, with a higher priority, {needs} room too"
+        if rivals := self.trial.rivals:
+            takes = "takes" if len(rivals) == 1 else "take"
+            yield f"unless {listed([*rivals], SHOWN_LOST)}, pending for longer, {takes} the room"
+        if self.trial.preempted:
+            yield f"its other pods evict {count(self.trial.preempted, 'pod')} on their nodes"
+        if left := self.trial.left if self.trial.shortfall is None else 0:
+            yield f"{count(left, 'pod')} of the workload {'stays' if left == 1 else 'stay'} pending"
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Return kubectl commands that apply the whole fix; empty if a step needs a patch."""
+        commands = [step.commands() for step in self.steps]
+        return tuple(command for of_step in commands for command in of_step) if all(commands) else ()
+
 
 ClusterTest = Callable[[TriedFix], TrialOutcome]
+
+
+def with_nodes(steps: Iterable[FixStep], number: int, zones: Sequence[str] = ()) -> str:
+    """Return the title of a fix that adds `number` nodes, in these zones or all in one."""
+    return ", ".join(step.title_of(number, zones) if isinstance(step, AddNode) else step.title for step in steps)
 
 
 # The selection and order of the fixes that are shown.

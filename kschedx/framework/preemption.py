@@ -201,12 +201,8 @@ def by_importance(pods: PodTable, victims: Sequence[int]) -> list[int]:
     started = pods.started
     keys = [(-int(pods.priorities[row]), int(started[row])) for row in victims]
     places = {key: place for place, key in enumerate(sorted(set(keys)))}
-    order = _as_sorted(tuple((places[key], key[1] == LATEST) for key in keys))
-    return [victims[position] for position in order]
-
-
-_Importance: TypeAlias = tuple[int, bool]
-"""A pod's rank, 0 for the most important and the same for equals, and whether it has not started."""
+    ranks = np.array([2 * places[key] + (key[1] == LATEST) for key in keys], dtype=np.int64)
+    return [victims[position] for position in _as_sorted(ranks.tobytes()).tolist()]
 
 
 def _more_important(item: tuple[int, bool, int], other: tuple[int, bool, int]) -> bool:
@@ -215,13 +211,15 @@ def _more_important(item: tuple[int, bool, int], other: tuple[int, bool, int]) -
     return item[0] < other[0] or (item[0] == other[0] and item[1])
 
 
-@lru_cache(maxsize=4096)
-def _as_sorted(pods: tuple[_Importance, ...]) -> tuple[int, ...]:
+@lru_cache(maxsize=1 << 14)
+def _as_sorted(importance: bytes) -> IntArray:
     """Return positions in the order in which kube-scheduler's sort leaves the pods. That sort is not stable, but
-    deterministic."""
-    items = [(*importance, position) for position, importance in enumerate(pods)]
+    deterministic. `importance` has an int64 for each pod: twice its rank, 0 for the most important and the same for
+    equals, and 1 more if it has not started."""
+    ranks = np.frombuffer(importance, dtype=np.int64).tolist()
+    items = [(rank >> 1, bool(rank & 1), position) for position, rank in enumerate(ranks)]
     sort_slice(items, _more_important)
-    return tuple(position for *_, position in items)
+    return np.array([position for *_, position in items], dtype=np.int64)
 
 
 def _leave_equals_as_sorted(order: IntArray, index: IntArray, priorities: IntArray, started: IntArray) -> None:
@@ -237,12 +235,12 @@ def _leave_equals_as_sorted(order: IntArray, index: IntArray, priorities: IntArr
     place = np.concatenate([[0], np.cumsum(changes)])
     group = np.repeat(np.arange(len(first)), count)
     as_loaded = np.lexsort((order, group))
-    loaded, ranks, is_late = order[as_loaded], (place - place[first][group])[as_loaded], start[as_loaded] == LATEST
+    loaded = order[as_loaded]
+    importance = 2 * (place - place[first][group])[as_loaded] + (start[as_loaded] == LATEST)
     distinct_ranks = place[first + count - 1] - place[first] + 1
     many = (count > LONGEST_INSERTION) & (distinct_ranks < count)
     for low, high in zip(first[many].tolist(), (first + count)[many].tolist(), strict=True):
-        pods = tuple(zip(ranks[low:high].tolist(), is_late[low:high].tolist(), strict=True))
-        order[low:high] = loaded[low:high][list(_as_sorted(pods))]
+        order[low:high] = loaded[low:high][_as_sorted(importance[low:high].tobytes())]
 
 
 def exceeding(

@@ -78,7 +78,7 @@ def _gang_of(cycle: Cycle) -> _GangKey | None:
     return None
 
 
-def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangStatus | None:
+def _pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangStatus | None:
     """Return the pod's group as a whole; None if the pod has none, the snapshot lacks it, or the pod already has a
     node."""
     pod, gang = cycle.pod, _gang_of(cycle)
@@ -307,7 +307,7 @@ def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
         kueue=_held_by_kueue(snapshot, pod, attempt),
         gates=tuple(_gates_of_others(pod)),
         scheduler=other,
-        group=pod_group_of(scheduler, cycle, attempt),
+        group=_pod_group_of(scheduler, cycle, attempt),
         pools=tuple(_device_pools(snapshot, pod)),
     )
 

@@ -38,7 +38,7 @@ from kschedx.kube.types import Pod
 from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.flavors import flavor_mismatch
 from kschedx.kueue.quota import QueueNode, Requests, added
-from kschedx.kueue.run import Run
+from kschedx.kueue.run import AdmissionRun
 from kschedx.kueue.settings import settings_of
 from kschedx.kueue.verdict import decision_of, judge
 from kschedx.kueue.workloads import Job, timestamp
@@ -203,13 +203,13 @@ def _incomplete_group(snapshot: Snapshot, pod: Pod, kueue: Kueue) -> Kueue:
     return replace(kueue, group=name, group_pods=number, group_total=int(total)) if number < int(total) else kueue
 
 
-def _kueue_state(snapshot: Snapshot) -> Run:
+def _kueue_state(snapshot: Snapshot) -> AdmissionRun:
     """Return Kueue's state before its next cycle, computed once per snapshot."""
     cached = vars(snapshot)
     if "_kueue" not in cached:
-        cached["_kueue"] = Run(snapshot, settings_of(snapshot), timestamp(snapshot.source.taken))
+        cached["_kueue"] = AdmissionRun(snapshot, settings_of(snapshot), timestamp(snapshot.source.taken))
     run = cached["_kueue"]
-    assert isinstance(run, Run)
+    assert isinstance(run, AdmissionRun)
     return run
 
 
@@ -224,7 +224,7 @@ def _cohorts(snapshot: Snapshot, queue: ClusterQueue) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _quotas(run: Run, node: QueueNode, job: Job) -> Iterator[FlavorQuota]:
+def _quotas(run: AdmissionRun, node: QueueNode, job: Job) -> Iterator[FlavorQuota]:
     """Yield the quota of each resource that the Workload requests, for each flavor that has the resource."""
     total: Requests = {}
     for requests in job.counted:
@@ -292,7 +292,9 @@ def _local_queue(snapshot: Snapshot, namespace: str, name: str) -> LocalQueue | 
 # --- the state of a Workload
 
 
-def _state(workload: Workload, local: LocalQueue | None, queue: ClusterQueue | None, run: Run) -> WorkloadState:
+def _state(
+    workload: Workload, local: LocalQueue | None, queue: ClusterQueue | None, run: AdmissionRun
+) -> WorkloadState:
     if workload.has("Finished"):
         return WorkloadState.FINISHED
     if workload.has("Admitted"):

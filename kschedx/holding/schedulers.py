@@ -253,7 +253,7 @@ def _is_meant(owner: other_schedulers.ReservationOwner, pod: Pod) -> bool:
     )
 
 
-def _names(reference: other_schedulers.ObjectReference, namespace: str, name: str, uid: str) -> bool:
+def _names(reference: other_schedulers.ReservingObject, namespace: str, name: str, uid: str) -> bool:
     is_named = reference.namespace in ("", namespace) and reference.name in ("", name)
     return is_named and (not uid or reference.uid in ("", uid))
 

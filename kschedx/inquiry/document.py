@@ -14,7 +14,7 @@ from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Scores, UnevaluatedDocument
 from kschedx.framework.extenders import Trace
 from kschedx.framework.status import Code, CodeText, FilterOutcome, Status, StatusDocument
-from kschedx.kube.documents import ChangeDocument, Document, Json, Part, camel, document, part_of, to_json
+from kschedx.kube.documents import Change, Document, Json, Part, camel, document, part_of, to_json
 from kschedx.snapshot.columns import each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import SourceDocument
@@ -217,9 +217,9 @@ class FixDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     certainty: Literal["verified", "partial", "untried"]
     group: Literal["capacity", "workload", "cluster"]
     costs: tuple[str, ...] = ()
-    changes: tuple[ChangeDocument, ...]
+    changes: tuple[Change, ...]
     feasible_nodes: tuple[str, ...]
-    apply: tuple[ChangeDocument, ...] | None = None
+    apply: tuple[Change, ...] | None = None
     replicas: Covered | None = None
 
 

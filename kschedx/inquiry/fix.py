@@ -34,7 +34,6 @@ from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
 from kschedx.render.states import ComponentDown
 from kschedx.render.wording import listed
-from kschedx.render.words.fixes import delivery_text, fix_commands, fix_costs, fix_title
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -132,11 +131,11 @@ class Fix(Struct, frozen=True, kw_only=True):
         apply = sent if owner is None else tuple(owner_change(change, owner, pod) for change in sent)
         if owner is not None and owner.job is not None and stored_in is not None and apply != sent:
             apply = (*(owner_change(change, owner.job, pod) for change in sent if change not in apply), *apply)
-        title = title or fix_title(fix)
+        title = title or fix.title
         reaches = fix.trial.is_delivered or apply == sent
         left = None if reaches or owner is None or stored_in is None else delivery(owner, pod, stored_in)
         if owner is not None and left is not None:
-            title += f", then {delivery_text(left, owner)}"
+            title += f", then {left.text(owner)}"
             apply = (*apply, *(change for change in left.changes if change not in apply))
         return cls(
             title=title,
@@ -144,9 +143,9 @@ class Fix(Struct, frozen=True, kw_only=True):
             changes=fix.changes,
             feasible_nodes=fix.feasible_nodes,
             steps=fix.steps,
-            commands=fix_commands(fix),
+            commands=fix.commands,
             apply=apply,
-            costs=(*fix_costs(fix), *(() if owner is None or apply == sent else _owners(owner))),
+            costs=(*fix.costs, *(() if owner is None or apply == sent else _owners(owner))),
         )
 
     def with_claims_of(self, owner: Owner | None, pod: Pod, before: Snapshot | None, snapshot: Snapshot) -> Fix:
@@ -243,8 +242,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             self,
             certainty=self.certainty.value,
             group=self.group.value,
-            changes=tuple(change.document for change in self.changes),
-            apply=None if self.apply == sent else tuple(change.document for change in self.apply),
+            apply=None if self.apply == sent else self.apply,
             replicas=covered,
         )
 

@@ -3,6 +3,7 @@ tried in its own loop before it is proposed."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
@@ -15,12 +16,12 @@ from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF, not_triggered
+from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF, Resize, not_triggered
 from kschedx.autoscaler.state import LoopOutcome
 from kschedx.autoscaler.status import AutoscalerStatus, Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
 from kschedx.findings import InsufficientResource, NodeUnschedulable, UntoleratedTaint
-from kschedx.fixes.node_requirements import labels_for, required_terms
+from kschedx.fixes.node_requirements import labels_for, own_terms, required_terms
 from kschedx.fixes.resource_remedies import rounded_down
 from kschedx.fixes.steps import LowerRequests, ResourceAmount, Tolerate
 from kschedx.framework.config import Profile
@@ -30,7 +31,8 @@ from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeRemedy, NodeTrial, RemedyStep, StepKind, edited, other_ways
 from kschedx.kube.autoscalers import OpenShiftMachineSet
 from kschedx.kube.documents import Document, Json, part_of
-from kschedx.kube.names import ZONE
+from kschedx.kube.names import ZONE, is_extended_resource
+from kschedx.kube.resources import pod_request
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
 from kschedx.patterns import lazy_pattern
@@ -158,8 +160,6 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
     def _without_template(self, trial: NodeTrial) -> Iterator[Fix]:
         """Yield untried fixes of groups whose template the cluster does not show: a larger maximum, and what a group
         without nodes declares about its nodes."""
-        from kschedx.render.words.autoscaler import undeclared
-
         if self.adds_node:
             return
         if (lacking := undeclared(self.autoscaler, self.decision, self.pod)) is not None:
@@ -352,6 +352,78 @@ def _not_made_anew(autoscaler: Autoscaler, template: Template) -> tuple[Pod, ...
     )
 
 
+# What the pod needs and a group without nodes may have.
+
+_DECLARATIONS = {
+    "aws": "tag its ASG with k8s.io/cluster-autoscaler/node-template/{kind}/{key}={value}",
+    "azure": "tag its scale set with k8s.io_cluster-autoscaler_node-template_{kind}_{underscored}={value}",
+    "clusterapi": "annotate it with capacity.cluster-autoscaler.kubernetes.io/{plural}: {key}={value}",
+}
+"""Cloud provider to how a group without nodes declares a label or a resource of its nodes."""
+
+
+class Undeclared(Struct, frozen=True, kw_only=True):
+    """A group without nodes, and what the pod needs and no node has: the cluster does not show whether the group's
+    nodes would have it."""
+
+    group: str
+    need: str
+    """`disk=nvme`, `hugepages-2Mi`."""
+    how: str
+    """How the group declares it."""
+
+
+def undeclared(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Undeclared | None:
+    """Return None if that cannot be the cause, or if the cloud's groups declare nothing."""
+    form = _DECLARATIONS.get(_cloud_provider(autoscaler), "")
+    empty = [group.name for group in scaling.groups if group.target == 0 and group.is_unknown]
+    needs = [*_missing_labels(autoscaler, pod), *_missing_resources(autoscaler, pod)]
+    if not form or not empty or not needs:
+        return None
+    kind, key, value = needs[0]
+    words = re.findall("[a-z0-9]+", f"{key.rpartition('/')[2]} {value}".lower())
+    name = max(empty, key=lambda name: sum(word in name.lower() for word in words))
+    plural = "capacity" if kind == "resources" else "labels"
+    how = form.format(kind=kind, plural=plural, key=key, value=value, underscored=key.replace("/", "_"))
+    return Undeclared(group=group_title(name), need=f"{key}={value}" if kind == "label" else key, how=how)
+
+
+def _cloud_provider(autoscaler: Autoscaler) -> str:
+    """Return the flag, or the scheme of the nodes' providerID if the flags are not known."""
+    ids = (node.spec.provider_id for node in autoscaler.snapshot.cluster.nodes)
+    scheme, separator, _ = next(filter(None, ids), "").partition("://")
+    return autoscaler.flags.cloud_provider if autoscaler.flags_are_known or not separator else scheme
+
+
+def _missing_labels(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str, str]]:
+    """Yield labels that the pod selects and that no node has under any value."""
+    known = autoscaler.snapshot.cluster.label_keys
+    terms = (term for term in own_terms(pod) if term is not None)
+    required = (
+        (expression.key, expression.values[0])
+        for term in terms
+        for expression in term.match_expressions
+        if expression.operator == "In"
+    )
+    for key, value in (*pod.spec.node_selector.items(), *required):
+        if key not in known:
+            yield "label", key, value
+
+
+def _missing_resources(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str, str]]:
+    """Yield extended resources that the pod requests and no node has, with the amount."""
+    offered = {
+        name
+        for node in autoscaler.snapshot.cluster.nodes
+        for name, written in node.status.allocatable.items()
+        if str(written) != "0"
+    }
+    requested = pod_request(pod.spec, pod.status, request_options(autoscaler.release)).amounts
+    for name, number in requested.items():
+        if number > 0 and is_extended_resource(name) and name not in offered:
+            yield "resources", name, str(number)
+
+
 class _Asking(Struct, frozen=True, kw_only=True):
     pod: Pod
     profile: Profile
@@ -373,13 +445,6 @@ class GroupVerdictDocument(Document, frozen=True, omit_defaults=True):
     rejected_by: Mapping[str, StatusDocument] = {}
 
 
-class ResizeDocument(Document, frozen=True):
-    group: str
-    before: int = field(name="from")
-    after: int = field(name="to")
-    maximum: int = field(name="max")
-
-
 class GroupRemedyDocument(Document, frozen=True):
     title: str
     group: str
@@ -392,7 +457,7 @@ class ScalingDocument(
     outcome: PodOutcome
     result: LoopOutcome
     groups: Mapping[str, GroupVerdictDocument]
-    scale_ups: tuple[ResizeDocument, ...]
+    scale_ups: tuple[Resize, ...]
     event: str
     is_told: bool
     groups_told_by: tuple[str, ...]

@@ -224,18 +224,12 @@ class PodCount(Document, frozen=True):
     allowed: int
 
 
-class HolderDocument(Document, frozen=True):
-    pod: str
-    priority: int
-    amount: int
-
-
 class ResourceDocument(Document, frozen=True):
     allocatable: int
     requested: int
     free: int
     unit: Unit
-    holders: tuple[HolderDocument, ...]
+    holders: tuple[Holder, ...]
 
 
 class PendingDocument(Document, frozen=True, omit_defaults=True):

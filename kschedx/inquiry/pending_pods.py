@@ -19,6 +19,7 @@ from kschedx.controllers.workloads import manifest_of
 from kschedx.errors import UndecidableError
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Proposal, apply_steps
+from kschedx.fixes.ranking import with_nodes
 from kschedx.fixes.steps import PodStep, RepairNode
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
@@ -29,7 +30,6 @@ from kschedx.kube.documents import Document, Json, part_of, to_json
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import made_of
-from kschedx.render.words.fixes import with_nodes
 from kschedx.simulate.added_nodes import left_over
 from kschedx.simulate.changes import another_like
 from kschedx.simulate.simulator import run_on
@@ -112,6 +112,9 @@ class SharedFixes:
         self._autoscalers = autoscalers
         self._drained = frozenset(drain_result.node for drain_result in simulation.drained)
         self._known: dict[bytes, PendingStory | None] = {}
+        self._explanations: dict[str, Explanation | None] = {}
+        self._fixes: dict[str, list[Fix]] = {}
+        """The fixes of a pod that were found so far."""
 
     def mended(self, pods: Sequence[str]) -> SharedFix | None:
         """Return a fix for these pods; None if none is known."""
@@ -183,12 +186,9 @@ class SharedFixes:
             return None
         if explanation is None:
             return None
-        explanation = replace(explanation, autoscalers=self._autoscalers, drained=self._drained)
         best: SharedFix | None = None
-        fixes = explanation.each_fix()
         most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(rows), MOST_PODS_TRIED // len(rows))
-        few = islice(fixes, max(most, 1))
-        for narrow in few:
+        for narrow in islice(self._each_fix(first, explanation), max(most, 1)):
             fix = uncordoning_more(
                 narrow, self._then, self._drained, lambda wider: self._tried(explanation, wider, rows).pods, len(rows)
             )
@@ -203,9 +203,22 @@ class SharedFixes:
         return PendingStory(explanation=explanation, mended=best)
 
     def _explanation(self, pod: str) -> Explanation | None:
-        if self._scene is None:
-            return self._simulation.explain_now(pod)
-        return self._simulation.explain_in(self._scene, pod)
+        if pod not in self._explanations:
+            simulation, scene = self._simulation, self._scene
+            explanation = simulation.explain_now(pod) if scene is None else simulation.explain_in(scene, pod)
+            if explanation is not None:
+                explanation = replace(explanation, autoscalers=self._autoscalers, drained=self._drained)
+            self._explanations[pod] = explanation
+        return self._explanations[pod]
+
+    def _each_fix(self, pod: str, explanation: Explanation) -> Iterator[Fix]:
+        """Yield the fixes of a pod; those that were found for other pods with the same first one are not tried
+        again."""
+        known = self._fixes.setdefault(pod, [])
+        yield from known
+        for fix in islice(explanation.each_fix(), len(known), None):
+            known.append(fix)
+            yield fix
 
     def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix | None:
         """Try a fix of the first of these pods for all of them, in the cluster at the end of the simulation. Return

@@ -13,7 +13,7 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workload_lifecycle import refused, rescaled
 from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.hardware import DeviceClaimRefused, DriverNotInstalled, SharedByHami
+from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, SharedByHami
 from kschedx.explain.pod_selectors import MatchingPodPending, MatchingWorkload, misses_pod
 from kschedx.explain.root_causes import (
     CapacityNotPublished,
@@ -35,7 +35,7 @@ from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.owners import Owner, template_owner
 from kschedx.fixes.pod_edits import amount_of
 from kschedx.fixes.proposal import FixGroup
-from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix
+from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, with_nodes
 from kschedx.fixes.steps import AddNode
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
@@ -49,7 +49,6 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
 from kschedx.render.wording import count, listed
-from kschedx.render.words.fixes import with_nodes
 from kschedx.simulate.changes import another_like
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_bound_pods, with_pods
@@ -345,7 +344,7 @@ class PodFixes:
                 case CapacityNotPublished(driver=driver, storage_class=name):
                     where = f"the parameters of class {name}, and the driver's controller"
                     yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
-                case DriverNotInstalled(device_class=device_class):
+                case DeviceDriverMissing(device_class=device_class):
                     yield Fix.untried(f"install the driver whose devices device class {device_class} is for")
                 case HostNameDiffers(host=host, volume=volume):
                     yield Fix.untried(f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity")

@@ -29,6 +29,7 @@ from kschedx.inquiry.node_scaling import (
     edited,
     reported_by_karpenter,
 )
+from kschedx.karpenter.catalogue import unready_text
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
@@ -58,7 +59,7 @@ from kschedx.kube.autoscalers import (
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import ZONE
-from kschedx.kube.quantity import Format, Unit
+from kschedx.kube.quantity import QuantityFormat, Unit
 from kschedx.kube.resources import SPEC_ALONE
 from kschedx.kube.types import NodeCondition, Pod
 from kschedx.kube.typos import meant_by
@@ -230,8 +231,6 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
 
     def _repaired_pools(self) -> Iterator[Fix]:
         """Yield repairs of NodePools that are not ready, but would help if they were."""
-        from kschedx.render.words.karpenter import skipped_pool_text
-
         karpenter = self.autoscaler
         for pool in karpenter.skipped if not self.decision.pool and not self.decision.existing else ():
             conditions = (NodeCondition(type="Ready", status="True"),)
@@ -241,8 +240,8 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             then = karpenter.with_pools({pool.pool.name: ready}).about(self.pod)
             if then is not None and (then.pool == pool.pool.name or pool.pool.name in then.open_pools):
                 reference = pool.pool.spec.template.spec.node_class_ref
-                why = skipped_pool_text(pool, karpenter).removeprefix("is not ready").removeprefix(": ")
-                why = why.rpartition("; ")[2].removeprefix(f"{reference.kind} ")
+                reasons = unready_text(karpenter.snapshot, pool.pool)
+                why = reasons.rpartition("; ")[2].removeprefix(f"{reference.kind} ")
                 phrase = f"repair {reference.kind} {reference.name}, so that NodePool {pool.pool.name} is ready"
                 yield by_autoscaler(f"{phrase}: {why}" if why else phrase)
 
@@ -365,7 +364,7 @@ def _raised(verdict: PoolVerdict, rejection: LimitReached, nodes: int = 1) -> It
         yield _with_limits(verdict.pool, {name: (str(limits[name]), str(amount)) for name, amount in needed.items()})
 
 
-def _rounded_up(resource: str, nano: int, format_: Format) -> Amount:
+def _rounded_up(resource: str, nano: int, format_: QuantityFormat) -> Amount:
     """Return an amount that people write: memory in whole Gi, and whole processors."""
     unit = (2**30 if Unit.of(resource) is Unit.BYTE else 1) * 10**9
     return Amount(-(-nano // unit) * unit, format_)

@@ -43,8 +43,8 @@ from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, Displaced
 from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.drain import DrainDocument, DrainOutcome, DrainResult
+from kschedx.simulate.moves import GoalResult
 from kschedx.simulate.queue import QueueStep, StepDocument, replay
-from kschedx.simulate.repack import GoalResult
 from kschedx.simulate.simulator import KueueResult, Simulator
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable

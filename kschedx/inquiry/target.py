@@ -37,7 +37,7 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.render.states import Paused
-from kschedx.simulate.object_changes import ObjectReference, object_reference
+from kschedx.simulate.object_changes import NamedObject, object_reference
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.pods import group_name
 from kschedx.snapshot.snapshot import Snapshot
@@ -402,7 +402,7 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[P
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 
-def _user_of(snapshot: Snapshot, reference: ObjectReference) -> Pod:
+def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod:
     """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last. Raises `InputError` if it
     has none, and for other kinds."""
     if reference.kind.name != "PersistentVolumeClaim":

@@ -20,7 +20,7 @@ from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.progress import Phase, counted
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
-from kschedx.simulate.repack import Goal, GoalResult, reach
+from kschedx.simulate.moves import Goal, GoalResult, reach
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow, ClusterRows
 from kschedx.snapshot.snapshot import Snapshot

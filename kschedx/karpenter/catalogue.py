@@ -415,7 +415,7 @@ def _pods(network: _Network) -> int:
 def _ec2_labels(ec2_type: _Ec2Type) -> Iterator[tuple[str, str]]:
     yield ARCH, _architecture(ec2_type)
     yield OS, "linux"
-    yield from name_labels(ec2_type.instance_type)
+    yield from _name_labels(ec2_type.instance_type)
     yield f"{AWS}/instance-cpu", str(ec2_type.v_cpu_info.default_v_cpus)
     yield f"{AWS}/instance-memory", str(ec2_type.memory_info.size)
     yield f"{AWS}/instance-hypervisor", ec2_type.hypervisor
@@ -440,7 +440,7 @@ def _ec2_labels(ec2_type: _Ec2Type) -> Iterator[tuple[str, str]]:
             yield f"{AWS}/instance-gpu-memory", str(gpu.memory_info.size)
 
 
-def name_labels(name: str) -> Iterator[tuple[str, str]]:
+def _name_labels(name: str) -> Iterator[tuple[str, str]]:
     """Yield the labels that follow from the name of an EC2 instance type: `m6i.large`."""
     family, dot, size = name.partition(".")
     match = _NAME.match(name)
@@ -569,12 +569,27 @@ def _class_of(snapshot: Snapshot, pool: NodePool) -> NodeClass | None:
     return next((node_class for node_class in snapshot.of(record) if node_class.metadata.name == reference.name), None)
 
 
-def class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[TimedCondition, ...]:
+def _class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[TimedCondition, ...]:
     """Return the conditions of a pool's node class that are not true; `Ready` only if no other gives the reason."""
     node_class = _class_of(snapshot, pool)
     conditions = node_class.status.conditions if node_class is not None else ()
     faults = tuple(condition for condition in conditions if condition.status != "True")
     return tuple(fault for fault in faults if fault.type != "Ready") or faults
+
+
+def unready_text(snapshot: Snapshot, pool: NodePool) -> str:
+    """Return why a NodePool is not ready, with the faults of its node class: `NodeClassNotReady: ...; EC2NodeClass
+    SubnetsReady=False (SubnetsNotFound): no subnet matches`."""
+    said, kind = pool.not_ready, pool.spec.template.spec.node_class_ref.kind
+    text = ": ".join(filter(None, (said.reason, said.message))) if said is not None else ""
+    faults = (f"{kind} {_condition(fault)}" for fault in _class_faults(snapshot, pool))
+    return "; ".join(filter(None, (text, *faults)))
+
+
+def _condition(condition: TimedCondition) -> str:
+    """Return `SubnetsReady=False (SubnetsNotFound): no subnet matches`, with the whole message."""
+    reason = f" ({condition.reason})" if condition.reason else ""
+    return f"{condition.type}={condition.status}{reason}{f': {condition.message}' if condition.message else ''}"
 
 
 def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, tuple[Offering, ...]]:
@@ -615,7 +630,7 @@ def _seen(
         own = {key: value for key, value in labels.items() if key in _OF_THE_TYPE}
         is_karpenters = NODE_POOL in labels
         if not is_karpenters and AWS_LABELS & known_labels:
-            own |= dict(name_labels(name))
+            own |= dict(_name_labels(name))
         kept = subtracted(amounts_of(capacity), amounts_of(allocatable))
         yield instance_type(
             WrittenType(

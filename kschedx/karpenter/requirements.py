@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place
 from kschedx.kube.autoscalers import AWS, AZURE, CAPACITY_TYPE, KARPENTER_GROUP, NODE_POOL, NodeClassReference
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE, REGION, ZONE, is_hugepages
-from kschedx.kube.quantity import Format, ResourceList, parse_quantity
+from kschedx.kube.quantity import QuantityFormat, ResourceList, parse_quantity
 from kschedx.kube.resources import nano_units
 from kschedx.kube.scalars import MAX_INT64, parse_int64
 from kschedx.kube.selectors import NodeSelectorRequirement
@@ -371,7 +371,7 @@ class Amount(Struct, frozen=True):
     """An exact amount in nano-units, with its format."""
 
     nano: int
-    format: Format = Format.DECIMAL_SI
+    format: QuantityFormat = QuantityFormat.DECIMAL_SI
 
     def __add__(self, other: Amount) -> Amount:
         return Amount(self.nano + other.nano, self.format if self.nano else other.format)
@@ -384,7 +384,7 @@ class Amount(Struct, frozen=True):
 
 
 @lru_cache(maxsize=4096)
-def _text(nano: int, form: Format) -> str:
+def _text(nano: int, form: QuantityFormat) -> str:
     return str(dataclasses.replace(parse_quantity(f"{nano}n"), format=form, canonical=""))
 
 
@@ -424,7 +424,7 @@ def fits_within(requests: Amounts, offered: Amounts) -> bool:
 
 
 def format_amounts(amounts: Amounts) -> str:
-    """Format as JSON with sorted names."""
+    """QuantityFormat as JSON with sorted names."""
     return json.dumps({name: str(amounts[name]) for name in sorted(amounts)}, separators=(",", ":"))
 
 
@@ -445,7 +445,7 @@ def pod_requests(pods: Iterable[Pod]) -> dict[str, Amount]:
     for pod in pods:
         count += 1
         total = merge_amounts(total, _of_pod(pod))
-    return total | {PODS: Amount(count * _NANO, Format.DECIMAL_EXPONENT)}
+    return total | {PODS: Amount(count * _NANO, QuantityFormat.DECIMAL_EXPONENT)}
 
 
 def _of_pod(pod: Pod) -> dict[str, Amount]:

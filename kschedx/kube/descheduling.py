@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from kschedx.kube.conditions import Condition
 from kschedx.kube.quantity import ResourceList
-from kschedx.kube.types import KubernetesObject
+from kschedx.kube.types import ContainerState, KubernetesObject
 
 METRICS_GROUP = "metrics.k8s.io"
 EVICT = "descheduler.alpha.kubernetes.io/evict"
@@ -16,20 +16,6 @@ PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 CONFIG_SOURCE = "kubernetes.io/config.source"
 """The source of a pod for the kubelet; for a static pod it is not `api`."""
 ANNOTATIONS = (EVICT, PREFER_NO_EVICTION, CONFIG_SOURCE)
-
-
-class Waiting(Struct, frozen=True, kw_only=True, gc=False):
-    reason: str = ""
-
-
-class Terminated(Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
-    reason: str = ""
-    exit_code: int = 0
-
-
-class ContainerState(Struct, frozen=True, kw_only=True, gc=False):
-    waiting: Waiting | None = None
-    terminated: Terminated | None = None
 
 
 class ContainerFacts(Struct, frozen=True, kw_only=True, gc=False, rename="camel"):

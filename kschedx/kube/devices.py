@@ -12,6 +12,7 @@ from typing import Protocol, cast
 from msgspec import Struct, field
 
 from kschedx import satellites
+from kschedx.kube.conditions import Condition, condition_of
 from kschedx.kube.quantity import Written
 from kschedx.kube.scalars import Int64
 from kschedx.kube.selectors import NodeSelector
@@ -310,11 +311,6 @@ class ResourceClaimConsumerReference(Struct, frozen=True, kw_only=True, rename="
     uid: str = ""
 
 
-class Condition(Struct, frozen=True, kw_only=True):
-    type: str = ""
-    status: str = ""
-
-
 class AllocatedDeviceStatus(Struct, frozen=True, kw_only=True):
     driver: str = ""
     pool: str = ""
@@ -323,8 +319,8 @@ class AllocatedDeviceStatus(Struct, frozen=True, kw_only=True):
 
     def is_true(self, condition: str) -> bool:
         """Return whether the first condition of the type is True (meta.IsStatusConditionTrue)."""
-        known_condition = next((own for own in self.conditions if own.type == condition), None)
-        return known_condition is not None and known_condition.status == "True"
+        first = condition_of(self.conditions, condition)
+        return first is not None and first.status == "True"
 
 
 class ResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -48,16 +48,19 @@ class Target(Document, frozen=True, omit_defaults=True):
     namespace: str = ""
 
 
-class ChangeDocument(Document, frozen=True, omit_defaults=True):
-    """A JSON patch (RFC 6902), a deletion, or a new object."""
+class Change(Document, frozen=True, kw_only=True, omit_defaults=True):
+    """A JSON patch (RFC 6902) of an object, its deletion, or a new object."""
 
     target: Target
     delete: bool = False
     orphan: bool = False
+    """Whether the deletion of a workload keeps its pods (`kubectl delete --cascade=orphan`)."""
     create: Json | None = None
-    patch: tuple[Json, ...] | None = None
+    patch: tuple[Json, ...] = ()
     subresource: str = ""
+    """`resize`, which changes the requests of a running pod; empty for the object itself."""
     by: str = ""
+    """The controller that makes this change after the others; empty if you make it."""
 
 
 def plain(value: object) -> object:

@@ -136,7 +136,7 @@ _ROWS = (
     ),
     ResourceKind(
         name="Scheduler", group="config.openshift.io", is_namespaced=False, is_optional=True,
-        record=other_schedulers.SchedulerConfig, addon="OpenShift",
+        record=other_schedulers.OpenShiftScheduler, addon="OpenShift",
     ),
     ResourceKind(
         name="Service", short_names=("svc",), record=types.Service, read_by=_SPREADING,

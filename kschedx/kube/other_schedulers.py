@@ -232,7 +232,7 @@ class KoordinatorQuota(KubernetesObject, frozen=True, kw_only=True):
     status: QuotaStatus = QuotaStatus()
 
 
-class ObjectReference(Struct, frozen=True, kw_only=True):
+class ReservingObject(Struct, frozen=True, kw_only=True):
     kind: str = ""
     namespace: str = ""
     name: str = ""
@@ -242,8 +242,8 @@ class ObjectReference(Struct, frozen=True, kw_only=True):
 class ReservationOwner(Struct, frozen=True, kw_only=True, rename="camel"):
     """Selects the pods that may use a reservation: all fields have to match."""
 
-    object: ObjectReference | None = None
-    controller: ObjectReference | None = None
+    object: ReservingObject | None = None
+    controller: ReservingObject | None = None
     label_selector: LabelSelector | None = None
 
 
@@ -267,7 +267,7 @@ class Reservation(KubernetesObject, frozen=True, kw_only=True):
 
 
 class MigrationSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    pod_ref: ObjectReference | None = None
+    pod_ref: ReservingObject | None = None
 
 
 class MigrationStatus(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -303,7 +303,7 @@ class SchedulerConfigSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     default_node_selector: str = ""
 
 
-class SchedulerConfig(KubernetesObject, frozen=True, kw_only=True):
+class OpenShiftScheduler(KubernetesObject, frozen=True, kw_only=True):
     """config.openshift.io/v1 Scheduler: only the object `cluster` exists."""
 
     spec: SchedulerConfigSpec = SchedulerConfigSpec()

@@ -22,7 +22,7 @@ ResourceList = dict[str, Written]
 
 
 @unique
-class Format(StrEnum):
+class QuantityFormat(StrEnum):
     """The format of a quantity, which decides how it is printed."""
 
     BINARY_SI = "BinarySI"
@@ -46,7 +46,7 @@ class Quantity:
 
     mantissa: int
     exponent: int
-    format: Format = field(compare=False)
+    format: QuantityFormat = field(compare=False)
     is_big: bool = field(compare=False)
     """Whether upstream stores it as a decimal of any length, which decides its value beyond int64."""
     canonical: str = field(compare=False)
@@ -83,7 +83,7 @@ class Quantity:
             return self.canonical
         if self.mantissa == 0:
             return "0"
-        if self.format is Format.BINARY_SI and self.exponent >= 0:
+        if self.format is QuantityFormat.BINARY_SI and self.exponent >= 0:
             whole = self.mantissa * 10**self.exponent
             if abs(whole) >= 1024:
                 return _binary_text(whole)
@@ -125,14 +125,14 @@ def parse_quantity(written: Written) -> Quantity:
         raise _refusal(_FORMAT_WRONG, text)
     number, sign, whole, fraction, suffix = scanned[1], scanned[2], scanned[3] or "0", scanned[4] or "", scanned[5]
     if suffix in _BINARY_SUFFIXES:
-        form, power = Format.BINARY_SI, _BINARY_SUFFIXES[suffix]
+        form, power = QuantityFormat.BINARY_SI, _BINARY_SUFFIXES[suffix]
         is_short = not fraction and len(whole) + power * 3 // 10 <= 14
         factor, exponent = 2**power, -len(fraction)
     elif suffix in _DECIMAL_SUFFIXES:
-        form, factor, exponent = Format.DECIMAL_SI, 1, _DECIMAL_SUFFIXES[suffix] - len(fraction)
+        form, factor, exponent = QuantityFormat.DECIMAL_SI, 1, _DECIMAL_SUFFIXES[suffix] - len(fraction)
         is_short = len(whole) + len(fraction) <= _SHORT_DIGITS and exponent >= _NANO
     else:
-        form, factor, exponent = Format.DECIMAL_EXPONENT, 1, _written_exponent(suffix, text) - len(fraction)
+        form, factor, exponent = QuantityFormat.DECIMAL_EXPONENT, 1, _written_exponent(suffix, text) - len(fraction)
         is_short = len(whole) + len(fraction) <= _SHORT_DIGITS and exponent >= _NANO
     if not is_short and not number.strip("+-."):
         raise _refusal(_NUMERIC_WRONG, text)
@@ -144,10 +144,10 @@ def parse_quantity(written: Written) -> Quantity:
     else:
         canonical = ""
         mantissa, exponent = _round_up_to_nano(mantissa, exponent)
-        if form is Format.BINARY_SI and mantissa > MAX_INT64 * 10**-exponent:
+        if form is QuantityFormat.BINARY_SI and mantissa > MAX_INT64 * 10**-exponent:
             mantissa, exponent = MAX_INT64, 0
-        if form is Format.BINARY_SI and 0 < mantissa < 10**-exponent:
-            form = Format.DECIMAL_SI
+        if form is QuantityFormat.BINARY_SI and 0 < mantissa < 10**-exponent:
+            form = QuantityFormat.DECIMAL_SI
     mantissa, exponent = _without_factors_of_ten(-mantissa if sign == "-" else mantissa, exponent)
     return Quantity(mantissa=mantissa, exponent=exponent, format=form, is_big=not is_short, canonical=canonical)
 
@@ -182,13 +182,13 @@ def _written_exponent(suffix: str, text: str) -> int:
     return wrap_int32(exponent)
 
 
-def _is_canonical(form: Format, digits: str, exponent: int) -> bool:
+def _is_canonical(form: QuantityFormat, digits: str, exponent: int) -> bool:
     """Return whether upstream prints the parsed text unchanged. Its test is approximate, so "1.500" and "+5" count
     too."""
     match form:
-        case Format.BINARY_SI:
+        case QuantityFormat.BINARY_SI:
             return int(digits) % 8 != 0
-        case Format.DECIMAL_SI | Format.DECIMAL_EXPONENT:
+        case QuantityFormat.DECIMAL_SI | QuantityFormat.DECIMAL_EXPONENT:
             return exponent % 3 == 0 and not digits.endswith("000") and not digits.startswith("0")
         case _:
             assert_never(form)
@@ -243,12 +243,12 @@ def _binary_text(whole: int) -> str:
     return f"{whole}{_SUFFIX_OF_1024_POWER[power]}"
 
 
-def _decimal_text(mantissa: int, exponent: int, form: Format) -> str:
+def _decimal_text(mantissa: int, exponent: int, form: QuantityFormat) -> str:
     above = exponent % 3
     mantissa, exponent = mantissa * 10**above, exponent - above
     if exponent == 0:
         return str(mantissa)
-    if form is not Format.DECIMAL_EXPONENT and exponent in _SUFFIX_OF_EXPONENT:
+    if form is not QuantityFormat.DECIMAL_EXPONENT and exponent in _SUFFIX_OF_EXPONENT:
         return f"{mantissa}{_SUFFIX_OF_EXPONENT[exponent]}"
     return f"{mantissa}e{exponent}"
 

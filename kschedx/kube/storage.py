@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.errors import InputError, Place
+from kschedx.errors import Place
 from kschedx.kube.names import REGION, ZONE
 from kschedx.kube.quantity import ResourceList, Unit, Written, format_quantity, parse_quantity
 from kschedx.kube.quantity import value as quantity_value
@@ -423,10 +423,8 @@ def check_quantities(item: PersistentVolume | PersistentVolumeClaim | CSIStorage
     for path, written in sizes.items():
         if written is None:
             continue
-        try:
+        with Place(field=path):
             parse_quantity(written)
-        except InputError as error:
-            raise error.at(Place(field=path)) from None
 
 
 # The claims of a pod's volumes: their names and owners. Upstream: component-helpers/storage/ephemeral.

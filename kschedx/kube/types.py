@@ -554,16 +554,16 @@ class ReplicationController(KubernetesObject, frozen=True, kw_only=True):
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
 
-class WorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class SelectorSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: LabelSelector | None = None
 
 
 class ReplicaSet(KubernetesObject, frozen=True, kw_only=True):
-    spec: WorkloadSpec = WorkloadSpec()
+    spec: SelectorSpec = SelectorSpec()
 
 
 class StatefulSet(KubernetesObject, frozen=True, kw_only=True):
-    spec: WorkloadSpec = WorkloadSpec()
+    spec: SelectorSpec = SelectorSpec()
 
 
 # --- objects of cluster-autoscaler

@@ -42,13 +42,13 @@ class PodSetDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, rena
     delayed_topology: str | None = None
 
 
-class Victim(Struct, frozen=True, kw_only=True, rename="camel"):
+class PreemptedWorkload(Struct, frozen=True, kw_only=True, rename="camel"):
     workload: str
     cluster_queue: str
     reason: str
 
 
-class Head(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class QueueHead(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """A Workload that a cycle considered, with its decision."""
 
     cluster_queue: str
@@ -56,19 +56,19 @@ class Head(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"
     mode: str = ""
     borrowing: int = 0
     pod_sets: tuple[PodSetDocument, ...] = ()
-    targets: tuple[Victim, ...] = ()
+    targets: tuple[PreemptedWorkload, ...] = ()
     message: str = ""
     considered: str = ""
     more_flavors: bool = False
     shortages: tuple[Shortage, ...] = ()
 
 
-class Cycle(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    heads: Mapping[str, Head]
+class AdmissionCycle(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    heads: Mapping[str, QueueHead]
     evicted: Mapping[str, Eviction] = field(default_factory=dict)
 
 
-class Amount(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class UsedAmount(Struct, frozen=True, kw_only=True, omit_defaults=True):
     total: str
     borrowed: str = ""
 
@@ -77,7 +77,7 @@ class ClusterQueueDocument(Struct, frozen=True, kw_only=True, omit_defaults=True
     active: bool = False
     reason: str = ""
     message: str = ""
-    usage: Mapping[str, Mapping[str, Amount]] = field(default_factory=dict)
+    usage: Mapping[str, Mapping[str, UsedAmount]] = field(default_factory=dict)
     weighted_share: int | None = None
     queue: tuple[str, ...] = ()
 
@@ -106,7 +106,7 @@ class Admissions(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True, r
     kueue_version: str
     now: str
     begin: Begin | None = None
-    cycles: tuple[Cycle, ...] = ()
+    cycles: tuple[AdmissionCycle, ...] = ()
     cluster_queues: Mapping[str, ClusterQueueDocument] = field(default_factory=dict)
     workloads: Mapping[str, WorkloadDocument] = field(default_factory=dict)
     is_settled: bool = True

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from kschedx.kueue.document import Admissions, Begin, Cycle, Head
+from kschedx.kueue.document import AdmissionCycle, Admissions, Begin, QueueHead
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.quota import QueueNode, QuotaNode
-from kschedx.kueue.run import Run, settle, start_of
+from kschedx.kueue.run import AdmissionRun, settle, start_of
 from kschedx.kueue.settings import VERSION, KueueSettings
 from kschedx.kueue.workloads import Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
@@ -86,7 +86,7 @@ def overview(
     snapshot: Snapshot, settings: KueueSettings, *, version: str = VERSION, now: str | None = None
 ) -> Overview:
     started = start_of(snapshot, now)
-    run = Run(snapshot, settings, timestamp(started))
+    run = AdmissionRun(snapshot, settings, timestamp(started))
     order = {name: queue.everyone for name, queue in run.queues.items()}
     before = {name: (tuple(_rows(node)), len(run.cache.jobs[name])) for name, node in run.cache.tree.queues.items()}
     cohorts = tuple(
@@ -142,16 +142,16 @@ def _rows(node: QuotaNode) -> Iterator[FlavorRow]:
         )
 
 
-def _inactive(run: Run, node: QueueNode) -> str:
+def _inactive(run: AdmissionRun, node: QueueNode) -> str:
     if node.has_circle:
         return "its cohorts form a cycle"
     ready = run.readiness[node.name]
     return "" if ready.is_active else ready.message
 
 
-def _first_heads(cycles: Sequence[Cycle]) -> dict[str, Head]:
+def _first_heads(cycles: Sequence[AdmissionCycle]) -> dict[str, QueueHead]:
     """Return each Workload's first decision."""
-    heads: dict[str, Head] = {}
+    heads: dict[str, QueueHead] = {}
     for cycle in cycles:
         for key, head in cycle.heads.items():
             if key not in heads or heads[key].outcome == "Skipped":
@@ -159,7 +159,7 @@ def _first_heads(cycles: Sequence[Cycle]) -> dict[str, Head]:
     return heads
 
 
-def _waiting(run: Run, job: Job, heads: Mapping[str, Head], among: Sequence[Job]) -> Waiting:
+def _waiting(run: AdmissionRun, job: Job, heads: Mapping[str, QueueHead], among: Sequence[Job]) -> Waiting:
     head = heads.get(job.key)
     message = head.message if head is not None else ""
     if head is None:

@@ -29,16 +29,16 @@ from kschedx.kube.kueue import (
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kueue.controllers import PREEMPTED, Controllers, QueueReadiness, is_stopped, readiness
 from kschedx.kueue.document import (
-    Amount,
+    AdmissionCycle,
     ClusterQueueDocument,
     ConditionDocument,
-    Cycle,
     Eviction,
-    Head,
     PlacedDomain,
     PlacedTopology,
     PodSetDocument,
-    Victim,
+    PreemptedWorkload,
+    QueueHead,
+    UsedAmount,
     WorkloadDocument,
 )
 from kschedx.kueue.flavors import FlavorAssignment as Assigned
@@ -98,7 +98,7 @@ class Memory:
         return self._nominations.setdefault(key, (objects, {}))[1]
 
 
-class Run:
+class AdmissionRun:
     """The state of Kueue, moved cycle by cycle."""
 
     def __init__(self, snapshot: Snapshot, settings: KueueSettings, now: int, memory: Memory | None = None) -> None:
@@ -366,7 +366,7 @@ class Run:
             return None
         return self._scheduler(is_known=is_known).decide([(job, queue.queue.metadata.name, False)])[0]
 
-    def cycle(self) -> Cycle | None:
+    def cycle(self) -> AdmissionCycle | None:
         """Evaluate the head of every active queue; None without heads."""
         if self.has_stopped:
             return None
@@ -414,7 +414,7 @@ class Run:
         }
         evicted = self._evictions()
         self.now += 1
-        return Cycle(heads=heads_by_key, evicted=evicted)
+        return AdmissionCycle(heads=heads_by_key, evicted=evicted)
 
     def _end_backoffs(self) -> None:
         for job in self.jobs.values():
@@ -496,7 +496,7 @@ class Run:
 
     # --- documents
 
-    def _podsets(self, entry: Entry) -> tuple[str, tuple[PodSetDocument, ...], tuple[Victim, ...]]:
+    def _podsets(self, entry: Entry) -> tuple[str, tuple[PodSetDocument, ...], tuple[PreemptedWorkload, ...]]:
         """Return mode, pod sets, and victims, recorded before anything changes."""
         if not entry.is_nominated:
             return "", (), ()
@@ -507,14 +507,16 @@ class Run:
             else tuple(_pod_set(pod_set) for pod_set in entry.assignment.pod_sets)
         )
         targets = tuple(
-            Victim(workload=target.job.key, cluster_queue=self.cache.queue_of(target.job).name, reason=target.reason)
+            PreemptedWorkload(
+                workload=target.job.key, cluster_queue=self.cache.queue_of(target.job).name, reason=target.reason
+            )
             for target in entry.targets
         )
         return str(mode), sets, targets
 
     def _head(
-        self, entry: Entry, state: str, taken: tuple[str, tuple[PodSetDocument, ...], tuple[Victim, ...]]
-    ) -> Head:
+        self, entry: Entry, state: str, taken: tuple[str, tuple[PodSetDocument, ...], tuple[PreemptedWorkload, ...]]
+    ) -> QueueHead:
         mode, sets, targets = taken
         if entry.is_admitted:
             outcome = state
@@ -524,7 +526,7 @@ class Run:
             outcome = "Skipped"
         else:
             outcome = "Preempting" if entry.why is Requeue.PENDING_PREEMPTION else "Waiting"
-        return Head(
+        return QueueHead(
             cluster_queue=entry.node.name,
             outcome=outcome,
             mode=mode,
@@ -561,13 +563,13 @@ class Run:
 
     def cluster_queue_document(self, name: str) -> ClusterQueueDocument:
         node, ready = self.cache.tree.queues[name], self.readiness[name]
-        usage: dict[str, dict[str, Amount]] = {}
+        usage: dict[str, dict[str, UsedAmount]] = {}
         for group in node.queue.spec.resource_groups:
             for flavor in group.flavors:
                 for resource in group.covered_resources:
                     fr = FlavorResource(flavor.name, resource)
                     borrowed = max(0, minus(node.used(fr), node.quota(fr).nominal)) if node.queue.cohort else 0
-                    usage.setdefault(flavor.name, {})[resource] = Amount(
+                    usage.setdefault(flavor.name, {})[resource] = UsedAmount(
                         total=shown(resource, node.used(fr)), borrowed=shown(resource, borrowed) if borrowed else ""
                     )
         has_share = self.settings.fair_sharing is not None and node.parent is not None
@@ -657,10 +659,10 @@ def _document_of(assignment: PodSetAssignment, count: int) -> PodSetDocument:
 # --- whole runs
 
 
-def cycles_of(run: Run, most_cycles: int = MOST_CYCLES) -> Iterator[Cycle]:
+def cycles_of(run: AdmissionRun, most_cycles: int = MOST_CYCLES) -> Iterator[AdmissionCycle]:
     """Yield cycles until no queue has a head or a state repeats; a repetition of the last cycle is left out."""
     seen = {run.state()}
-    last: Cycle | None = None
+    last: AdmissionCycle | None = None
     for number in range(most_cycles):
         say(Phase.ADMITTING, number, noun="cycles")
         cycle = run.cycle()
@@ -677,7 +679,7 @@ def cycles_of(run: Run, most_cycles: int = MOST_CYCLES) -> Iterator[Cycle]:
         last = cycle
 
 
-def settle(run: Run) -> list[Cycle]:
+def settle(run: AdmissionRun) -> list[AdmissionCycle]:
     """Return all cycles until Kueue settles."""
     return list(cycles_of(run))
 

@@ -71,7 +71,7 @@ class Resources(Struct, frozen=True, kw_only=True, rename="camel"):
     quota_check_strategy: str = ""
 
 
-class FairSharing(Struct, frozen=True, kw_only=True, rename="camel"):
+class FairSharingSettings(Struct, frozen=True, kw_only=True, rename="camel"):
     enable: bool | None = None
     """In v1beta1, false disables it."""
     preemption_strategies: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
     """The part of `config.kueue.x-k8s.io` that admission reads."""
 
     api_version: str = ""
-    fair_sharing: FairSharing | None = None
+    fair_sharing: FairSharingSettings | None = None
     admission_fair_sharing: AdmissionFairSharing | None = None
     resources: Resources = Resources()
     feature_gates: dict[str, bool] = {}
@@ -120,7 +120,7 @@ class KueueSettings(Struct, frozen=True, kw_only=True):
         return self.gates[gate]
 
     @property
-    def fair_sharing(self) -> FairSharing | None:
+    def fair_sharing(self) -> FairSharingSettings | None:
         sharing = self.configuration.fair_sharing
         if sharing is None or not (sharing.enable or (sharing.enable is None and not self.configuration.is_old)):
             return None

@@ -18,10 +18,10 @@ from kschedx.kube.documents import Json, Target
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Container, ObjectMeta, Toleration
 from kschedx.kueue.controllers import is_stopped
-from kschedx.kueue.document import Head, Victim
+from kschedx.kueue.document import PreemptedWorkload, QueueHead
 from kschedx.kueue.flavors import Shortage, untolerated_taint
 from kschedx.kueue.quota import FlavorResource, divided, exact, plus, quota_amount
-from kschedx.kueue.run import Memory, Run
+from kschedx.kueue.run import AdmissionRun, Memory
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import KueueSettings, settings_of
 from kschedx.kueue.topology import taint_text
@@ -102,7 +102,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     state: str
     """`Pending`, `QuotaReserved`, `Admitted`, or `Finished`."""
     cluster_queue: str = ""
-    head: Head | None = None
+    head: QueueHead | None = None
     """The decision; None if Kueue does not evaluate it."""
     wait: Wait | None = None
     """None for a Workload that is not pending."""
@@ -179,7 +179,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
         return self.head is not None and self.head.outcome in HAS_QUOTA
 
     @property
-    def victims(self) -> tuple[Victim, ...]:
+    def victims(self) -> tuple[PreemptedWorkload, ...]:
         return self.head.targets if self.head is not None else ()
 
     @property
@@ -204,17 +204,17 @@ def judge(
     """Return the verdict about a Workload, `namespace/name`; None if it is not in the snapshot."""
     memory = vars(snapshot).setdefault("_kueue_memory", Memory())
     settings = settings or settings_of(snapshot)
-    run = Run(snapshot, settings, now, memory)
+    run = AdmissionRun(snapshot, settings, now, memory)
     if key not in run.jobs:
         return None
     verdict = _verdict(run, key)
     if not with_remedies or verdict.wait in (None, Wait.CHECKS) or verdict.has_quota_now:
         return verdict
-    trials = _Trials(snapshot, Run(snapshot, settings, now, memory), verdict, memory)
+    trials = _Trials(snapshot, AdmissionRun(snapshot, settings, now, memory), verdict, memory)
     return replace(verdict, remedies=tuple(trials.remedies())[:MOST_REMEDIES])
 
 
-def _verdict(run: Run, key: str) -> Verdict:
+def _verdict(run: AdmissionRun, key: str) -> Verdict:
     job = run.jobs[key]
     queue = run.queue_of(job)
     order = [job.key for job in queue.everyone] if queue is not None else []
@@ -255,7 +255,7 @@ def decision_of(snapshot: Snapshot, key: str) -> Verdict | None:
     return verdict
 
 
-def _not_looked_at(verdict: Verdict, run: Run, job: Job) -> Verdict:
+def _not_looked_at(verdict: Verdict, run: AdmissionRun, job: Job) -> Verdict:
     """Explain why no cycle evaluates a Workload."""
     queue = run.queue_of(job)
     if queue is None or not run.is_active(verdict.cluster_queue):
@@ -280,7 +280,7 @@ def _not_looked_at(verdict: Verdict, run: Run, job: Job) -> Verdict:
     return replace(verdict, wait=Wait.QUOTA, blocked=job.pending_message)
 
 
-def _wait_of(head: Head) -> Wait:
+def _wait_of(head: QueueHead) -> Wait:
     if head.outcome in HAS_QUOTA:
         return Wait.TURN
     if head.outcome == "Inadmissible":
@@ -290,7 +290,7 @@ def _wait_of(head: Head) -> Wait:
     return Wait.TOPOLOGY if 'topology "' in head.message else Wait.FLAVOR
 
 
-def _first_decision(run: Run, job: Job) -> tuple[Head | None, str]:
+def _first_decision(run: AdmissionRun, job: Job) -> tuple[QueueHead | None, str]:
     """Return the Workload's first decision, and the equal Workload that was decided in its place."""
     run.watch(job)
     for _ in range(MOST_CYCLES):
@@ -312,7 +312,7 @@ def _first_decision(run: Run, job: Job) -> tuple[Head | None, str]:
 
 
 class _Trials:
-    def __init__(self, snapshot: Snapshot, run: Run, verdict: Verdict, memory: Memory) -> None:
+    def __init__(self, snapshot: Snapshot, run: AdmissionRun, verdict: Verdict, memory: Memory) -> None:
         self._snapshot = snapshot
         self._run = run
         self._memory = memory
@@ -367,8 +367,8 @@ class _Trials:
             victims = tuple(victim.workload for victim in head.targets)
             yield Remedy(kind=kind, title=title, victims=victims, target=target, patch=tuple(patch))
 
-    def _run_on(self, snapshot: Snapshot) -> Run:
-        return Run(snapshot, self._run.settings, self._run.now, self._memory)
+    def _run_on(self, snapshot: Snapshot) -> AdmissionRun:
+        return AdmissionRun(snapshot, self._run.settings, self._run.now, self._memory)
 
     def _with(self, before: T, after: T) -> Snapshot:
         """Return the cluster with one object replaced."""

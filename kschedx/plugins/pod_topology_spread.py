@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import ClassVar, Self, TypeVar
 
 import numpy as np
@@ -47,6 +47,7 @@ from kschedx.snapshot.columns import (
     IntArray,
     TableRow,
     all_false,
+    paired,
 )
 from kschedx.snapshot.nodes import NodeTable, PodRows, where_required
 from kschedx.snapshot.pods import PodTable
@@ -384,6 +385,15 @@ class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
         """matching + itself - minimum > maxSkew."""
         return self.matching + self.spread.itself - self.minimum > self.spread.constraint.max_skew
 
+    @property
+    def alike(self) -> IntArray:
+        """(node,) equal only for nodes that all lack the label, or are in one domain and exceed maxSkew by as much; a
+        host is no domain of its own."""
+        constraint = self.spread.constraint
+        domain = np.ones_like(self.domain) if constraint.topology_key == HOSTNAME else self.domain + 1
+        excess = self.matching + self.spread.itself - self.minimum - constraint.max_skew
+        return paired(np.where(self.missing, 0, domain), np.where(self.missing, 0, np.maximum(excess, 0)))
+
     def finding(self, row: TableRow) -> Finding | None:
         """Return why the constraint rejects a node, or None."""
         constraint = self.spread.constraint
@@ -453,7 +463,11 @@ def verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
             (nodes.skewed, Code.UNSCHEDULABLE, REASON_SKEW),
         )
     )
-    return Verdicts.first_of(*cases, count=len(nodes), explain=explain)
+
+    def alike() -> IntArray:
+        return reduce(paired, (nodes.alike for nodes in judged), np.zeros(len(nodes), dtype=np.int64))
+
+    return Verdicts.first_of(*cases, count=len(nodes), explain=explain, alike=alike)
 
 
 # Soft constraints: nodes with fewer matching pods in their domains score higher. Upstream:

@@ -1,21 +1,44 @@
-"""The screens of `kschedx diff-profiles` and `kschedx profiles tune`."""
+"""Two scheduler configurations _compared: screen and page of `kschedx diff-profiles`, and two accounts of one pod."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from kschedx.explain.difference import Difference, DifferenceGroup, Rejection, Repacking, Story, rescored_nodes
-from kschedx.explain.profile_changes import changes
+from kschedx.explain.difference import (
+    Difference,
+    DifferenceGroup,
+    Effect,
+    Preemption,
+    Rejection,
+    Repacking,
+    Side,
+    Story,
+    Summary,
+    rescored_nodes,
+)
+from kschedx.explain.profile_changes import WEIGHED, ProfileChange
+from kschedx.explain.setup import Setup
 from kschedx.inquiry.profile_difference import SetupComparison
+from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
+from kschedx.releases import POINTS
 from kschedx.render import terminal
-from kschedx.render.layout import head_lines, table_lines
-from kschedx.render.manifests import to_yaml
-from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
+from kschedx.render.page.model import (
+    SCREEN_WIDTH,
+    Flow,
+    Page,
+    Section,
+    Table,
+    TableColumn,
+    page_of,
+)
 from kschedx.render.terminal import (
     BLANK,
     BOLD,
@@ -26,32 +49,294 @@ from kschedx.render.terminal import (
     joined,
     line,
     more,
+    names_note,
     paragraph,
+    short_node_names,
     shortens,
     shown,
     text,
     title_lines,
     wrapped,
 )
-from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
+from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed, visible
-from kschedx.render.words.comparison import (
-    ARROW,
-    change_rows,
-    compared,
-    difference_title,
-    effect_counts,
-    effect_words,
-    left_out,
-    node_notes,
-    node_rows,
-    not_repacked,
-    pod_lines,
-    repacking_title,
-    side_titles,
-    with_the_same_change,
-)
-from kschedx.simulate.tuning import ProfileTrial, Tuning, TuningGoal
+from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    pass
+
+# Differences of configurations and of pods in words, for every output format.
+
+ARROW = "→"
+MOST_NAME = 24
+"""Of a longer column name, the end is shown, because a file's name is at the end of its path."""
+
+_POINTS = frozenset({*POINTS, "predicates", "predicatesNeverRun", "priorities"})
+
+_EFFECTS: dict[Effect, tuple[str, str]] = {
+    Effect.STOPS: ("stops being schedulable", "stop being schedulable"),
+    Effect.STARTS: ("becomes schedulable", "become schedulable"),
+    Effect.OUTCOME: ("has another outcome", "have another outcome"),
+    Effect.MOVES: ("is assigned to another node", "are assigned to another node"),
+    Effect.TIES: ("may be assigned to another node", "may be assigned to another node"),
+    Effect.PREEMPTS: ("preempts other pods", "preempt other pods"),
+    Effect.FITS: ("fits other nodes", "fit other nodes"),
+    Effect.MESSAGE: ("has another event text", "have another event text"),
+    Effect.SCORES: ("has other scores", "have other scores"),
+}
+
+
+def _side_titles(before: Setup, after: Setup) -> tuple[str, str]:
+    """Return the titles of the two sides: their names, and the version if only that differs."""
+    if before.release.version == after.release.version:
+        return before.name, after.name
+    return f"{before.name} {before.release.version}", f"{after.name} {after.release.version}"
+
+
+# --- configuration
+
+
+def change_rows(changes: Iterable[ProfileChange], before: Setup, after: Setup) -> list[tuple[str, str, str]]:
+    """Return (place, subject, what changes). Gates and single plugins with the same change share a row."""
+    rows: list[tuple[str, str, str]] = []
+    gates: list[str] = []
+    has_many = max(len(setup.profiles) for setup in (before, after)) > 1
+    for change in changes:
+        place = "version" if change.place == "release" else change.place
+        place = f"{change.profile} {place}" if has_many and change.profile else place
+        if change.place == "gate":
+            gates.append(f"{change.subject} {'on' if change.after == 'true' else 'off'}")
+        else:
+            rows.append((place, change.subject, _change(change)))
+    if gates:
+        first = next((number for number, row in enumerate(rows) if row[0] not in ("version", "gate")), len(rows))
+        rows.insert(first, ("gates", f"{len(gates)} differ", ", ".join(gates)))
+    return rows
+
+
+def _change(change: ProfileChange) -> str:
+    before, after = change.before, change.after
+    if change.place == "behavior" and {before, after} == {"true", "false"}:
+        return "new" if after == "true" else "removed"
+    if change.setting:
+        return f"{change.setting} {before or 'unset'} {ARROW} {after or 'unset'}"
+    if not before or not after:
+        if change.place not in _POINTS:
+            return after or "removed"
+        weight = f" ({after or before})" if change.place in WEIGHED else ""
+        return f"{'enabled' if after else 'disabled'}{weight}"
+    return f"{before} {ARROW} {after}"
+
+
+# --- pods
+
+
+def _compared(summary: Summary) -> str:
+    """Return `15,000 pods _compared: 3 differ, 14,997 the same`."""
+    text = f"{count(summary.compared, 'pod')} _compared: "
+    different = len(summary.differences)
+    if not different:
+        return text + ("no difference" if not summary.undecided else "no difference among the decided")
+    return text + f"{different:,} {'differs' if different == 1 else 'differ'}, {summary.same:,} the same"
+
+
+def _effect_counts(summary: Summary) -> list[str]:
+    """Return texts such as `3 stop being schedulable` for all effects. A pod counts for each of its effects."""
+    return [f"{number:,} {_effect_words(effect, number)}" for effect, number in summary.counts.items()]
+
+
+def _effect_words(effect: Effect, number: int) -> str:
+    singular, many = _EFFECTS[effect]
+    return singular if number == 1 else many
+
+
+def _difference_title(group: DifferenceGroup) -> str:
+    """Return `3 pods go to another node: NodeResourcesFit decides`."""
+    number = len(group.differences)
+    text = f"{count(number, 'pod')} {_effect_words(group.effect, number)}"
+    if not group.causes:
+        return text
+    first, plugins = group.differences[0], listed(group.causes, 3)
+    match group.effect:
+        case Effect.STOPS:
+            return f"{text}: {plugins} {_verb(group, 'rejects', 'reject')} nodes that fit before"
+        case Effect.STARTS:
+            return f"{text}: {plugins} no longer {_verb(group, 'rejects', 'reject')}"
+        case Effect.MOVES | Effect.TIES:
+            return (
+                f"{text}: {plugins} {_verb(group, 'decides', 'decide')}{' by filtering' if first.filtered_by else ''}"
+            )
+        case _:
+            return f"{text}: {plugins}"
+
+
+def _verb(group: DifferenceGroup, text: str, many: str) -> str:
+    return text if len(group.causes) == 1 else many
+
+
+def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
+    """Return what changes for one pod: one line, and further lines with the causes."""
+    before, after = difference.before, difference.after
+    match difference.effect:
+        case Effect.STOPS | Effect.STARTS | Effect.FITS:
+            text = f"{before.feasible:,} {ARROW} {after.feasible:,} nodes fit"
+            nodes = _node_texts(after if difference.effect is Effect.STARTS else before)
+            goes = f", {'now' if difference.effect is Effect.STARTS else 'before'} on {nodes}" if nodes else ""
+            goes = f", still on {_node_texts(after)}" if difference.effect is Effect.FITS else goes
+            message = (f"event: {after.message}",) if difference.effect is Effect.STOPS and after.message else ()
+            return text + goes, (*_shifts(difference), *message)
+        case Effect.OUTCOME:
+            return f"{before.outcome} {ARROW} {after.outcome}", _messages(difference)
+        case Effect.MOVES | Effect.TIES:
+            return f"{_place(before, difference.old_node)} {ARROW} {_place(after, difference.new_node)}", _turns(
+                difference
+            )
+        case Effect.PREEMPTS:
+            return f"{_evictions(before.preemptions)} {ARROW} {_evictions(after.preemptions)}", ()
+        case Effect.MESSAGE:
+            return "", _messages(difference)
+        case Effect.SCORES:
+            same = f"still {_place(after, None)}" if after.nodes else "for the feasible nodes"
+            return same, tuple(_total_texts(difference))
+        case _:
+            assert_never(difference.effect)
+
+
+def _with_the_same_change(group: DifferenceGroup) -> list[tuple[Difference, list[str]]]:
+    """Return the first of the pods with the same change, and the names of all of them; most pods first."""
+    alike: dict[tuple[object, ...], tuple[Difference, list[str]]] = {}
+    for difference in group.differences:
+        key = _side_texts(difference), *pod_lines(difference)
+        alike.setdefault(key, (difference, []))[1].append(difference.pod)
+    return sorted(alike.values(), key=lambda entry: -len(entry[1]))
+
+
+def _side_texts(difference: Difference) -> tuple[str, str]:
+    """Return the outcome for one pod on either side; empty if only their messages differ."""
+    before, after = difference.before, difference.after
+    match difference.effect:
+        case Effect.OUTCOME:
+            return before.outcome, after.outcome
+        case Effect.PREEMPTS:
+            return _evictions(before.preemptions), _evictions(after.preemptions)
+        case Effect.STOPS | Effect.STARTS | Effect.FITS:
+            return _feasible(before), _feasible(after)
+        case Effect.MOVES | Effect.TIES:
+            return _place(before, difference.old_node), _place(after, difference.new_node)
+        case Effect.MESSAGE:
+            return "", ""
+        case Effect.SCORES:
+            return _place(before, None), _place(after, None)
+        case _:
+            assert_never(difference.effect)
+
+
+def _feasible(side: Side) -> str:
+    nodes = _node_texts(side)
+    return f"{count(side.feasible, 'node fits', 'nodes fit')}{f': {nodes}' if nodes else ''}"
+
+
+def _place(side: Side, node: str | None) -> str:
+    """Return `node-04, 12 ahead`, `node-04, one of 3`."""
+    name = node or _node_texts(side)
+    if side.node_count > 1:
+        return f"{name}, one of {side.node_count:,}" if node else name
+    return name if side.margin is None else f"{name}, by {count(side.margin, 'point')}"
+
+
+def _node_texts(side: Side) -> str:
+    return listed(side.nodes, 2, side.node_count)
+
+
+def _turns(difference: Difference) -> tuple[str, ...]:
+    if difference.filtered_by:
+        old_gone = difference.filtered_by in difference.lost
+        kept = f"{difference.filtered_by} no longer allows {difference.old_node}"
+        came = f"{difference.filtered_by} now allows {difference.new_node}"
+        return (kept if old_gone else came,)
+    swings = [f"{turn.plugin} {turn.before:+,} {ARROW} {turn.after:+,}" for turn in difference.turned]
+    return (f"new node's score minus old node's: {listed(swings, 4)}",) if swings else ()
+
+
+def _shifts(difference: Difference) -> tuple[str, ...]:
+    lost = [f"{plugin} rejects {nodes:,} more" for plugin, nodes in difference.lost.items()]
+    gained = [f"{plugin} allows {nodes:,} more" for plugin, nodes in difference.gained.items()]
+    return (", ".join((*lost, *gained)),) if lost or gained else ()
+
+
+def _total_texts(difference: Difference) -> Iterator[str]:
+    texts = [
+        f"{plugin} by {score_change.largest:+,} at most, on {count(score_change.nodes, 'node')}"
+        for plugin, score_change in difference.rescored.items()
+    ]
+    yield listed(texts, 3)
+
+
+def _evictions(preemptions: tuple[Preemption, ...]) -> str:
+    if not preemptions:
+        return "no preemption"
+    first = preemptions[0]
+    others = f" (or {count(len(preemptions) - 1, 'other node')})" if len(preemptions) > 1 else ""
+    return f"evicts {listed(first.victims, 2)} on {first.node}{others}"
+
+
+def _messages(difference: Difference) -> tuple[str, ...]:
+    before, after = difference.before, difference.after
+    return (f"before: {before.message or before.outcome}", f"after: {after.message or after.outcome}")
+
+
+def _node_rows(repacking: Repacking, names: tuple[str, str]) -> list[tuple[str, ...]]:
+    """Return the utilization of nodes now and with each profile: a heading, then a row for each number."""
+    sides = (repacking.now, repacking.before, repacking.after)
+    rows: list[tuple[str, ...]] = [
+        ("", "now", *(name if len(name) <= MOST_NAME else f"…{name[1 - MOST_NAME :]}" for name in names)),
+        ("nodes in use", *(f"{side.in_use:,} of {side.nodes:,}" for side in sides)),
+    ]
+    filled = ("cpu", "memory")
+    rows += [(f"{name} requested on nodes in use", *(f"{side.percent(name)}%" for side in sides)) for name in filled]
+    rows += [(f"{name} on the fullest", *(f"{side.fullest[name]}%" for side in sides)) for name in filled]
+    if any(side.pending for side in sides):
+        rows.append(("pods that stay pending", *(f"{len(side.pending):,}" for side in sides)))
+    return rows
+
+
+def _node_notes(repacking: Repacking, names: tuple[str, str]) -> list[str]:
+    """Return the nodes that only one of the profiles leaves empty, and the pods that stay pending."""
+    phrases = []
+    for unused, name in ((repacking.emptied, names[1]), (repacking.filled, names[0])):
+        if unused:
+            phrases.append(f"empty only with {name}: {listed(unused, 6)}")
+    for side, name in ((repacking.before, names[0]), (repacking.after, names[1])):
+        if side.pending:
+            phrases.append(f"pending with {name}: {listed(side.pending, 4)}")
+    return phrases
+
+
+def _repacking_title(repacking: Repacking) -> str:
+    """Return what is simulated."""
+    if repacking.before == repacking.after:
+        return "both fill the nodes equally if the running pods are rescheduled one by one"
+    if repacking.pods == 1:
+        return "nodes if the running pod is rescheduled"
+    return f"nodes if the {repacking.pods:,} running pods are rescheduled one by one, in queue order"
+
+
+def _not_repacked(summary: Summary) -> str:
+    """Return the note that node usage is not _compared."""
+    pods = count(summary.not_repacked, "running pod")
+    return f"node usage is not _compared; --nodes reschedules the {pods} one by one"
+
+
+def _left_out(summary: Summary) -> list[str]:
+    """Return which requested comparisons were not possible."""
+    texts = [f"not _compared: {number:,} {why}" for why, number in summary.left_out.items()]
+    if summary.undecided:
+        pod, why = next(iter(summary.undecided.items()))
+        texts.append(f"{count(len(summary.undecided), 'pod')} undecided, {pod} among them: {why}")
+    return texts
+
+
+# The screen of `kschedx diff-profiles`.
 
 MOST_CHANGES = 14
 MOST_CHANGE_LINES = 21
@@ -75,20 +360,20 @@ def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = Fa
     """Return the differences between the configurations, then their effects on pods, largest first."""
     before, after, summary = comparison.before, comparison.after, comparison.summary
     lines = [
-        *title_lines(comparison_headline(comparison), comparison_tone(comparison), width),
+        *title_lines(_comparison_headline(comparison), _comparison_tone(comparison), width),
         BLANK,
         *_changes(change_rows(comparison.changes, before, after), width, wide),
     ]
     if summary is None:
         return lines
-    lines += [BLANK, text(compared(summary), BOLD)]
-    lines += [text(f"  {effect_text}") for effect_text in joined(effect_counts(summary), width - 2)]
-    for phrase in left_out(summary):
+    lines += [BLANK, text(_compared(summary), BOLD)]
+    lines += [text(f"  {effect_text}") for effect_text in joined(_effect_counts(summary), width - 2)]
+    for phrase in _left_out(summary):
         lines += paragraph(phrase, width, first="  ", style=DIM)
     if summary.not_repacked:
-        lines += paragraph(not_repacked(summary), width, first="  ", style=DIM)
+        lines += paragraph(_not_repacked(summary), width, first="  ", style=DIM)
     if summary.repacking is not None:
-        lines += _nodes(summary.repacking, side_titles(before, after), width)
+        lines += _nodes(summary.repacking, _side_titles(before, after), width)
     groups = summary.groups
     left = len(groups)
     for group in groups:
@@ -104,10 +389,10 @@ def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = Fa
     return lines
 
 
-def comparison_headline(comparison: SetupComparison) -> str:
+def _comparison_headline(comparison: SetupComparison) -> str:
     """Return `5 of 9 pods differ: default → binpack · Kubernetes 1.36`."""
     before, after, summary = comparison.before, comparison.after, comparison.summary
-    first, second = side_titles(before, after)
+    first, second = _side_titles(before, after)
     same = before.release.version == after.release.version
     sides = f"{first} {ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
     if summary is None:
@@ -123,7 +408,7 @@ def comparison_headline(comparison: SetupComparison) -> str:
     )
 
 
-def comparison_tone(comparison: SetupComparison) -> Tone:
+def _comparison_tone(comparison: SetupComparison) -> Tone:
     summary = comparison.summary
     if comparison.changes if summary is None else summary.differences:
         return Tone.BAD
@@ -158,17 +443,17 @@ def _in_two_lines(phrase: str, room: int) -> str:
 
 def _nodes(repacking: Repacking, names: tuple[str, str], width: int) -> list[StyledLine]:
     if repacking.before == repacking.after:
-        return paragraph(repacking_title(repacking), width, first="  ", style=DIM)
-    lines = [BLANK, *paragraph(repacking_title(repacking), width, indent=2, style=BOLD)]
-    lines += columns(node_rows(repacking, names), indent=2)
-    for phrase in node_notes(repacking, names):
+        return paragraph(_repacking_title(repacking), width, first="  ", style=DIM)
+    lines = [BLANK, *paragraph(_repacking_title(repacking), width, indent=2, style=BOLD)]
+    lines += columns(_node_rows(repacking, names), indent=2)
+    for phrase in _node_notes(repacking, names):
         lines += paragraph(phrase, width, first="  ", indent=4)
     return lines
 
 
 def _group(group: DifferenceGroup, width: int, everything: bool) -> list[StyledLine]:
-    changes = [(each, [each.pod]) for each in group.differences] if everything else with_the_same_change(group)
-    lines = paragraph(difference_title(group), width, indent=2, style=BOLD)
+    changes = [(each, [each.pod]) for each in group.differences] if everything else _with_the_same_change(group)
+    lines = paragraph(_difference_title(group), width, indent=2, style=BOLD)
     shown = changes if everything else changes[:SHOWN]
     for difference, names in shown:
         phrase, facts = pod_lines(difference)
@@ -186,6 +471,138 @@ def _group(group: DifferenceGroup, width: int, everything: bool) -> list[StyledL
     return lines
 
 
+# Its page: the differences between the configurations, then their effects on pods.
+
+MOST_POOLS = 24
+"""The maximum number of nodes that are bands of their own in a flow, if they have neither pools nor zones."""
+
+
+def comparison_page(comparison: SetupComparison) -> Page:
+    """Return a page with the differences between the configurations, then their effects on pods."""
+    lines = comparison_lines(comparison, width=SCREEN_WIDTH)
+    return page_of(_comparison_view(comparison), lines, _comparison_sections(comparison), comparison.snapshot)
+
+
+def _comparison_view(comparison: SetupComparison) -> View:
+    """Return a view with a row for each change; identical pods with the same change share a row. Its columns have
+    short node names."""
+    summary, names = comparison.summary, () if comparison.snapshot is None else comparison.snapshot.cluster.names
+    texts = () if summary is None else (_compared(summary), *_effect_counts(summary), *_left_out(summary))
+    if summary is not None and summary.not_repacked:
+        texts = (*texts, _not_repacked(summary))
+    with short_node_names(names):
+        items = () if summary is None else tuple(item for group in summary.groups for item in _changed(group))
+    note = names_note(names)
+    return View(
+        command="kschedx diff-profiles",
+        headline=_comparison_headline(comparison),
+        tone=_comparison_tone(comparison),
+        details=texts,
+        lists=(
+            ItemList(
+                title="Changes",
+                noun="change",
+                columns=(("pods", True), ("before", False), ("after", False)),
+                items=items,
+            ),
+        ),
+        notes=(note,) if items and note else (),
+    )
+
+
+def _changed(group: DifferenceGroup) -> Iterator[ViewItem]:
+    title = _difference_title(group).partition(": ")
+    kind = _effect_words(group.effect, 2) + (f": {title[2]}" if title[2] else "")
+    for difference, names in _with_the_same_change(group):
+        facts = pod_lines(difference)[1]
+        yield ViewItem(
+            title=listed(names, 1),
+            kind=kind,
+            values=(len(names), *map(shown, _side_texts(difference))),
+            facts=tuple(Fact(label="because", items=(fact,)) for fact in facts),
+            members=tuple(names) if len(names) > 1 else (),
+        )
+
+
+def _comparison_sections(comparison: SetupComparison) -> Iterator[Section]:
+    before, after, summary = comparison.before, comparison.after, comparison.summary
+    names = _side_titles(before, after)
+    if summary is not None and comparison.snapshot is not None:
+        flow = _flow(summary, comparison.snapshot, names)
+        if flow is not None:
+            yield flow
+    rows = tuple(tuple(map(visible, row)) for row in change_rows(comparison.changes, before, after))
+    columns = tuple(TableColumn(label=label) for label in ("where", "what", "change"))
+    yield Table(title="Configuration", columns=columns, rows=rows)
+    if summary is not None and summary.repacking is not None:
+        heading, *cells = _node_rows(summary.repacking, names)
+        title = _repacking_title(summary.repacking)
+        yield Table(
+            title=visible(title[0].upper() + title[1:]),
+            columns=tuple(TableColumn(label=visible(label)) for label in heading),
+            rows=(
+                *(tuple(map(visible, row)) for row in cells),
+                *((visible(note),) for note in _node_notes(summary.repacking, names)),
+            ),
+        )
+
+
+def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow | None:
+    """Return the flow between node pools, or between zones or nodes if there are no pools. None if no pod has a
+    node."""
+    repacking = summary.repacking
+    if repacking is not None:
+        moves, title = repacking.moves, f"Where {count(repacking.pods, 'pod')} go if they are rescheduled one by one"
+    else:
+        pairs = Counter(
+            (difference.old_node, difference.new_node)
+            for difference in summary.differences
+            if difference.old_node and difference.new_node
+        )
+        moves, title = pairs, f"Where {count(pairs.total(), 'pod')} go instead, each decided alone"
+    label = next((key for key in (*POOL_LABELS, *ZONE_LABELS) if _has_label(snapshot, key)), "")
+    pool_of = {
+        node.name: node.metadata.labels.get(label, "no pool") if label else "nodes" for node in snapshot.cluster.nodes
+    }
+    are_nodes = not label and len(pool_of) <= MOST_POOLS
+    if are_nodes:
+        pool_of = {name: name for name in pool_of}
+    pool_of[""] = "pending"
+    bands: Counter[tuple[str, str]] = Counter()
+    for (old, new), pods in moves.items():
+        bands[pool_of[old], pool_of[new]] += pods
+    if not bands:
+        return None
+    pools = sorted({pool for pair in bands for pool in pair}, key=lambda pool: (pool == "pending", _natural(pool)))
+    index = {pool: at for at, pool in enumerate(pools)}
+    return Flow(
+        title=title,
+        sides=(visible(sides[0]), visible(sides[1])),
+        pools=tuple(map(visible, pools)),
+        in_use=() if repacking is None or are_nodes else tuple(_in_use(repacking, pool_of, pool) for pool in pools),
+        moves=tuple((index[old], index[new], pods) for (old, new), pods in bands.most_common()),
+    )
+
+
+def _natural(name: str) -> list[str | int]:
+    """Return a key that sorts pool-9 before pool-10."""
+    return [int(part) if at % 2 else part for at, part in enumerate(re.split(r"([0-9]+)", name))]
+
+
+def _has_label(snapshot: Snapshot, key: str) -> bool:
+    return any(key in node.metadata.labels for node in snapshot.cluster.nodes)
+
+
+def _in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -> tuple[str, str]:
+    """Return `3 of 4 nodes in use` for either profile; empty for pods that stay pending."""
+    if pool == pool_of[""]:
+        return "", ""
+    members = {name for name, own in pool_of.items() if own == pool}
+    used = (len(members.difference(side.unused)) for side in (repacking.before, repacking.after))
+    before, after = (f"{number:,} of {count(len(members), 'node')} in use" for number in used)
+    return before, after
+
+
 # Two accounts of one pod side by side, with differences marked.
 
 MOST_NODES = 4
@@ -195,7 +612,7 @@ MARK = "≠ "
 LONGEST_PLUGIN = len("NodeResourcesBalancedAllocation")
 
 
-class ComparisonRow(Struct, frozen=True, kw_only=True):
+class _ComparisonRow(Struct, frozen=True, kw_only=True):
     """One fact of both sides, or a section's title, which has no sides."""
 
     label: str
@@ -227,7 +644,7 @@ def story_lines(
     size = max((cell_len(visible(row.label)) for row in rows if not row.is_title), default=8)
     size = min(size, max(width // 3, LONGEST_PLUGIN))
     room = max((width - size - 8) // 2, 16)
-    head = ComparisonRow(label="", before=f"{names[0]} ({before.version})", after=f"{names[1]} ({after.version})")
+    head = _ComparisonRow(label="", before=f"{names[0]} ({before.version})", after=f"{names[1]} ({after.version})")
     differs = any(row.differs for row in story_rows)
     sides = names if before.version == after.version else (head.before, head.after)
     title = f"{after.pod} {'differs' if differs else 'does not differ'}: {sides[0]} → {sides[1]}"
@@ -238,8 +655,8 @@ def story_lines(
     return lines
 
 
-def _without_empty_sections(rows: Iterable[ComparisonRow]) -> Iterator[ComparisonRow]:
-    title: ComparisonRow | None = None
+def _without_empty_sections(rows: Iterable[_ComparisonRow]) -> Iterator[_ComparisonRow]:
+    title: _ComparisonRow | None = None
     for row in rows:
         if row.is_title:
             title = row
@@ -250,7 +667,7 @@ def _without_empty_sections(rows: Iterable[ComparisonRow]) -> Iterator[Compariso
         yield row
 
 
-def _beside(row: ComparisonRow, size: int, room: int, style: str, mark: str = "  ") -> list[StyledLine]:
+def _beside(row: _ComparisonRow, size: int, room: int, style: str, mark: str = "  ") -> list[StyledLine]:
     sides = (wrapped(shown(side) or NOTHING, room) for side in (row.before, row.after))
     lines: list[StyledLine] = []
     for label, first, second in zip_longest(wrapped(shown(row.label), size), *sides, fillvalue=""):
@@ -266,7 +683,7 @@ def _padded(content: str, size: int) -> str:
 # --- rows
 
 
-def _rows(before: Story, after: Story) -> Iterator[ComparisonRow]:
+def _rows(before: Story, after: Story) -> Iterator[_ComparisonRow]:
     sides = (before, after)
     yield _row("outcome", (story.outcome.value for story in sides))
     yield _row("assigned to", (listed(story.chosen, MOST_NODES) for story in sides))
@@ -278,9 +695,9 @@ def _rows(before: Story, after: Story) -> Iterator[ComparisonRow]:
     yield from _scores(before, after)
 
 
-def _row(label: str, sides: Iterable[str]) -> ComparisonRow:
+def _row(label: str, sides: Iterable[str]) -> _ComparisonRow:
     first, second = sides
-    return ComparisonRow(label=label, before=first, after=second)
+    return _ComparisonRow(label=label, before=first, after=second)
 
 
 def _fits(story: Story) -> str:
@@ -293,11 +710,11 @@ def _preemption(story: Story) -> str:
     return " or ".join(texts) + rest
 
 
-def _rejections(before: Story, after: Story) -> Iterator[ComparisonRow]:
+def _rejections(before: Story, after: Story) -> Iterator[_ComparisonRow]:
     """Yield the reasons with their nodes, in the order in which they occur."""
     first, second = _by_reason(before, after), _by_reason(after, before)
     if first or second:
-        yield ComparisonRow(label="rejected", is_title=True)
+        yield _ComparisonRow(label="rejected", is_title=True)
     for rejection in dict.fromkeys((*first, *second)):
         label = f"{rejection.plugin}: {', '.join(rejection.reasons)}"
         yield _row(label, (marks.get(rejection, "") for marks in (first, second)))
@@ -315,13 +732,13 @@ def _by_reason(story: Story, other: Story) -> dict[Rejection, str]:
     return marks
 
 
-def _scores(before: Story, after: Story) -> Iterator[ComparisonRow]:
+def _scores(before: Story, after: Story) -> Iterator[_ComparisonRow]:
     sides = (before, after)
     for node in _interesting(before, after):
         row = before.row(node)
         if all(story.totals[row] < 0 for story in sides):
             continue
-        yield ComparisonRow(label=f"scores of {node}", is_title=True)
+        yield _ComparisonRow(label=f"scores of {node}", is_title=True)
         yield _row("total", (f"{int(story.totals[row]):,}" if story.totals[row] >= 0 else "" for story in sides))
         for plugin in dict.fromkeys((*before.scores, *after.scores)):
             yield _row(plugin, (_score(story, plugin, row) for story in sides))
@@ -357,7 +774,7 @@ def _change_text_lines(
 ) -> list[StyledLine]:
     """Return the headline and the differences. `times` are those of the two observations."""
     phrase, _ = pod_lines(difference)
-    title = f"{times[1]} {difference.pod} {effect_words(difference.effect, 1)}" + (f": {phrase}" if phrase else "")
+    title = f"{times[1]} {difference.pod} {_effect_words(difference.effect, 1)}" + (f": {phrase}" if phrase else "")
     if before.total is None or after.total is None:
         before, after = _without_scores(before), _without_scores(after)  # there are no scores to compare with
     beside = story_lines(before, after, times, width=width, only_differences=True)
@@ -372,111 +789,3 @@ def print_end(at: str, pod: str, node: str) -> None:
     """Print that the pod has a node, or, if `node` is empty, that it is gone."""
     out = terminal.console()
     terminal.write([BLANK, text(f"{at} {pod} " + (f"is on node {node}" if node else "is gone"), BOLD)], out)
-
-
-# The screen of `kschedx profiles tune`: the profiles that were tried, the best one, and what it changes.
-
-SHOWN_TRIALS = 8
-"""Rows: the cluster now, today's profile, and the Pareto front."""
-HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
-
-
-def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[StyledLine]:
-    """Return the headline, the front, and the best configuration with its difference from today's."""
-    view = _tuning_view(tuning)
-    lines = [
-        *head_lines(replace(view, fixes=()), width),
-        BLANK,
-        *table_lines(view.lists[0], width, None if wide else SHOWN_TRIALS),
-    ]
-    if not tuning.is_better:
-        return lines
-    lines += [BLANK, text("what the best changes", BOLD)]
-    for place, subject, phrase in _changed_settings(tuning):
-        lines += paragraph(f"{place}  {subject}  {phrase}", width, first="  ", indent=4)
-    lines += [BLANK, text("its configuration (-o yaml prints it alone)", BOLD)]
-    return lines + [text(f"  {splitline}") for splitline in to_yaml(tuning.configuration).splitlines()]
-
-
-def _values(trial: ProfileTrial, tuning: Tuning) -> tuple[str, ...]:
-    """Return the cells for `HEADS`, and the cost if that of today's profile is known."""
-    cost = () if tuning.today.cost is None else ("" if trial.cost is None else f"{trial.cost:.2f}",)
-    numbers = (f"{trial.fragmentation:.1f}%", f"{trial.spread:.1f}", f"{trial.moves:,}", f"{trial.unplaced:,}")
-    return (f"{trial.nodes:,}", *numbers, *cost)
-
-
-def _tuning_view(tuning: Tuning) -> View:
-    """Return a view with the best profile as a fix, and a row for each profile of the front."""
-    left_out = (f"{tuning.left_out:,} more had no time: --seconds",) if tuning.left_out else ()
-    tried = f"{count(tuning.candidates, 'profile')} for {tuning.goal.value}, seed {tuning.seed}"
-    fix = Fix(title=f"profile: {tuning.best.candidate.title}", changes=(tuning.configuration,))
-    return View(
-        command="kschedx profiles tune",
-        subject=tuning.goal.value,
-        headline=_headline(tuning),
-        tone=Tone.GOOD if tuning.is_better else Tone.BAD,
-        facts=(
-            Fact(label="tried", items=(tried, *left_out)),
-            Fact(label="assumes", items=tuning.assumptions),
-        ),
-        fixes=(fix,) if tuning.is_better else (),
-        lists=(
-            ItemList(
-                title="Profiles of which no other is better in everything",
-                noun="profile",
-                columns=tuple((name, True) for name in (*HEADS, *(("cost",) if tuning.today.cost is not None else ()))),
-                items=tuple(_items(tuning)),
-            ),
-        ),
-    )
-
-
-def _headline(tuning: Tuning) -> str:
-    today, best = tuning.today, tuning.best
-    if not tuning.is_better:
-        return f"no profile that was tried is better than today's: {_measure(tuning.goal, today, tuning)}"
-    unplaced = f", and {count(best.unplaced, 'pod')} without a node" if best.unplaced else ""
-    title = best.candidate.title
-    return (
-        f"{title}: {_measure(tuning.goal, best, tuning)}, with today's profile {_short(tuning.goal, today)}{unplaced}"
-    )
-
-
-def _measure(goal: TuningGoal, trial: ProfileTrial, tuning: Tuning) -> str:
-    if goal is TuningGoal.FEWEST_NODES:
-        return f"{trial.nodes:,} of {count(tuning.all_nodes, 'node')} in use"
-    if goal is TuningGoal.LEAST_FRAGMENTATION:
-        return f"{trial.fragmentation:.1f}% of the free capacity is fragmented"
-    if goal is TuningGoal.SPREAD:
-        return f"nodes differ by {trial.spread:.1f} points"
-    return f"the nodes in use cost {_short(goal, trial)} an hour"
-
-
-def _short(goal: TuningGoal, trial: ProfileTrial) -> str:
-    if goal is TuningGoal.FEWEST_NODES:
-        return f"{trial.nodes:,}"
-    if goal is TuningGoal.LEAST_FRAGMENTATION:
-        return f"{trial.fragmentation:.1f}%"
-    return f"{trial.spread:.1f}" if goal is TuningGoal.SPREAD else f"{trial.cost or 0.0:.2f}"
-
-
-def _items(tuning: Tuning) -> Iterator[ViewItem]:
-    yield ViewItem(title="now", tone=Tone.PLAIN, values=_values(tuning.now, tuning))
-    for shown_trial in (tuning.today, *(trial for trial in tuning.front if trial is not tuning.today)):
-        tone = Tone.GOOD if shown_trial is tuning.best and tuning.is_better else Tone.PLAIN
-        title = "today's profile" if shown_trial is tuning.today else shown_trial.candidate.title
-        yield ViewItem(title=title, tone=tone, values=_values(shown_trial, tuning))
-
-
-def _changed_settings(tuning: Tuning) -> list[tuple[str, str, str]]:
-    return change_rows(changes(tuning.before, tuning.after), tuning.before, tuning.after)
-
-
-def tuning_page(tuning: Tuning) -> Page:
-    """Return a page with the front, and what the best profile changes."""
-    table = Table(
-        title="What the best changes",
-        columns=tuple(Column(label=label) for label in ("where", "subject", "change")),
-        rows=tuple(_changed_settings(tuning)) if tuning.is_better else (),
-    )
-    return page_of(_tuning_view(tuning), tuning_lines(tuning, SCREEN_WIDTH), (table,), tuning.snapshot)

@@ -18,9 +18,9 @@ from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import DescheduleLoop
 from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
 from kschedx.render.layout import head_lines, note_lines
-from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Usage, page_of
+from kschedx.render.page.model import SCREEN_WIDTH, Page, Section, Table, TableColumn, Usage, page_of
 from kschedx.render.terminal import BLANK, DIM, StyledLine, columns, labelled, line, more, paragraph, shortens
-from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -465,7 +465,7 @@ def _sections(descheduling: Descheduling) -> Iterator[Section]:
             heads = ("node", "category", *_resources(classification))
             yield Table(
                 title=f"{classification.plugin} ({classification.profile}): {_sizes(classification)}",
-                columns=tuple(Column(label=label, is_number=at > 1) for at, label in enumerate(heads)),
+                columns=tuple(TableColumn(label=label, is_number=at > 1) for at, label in enumerate(heads)),
                 rows=tuple(map(tuple, _classified(classification, descheduling))),
             )
     refused = _refused(descheduling.loop)
@@ -482,7 +482,7 @@ def _sections(descheduling: Descheduling) -> Iterator[Section]:
 def _reasons_table(title: str, reasons: Sequence[tuple[str, Sequence[str]]]) -> Table:
     return Table(
         title=title,
-        columns=(Column(label="reason"), Column(label="number", is_number=True), Column(label="pods")),
+        columns=(TableColumn(label="reason"), TableColumn(label="number", is_number=True), TableColumn(label="pods")),
         rows=tuple((why, len(pods), listed(pods, 20)) for why, pods in reasons),
     )
 
@@ -576,7 +576,7 @@ def _advice_view(advice: PolicyAdvice) -> View:
         headline=_headline(advice),
         tone=Tone.GOOD if advice.is_reached and (chosen or advice.target is not None) else Tone.BAD,
         facts=tuple(_facts_of_plugin(advice)),
-        fixes=() if chosen is None else (Fix(title=_title(chosen), changes=(chosen.policy,)),),
+        fixes=() if chosen is None else (FixView(title=_title(chosen), changes=(chosen.policy,)),),
         lists=(
             ItemList(
                 title="Each plugin by itself",
@@ -677,7 +677,7 @@ def advice_page(advice: PolicyAdvice, snapshot: Snapshot) -> Page:
     heads = ("policy", "limit", *_TRIED_HEADS, _measure_name(advice.goal))
     tried = Table(
         title=f"Tried for {advice.goal}",
-        columns=tuple(Column(label=label, is_number=number > 0) for number, label in enumerate(heads)),
+        columns=tuple(TableColumn(label=label, is_number=number > 0) for number, label in enumerate(heads)),
         rows=tuple((_title(trial), _limit(trial), *_tried(trial)) for trial in advice.tried),
     )
     lines = advice_lines(advice, SCREEN_WIDTH)

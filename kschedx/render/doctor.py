@@ -1,4 +1,4 @@
-"""The view and screen of `kschedx doctor`: its findings in words."""
+"""The view, screen, and page of `kschedx doctor`: its findings in words."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
 from kschedx.render.layout import head_lines
+from kschedx.render.page.model import SCREEN_WIDTH, Page, Table, TableColumn, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, fact_lines, line, paragraph
-from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
-from kschedx.render.wording import Fact, Words, count, listed, with_article
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
+from kschedx.render.wording import Fact, Words, count, listed, visible, with_article
 
 NAMES = 3
 LONGEST_PATH = 40
 """Of a longer path, the end is shown."""
 
 
-def finding_words(finding: gaps.Finding, *, whole: bool = False) -> Words:
+def _finding_words(finding: gaps.Finding, *, whole: bool = False) -> Words:
     """Return the headline, the evidence, and what the finding weakens. Long paths are shortened, unless `whole`."""
     headline, evidence = _told(finding if whole else _with_short_paths(finding))
-    sure = certainty_text(finding.certainty) if finding.counts else ""
+    sure = _certainty_text(finding.certainty) if finding.counts else ""
     return Words(headline=headline + sure, facts=(*evidence, *_weakens(finding)))
 
 
@@ -53,7 +54,7 @@ def _short(path: str) -> str:
     return next((end for end in ends if len(end) <= LONGEST_PATH), ends[-1])
 
 
-def certainty_text(certainty: gaps.Certainty) -> str:
+def _certainty_text(certainty: gaps.Certainty) -> str:
     """Return the text that follows a headline."""
     return "" if certainty is gaps.Certainty.CERTAIN else f" ({certainty})"
 
@@ -178,7 +179,7 @@ def _absent(absence: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
         case gaps.Lacking():
             return _lacking(absence)
         case gaps.MissingKind():
-            return f"{absence.kind}: {missing_kind_text(absence)}", ()
+            return f"{absence.kind}: {_missing_kind_text(absence)}", ()
         case gaps.PerhapsNone():
             return f"none exist, or none were saved: {', '.join(absence.kinds)}", ()
         case gaps.NamespacesOnly():
@@ -232,7 +233,7 @@ def _lacking(lacking: gaps.Lacking) -> tuple[str, tuple[Fact, ...]]:
     return f"{with_article(lacking.format)} does not hold {first}", (*lacks, Fact(label="in", items=(lacking.place,)))
 
 
-def missing_kind_text(kind: gaps.MissingKind) -> str:
+def _missing_kind_text(kind: gaps.MissingKind) -> str:
     if kind.is_forbidden:
         return "listing is forbidden"
     if not kind.missing:
@@ -243,7 +244,7 @@ def missing_kind_text(kind: gaps.MissingKind) -> str:
     return f"{kind.present:,} present; missing but named by {kind.named_by}: {names}"
 
 
-def missing_kind_effect(kind: gaps.MissingKind) -> str:
+def _missing_kind_effect(kind: gaps.MissingKind) -> str:
     """Return what is unknown without the kind, and which plugins' verdicts depend on it."""
     return "; ".join(
         f"{weaken.effect} ({', '.join(weaken.plugins)})" if weaken.plugins else weaken.effect for weaken in kind.weakens
@@ -326,7 +327,7 @@ class _Block(Struct, frozen=True, kw_only=True):
         return [BLANK, *self.head, *self.detail] if opened else self.head
 
 
-def diagnosis_view(diagnosis: Diagnosis, *, whole: bool = True) -> View:
+def _diagnosis_view(diagnosis: Diagnosis, *, whole: bool = True) -> View:
     """Return a view with a row for each gap; certain ones come first. Long paths are shortened, unless `whole`."""
     number, source = len(diagnosis.weakening), diagnosis.inventory.source
     gaps_text = f"{count(number, 'gap makes', 'gaps make')} answers less reliable"
@@ -337,7 +338,7 @@ def diagnosis_view(diagnosis: Diagnosis, *, whole: bool = True) -> View:
         headline=f"{'standard input' if source == '-' else source}: {text}",
         tone=Tone.BAD if number else Tone.GOOD,
         facts=tuple(_inventory(diagnosis.inventory)),
-        fixes=(completion_fix(diagnosis.completion),) if diagnosis.completion else (),
+        fixes=(_completion_fix(diagnosis.completion),) if diagnosis.completion else (),
         lists=(
             ItemList(
                 title="Gaps", noun="gap", items=tuple(_item(finding, whole=whole) for finding in diagnosis.findings)
@@ -350,16 +351,16 @@ def _item(finding: gaps.Finding, *, whole: bool) -> ViewItem:
     is_sure = finding.certainty is not gaps.Certainty.POSSIBLE
     tone = (Tone.BAD if is_sure else Tone.OPEN) if finding.counts else Tone.PLAIN
     if isinstance(finding, gaps.MissingKind):
-        title = f"{finding.kind}: {missing_kind_text(finding)}{certainty_text(finding.certainty)}"
-        facts = (Fact(label="affects", items=(missing_kind_effect(finding),)), _reaction_fact(finding.reaction))
+        title = f"{finding.kind}: {_missing_kind_text(finding)}{_certainty_text(finding.certainty)}"
+        facts = (Fact(label="affects", items=(_missing_kind_effect(finding),)), _reaction_fact(finding.reaction))
         return ViewItem(title=title, tone=tone, kind=MISSING_KIND, facts=facts)
-    words = finding_words(finding, whole=whole)
+    words = _finding_words(finding, whole=whole)
     return ViewItem(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
 
 
 def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return at most 40 lines, unless `wide`: the first findings in full, and the headlines of the others."""
-    view = diagnosis_view(diagnosis, whole=wide)
+    view = _diagnosis_view(diagnosis, whole=wide)
     top = head_lines(replace(view, fixes=()), width, rows=None if wide else FACT_LINES)
     end = [row for fix in view.fixes for row in _completion(fix, width)]
     blocks = list(_blocks(view.items, width, wide=wide))
@@ -464,23 +465,25 @@ def _missing(items: Sequence[ViewItem], width: int, *, wide: bool) -> _Block:
     )
 
 
-def completion_fix(completion: Completion) -> Fix:
+def _completion_fix(completion: Completion) -> FixView:
     """Return how to get what is missing."""
     match completion.way:
         case Way.ADD:
             again = "kschedx why ..." + " --snapshot {}" * len(completion.snapshots)
             more = shell_command(again, *map(Path, completion.snapshots))
-            return Fix(title="complete it with", commands=(completion.command, more))
+            return FixView(title="complete it with", commands=(completion.command, more))
         case Way.ANEW:
             snapshot = f"kschedx snapshot -o {SNAPSHOT}"
-            return Fix(title="take one new dump with one of these commands", commands=(snapshot, completion.command))
+            return FixView(
+                title="take one new dump with one of these commands", commands=(snapshot, completion.command)
+            )
         case Way.ALLOW:
-            return Fix(title="grant yourself this role", commands=(completion.command,))
+            return FixView(title="grant yourself this role", commands=(completion.command,))
         case _:
             assert_never(completion.way)
 
 
-def _completion(fix: Fix, width: int) -> list[StyledLine]:
+def _completion(fix: FixView, width: int) -> list[StyledLine]:
     """Return commands that can be copied."""
     rows = (row for command in fix.commands for row in shell_rows(command, width))
     return [BLANK, line((fix.title, DIM)), *map(line, rows)]
@@ -489,3 +492,13 @@ def _completion(fix: Fix, width: int) -> list[StyledLine]:
 def _height(lines: Iterable[StyledLine], width: int) -> int:
     """Return the number of terminal rows."""
     return sum(max(-(-drawn_line.cell_len // width), 1) for drawn_line in lines)
+
+
+def doctor_page(diagnosis: Diagnosis) -> Page:
+    """Return a page with the inventory, what is missing, and how to complete the dump."""
+    kinds = tuple((visible(kind), number) for kind, number in diagnosis.inventory.kinds.items())
+    columns = (TableColumn(label="kind"), TableColumn(label="objects", is_number=True))
+    lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)
+    sections = (Table(title="Objects", columns=columns, rows=kinds),)
+    cited = (("cluster", diagnosis.inventory.source), ("taken", diagnosis.inventory.time or "unknown"))
+    return page_of(_diagnosis_view(diagnosis), lines, sections, cited=cited)

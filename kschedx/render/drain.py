@@ -27,7 +27,7 @@ from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.render.fixes import fix_lines, story_fixes, story_no_fix, story_reason
 from kschedx.render.terminal import DIM, SEPARATOR, StyledLine, fact_lines, more, paragraph, title_lines
-from kschedx.render.view import Fix, ItemList, Tone, ViewItem
+from kschedx.render.view import FixView, ItemList, Tone, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
 
@@ -163,8 +163,8 @@ def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingSto
         kind=_kind(drained),
         values=(
             len(drained.of(DrainOutcome.EVICTED)),
-            "" if drained.is_done else shared_cause(drained),
-            shared_verdict(drained) if each else verdict(drained),
+            "" if drained.is_done else _shared_cause(drained),
+            _shared_verdict(drained) if each else verdict(drained),
         ),
         facts=tuple(facts),
         fixes=story_fixes(story),
@@ -195,7 +195,7 @@ def result_lines(item: ViewItem, width: int) -> list[StyledLine]:
 
 
 def drain_lines(
-    item: ViewItem, width: int, *, most: int | None = None, lets_go: Sequence[Fix] = (), wide: bool = False
+    item: ViewItem, width: int, *, most: int | None = None, lets_go: Sequence[FixView] = (), wide: bool = False
 ) -> list[StyledLine]:
     """Return what is below a verdict: the causes, the fixes, of which `lets_go` come first, and where the pods go."""
     lines = [row for fact in item.facts for row in fact_lines(fact, width)]
@@ -243,9 +243,9 @@ def with_flags(drained: Sequence[DrainResult], forced: Sequence[DrainResult]) ->
         yield f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
 
 
-def drain_fix(fix: DrainFix) -> Fix:
+def drain_fix(fix: DrainFix) -> FixView:
     title, _, seen = drain_remedy_title(fix).partition(SEPARATOR)
-    return Fix(title=title, seen=seen, commands=drain_remedy_commands(fix))
+    return FixView(title=title, seen=seen, commands=drain_remedy_commands(fix))
 
 
 def drains_headline(drained: Sequence[DrainResult]) -> str:
@@ -308,7 +308,7 @@ def _flags(refused: DrainResult, then: DrainResult) -> str:
     return " ".join([*force, *(["--delete-emptydir-data"] if refused.of(DrainOutcome.NEEDS_EMPTYDIR_FLAG) else [])])
 
 
-def shared_cause(result: DrainResult) -> str:
+def _shared_cause(result: DrainResult) -> str:
     """Return the cause in words that other nodes may share."""
     if result.is_refused:
         fate = result.of(*REFUSES)[0].fate
@@ -348,7 +348,7 @@ def verdict(drained: DrainResult) -> str:
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
 
 
-def shared_verdict(drained: DrainResult) -> str:
+def _shared_verdict(drained: DrainResult) -> str:
     """Return the verdict among those of many nodes: without the number of pods if every evicted pod is rescheduled."""
     is_plain = drained.is_done and drained.of(DrainOutcome.EVICTED) and not drained.of(DrainOutcome.DELETED)
     return "can be drained, all evicted pods fit on other nodes" if is_plain else verdict(drained)

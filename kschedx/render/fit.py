@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import AFTER_CHANGES
@@ -11,12 +12,29 @@ from kschedx.render.fixes import fix_lines
 from kschedx.render.layout import headline_lines, table_lines
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.outcome import outcome_sentence
+from kschedx.render.page.model import (
+    SCREEN_WIDTH,
+    Page,
+    page_of,
+)
 from kschedx.render.states import Contradicted, NotBound, headline
-from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, labelled, labelled_all, paragraph, shortens
-from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
+from kschedx.render.terminal import (
+    BLANK,
+    BOLD,
+    DIM,
+    StyledLine,
+    labelled,
+    labelled_all,
+    paragraph,
+    shortens,
+)
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import count
 from kschedx.render.words.causes import because
 from kschedx.render.words.pod import could_reject
+
+if TYPE_CHECKING:
+    pass
 
 SHOWN_FITS = 8
 
@@ -25,17 +43,17 @@ def _nodes_of(fit: Fit) -> Sequence[str]:
     return fit.snapshot.cluster.names
 
 
-def fit_view(fit: Fit) -> View:
+def _fit_view(fit: Fit) -> View:
     """Return a view with a row for each node that fits more of the pods."""
     stopped = fit.stopped
     return View(
         command="kschedx fit",
         subject=fit.title,
-        headline=fit_headline(fit),
-        tone=fit_tone(fit),
-        because=fit_causes(fit),
-        details=tuple(fit_details(fit)),
-        fixes=fit_fixes(fit),
+        headline=_fit_headline(fit),
+        tone=_fit_tone(fit),
+        because=_fit_causes(fit),
+        details=tuple(_fit_details(fit)),
+        fixes=_fit_fixes(fit),
         event=stopped.message if stopped is not None else fit.refusal,
         lists=(
             ItemList(
@@ -65,7 +83,7 @@ def fit_view(fit: Fit) -> View:
 @shortens(_nodes_of)
 def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the number, what would be enough, what rejects the next pod, and where the pods go."""
-    view = fit_view(fit)
+    view = _fit_view(fit)
     lines = headline_lines(view, width)
     if fit.stopped is not None:
         if fit.count:
@@ -85,21 +103,21 @@ def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[StyledLine]:
     return [*lines, BLANK, *table_lines(view.lists[0], width, None if wide else SHOWN_FITS)] if view.items else lines
 
 
-def fit_causes(fit: Fit) -> tuple[str, ...]:
+def _fit_causes(fit: Fit) -> tuple[str, ...]:
     """Return why the next pod does not fit; empty if that is undecided or kube-scheduler has no message about it."""
     if fit.stopped is None or not fit.stopped.message or fit.could_reject:
         return ()
     return because(Diagnosis(fit.stopped.cycle))
 
 
-def fit_fixes(fit: Fit) -> tuple[Fix, ...]:
+def _fit_fixes(fit: Fit) -> tuple[FixView, ...]:
     """Return the fixes that make room for the next pod."""
     stopped = fit.stopped
     for_whom = "for one more" if fit.wanted is None or fit.wanted - fit.count > 1 else ""
-    return () if stopped is None else tuple(Fix(title=fix.title, seen=for_whom) for fix in stopped.fixes[:2])
+    return () if stopped is None else tuple(FixView(title=fix.title, seen=for_whom) for fix in stopped.fixes[:2])
 
 
-def fit_details(fit: Fit) -> Iterator[str]:
+def _fit_details(fit: Fit) -> Iterator[str]:
     """Yield the pods' own state or the room besides it, the changes that were applied, and how many nodes would be
     enough."""
     if fit.lifecycle is not None:
@@ -130,13 +148,13 @@ def _enough(fit: Fit) -> str:
     return ", or ".join(every)
 
 
-def fit_tone(fit: Fit) -> Tone:
+def _fit_tone(fit: Fit) -> Tone:
     if fit.lifecycle is not None and fit.is_held:
         return state_tone(fit.lifecycle)
     return Tone.GOOD if fit.is_enough else Tone.OPEN if fit.could_reject else Tone.BAD
 
 
-def fit_headline(fit: Fit) -> str:
+def _fit_headline(fit: Fit) -> str:
     return headline(fit.lifecycle) if fit.lifecycle is not None and fit.is_held else _counted(fit)
 
 
@@ -152,3 +170,7 @@ def _counted(fit: Fit) -> str:
         return f"{name}: no more fit"
     at_least = "at least " if fit.is_bounded else ""
     return f"{name}: {at_least}{number:,} more {'fits' if number == 1 else 'fit'}"
+
+
+def fit_page(fit: Fit) -> Page:
+    return page_of(_fit_view(fit), fit_lines(fit, width=SCREEN_WIDTH), snapshot=fit.snapshot)

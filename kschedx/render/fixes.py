@@ -16,7 +16,7 @@ from kschedx.kube.documents import to_json
 from kschedx.patterns import lazy_pattern
 from kschedx.render.holding import gang_cause
 from kschedx.render.terminal import DIM, LABEL, SEPARATOR, StyledLine, labelled, text, wrapped
-from kschedx.render.view import Fix as FixView
+from kschedx.render.view import FixView
 from kschedx.render.wording import count, listed, visible
 from kschedx.render.words.causes import because
 
@@ -60,7 +60,7 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
 def _changes(fix: Fix) -> tuple[Mapping[str, object], ...]:
     """Return the changes of a fix without commands, to be copied."""
     changes = () if fix.commands else fix.apply
-    return tuple(change.create or to_json(change.document) for change in changes)
+    return tuple(change.create or to_json(change) for change in changes)
 
 
 def group_fix(fix: Fix, *, for_one: bool) -> FixView:
@@ -94,7 +94,7 @@ def fix_lines(
     lines: list[StyledLine] = []
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        fix_text_lines = [*labelled(label, fix.text, width, further=2), *command_lines(fix.commands, width)]
+        fix_text_lines = [*labelled(label, fix.text, width, further=2), *_command_lines(fix.commands, width)]
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(fix_text_lines) + (left > 1) > limit:
             return [
@@ -176,7 +176,7 @@ def _mended_text(mended: SharedFix) -> str:
     return SEPARATOR.join((mended.title, *parts))
 
 
-def command_lines(commands: Iterable[str], width: int) -> list[StyledLine]:
+def _command_lines(commands: Iterable[str], width: int) -> list[StyledLine]:
     """Return kubectl commands that can be copied; one that is longer than the window continues after a backslash.
     Commands with a longer word, or with characters that a terminal would interpret, are omitted: -o patch has them."""
     room = width - _INDENT - 2

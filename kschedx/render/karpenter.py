@@ -1,35 +1,429 @@
-"""The block `karpenter` of `kschedx why`: what Karpenter does about a pod that fits no node."""
+"""Karpenter's decision about a pod that fits no node: NodePools, limits, and instance types, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, assert_never
 
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.node_scaling import NodeRemedy
-from kschedx.karpenter.catalogue import InstanceTypes, WrittenType
-from kschedx.karpenter.cluster import LaunchCertainty
-from kschedx.karpenter.instance_types import NoInstanceType
+from kschedx.karpenter.catalogue import InstanceTypes, WrittenType, unready_text
+from kschedx.karpenter.cluster import (
+    Karpenter,
+    KarpenterGrowth,
+    LaunchCertainty,
+    PodProvisioning,
+    PoolVerdict,
+)
+from kschedx.karpenter.devices import NoDevices
+from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
-from kschedx.karpenter.rejections import is_same_karpenter_event
-from kschedx.karpenter.requirements import amounts_of, subtracted
+from kschedx.karpenter.rejections import (
+    CheapestAreTooFew,
+    Incompatible,
+    LimitReached,
+    NodeLimitReached,
+    NotTolerated,
+    PortTaken,
+    is_same_karpenter_event,
+)
+from kschedx.karpenter.requirements import (
+    NODES,
+    ZERO,
+    Amount,
+    Amounts,
+    LabelRequirement,
+    NothingInCommon,
+    RequirementConflict,
+    UnknownLabel,
+    amounts_of,
+    subtracted,
+)
+from kschedx.karpenter.scheduler import SkippedPool
+from kschedx.karpenter.topology import TopologyType, Unsatisfiable
+from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
+from kschedx.kube.names import ZONE
+from kschedx.kube.quantity import Unit
+from kschedx.kube.types import Pod
 from kschedx.releases.karpenter import karpenter_title
 from kschedx.render.terminal import StyledLine, text
 from kschedx.render.view import Decider, DeciderRow
-from kschedx.render.wording import count, listed
-from kschedx.render.words.autoscaler import alike, names_of
-from kschedx.render.words.karpenter import (
-    MOST_NAMES,
-    karpenter_basis,
-    karpenter_sentence,
-    pool_facts,
-    pool_headline,
-    resources_text,
-    skipped_pool_text,
-)
+from kschedx.render.wording import Fact, amount, count, listed
+from kschedx.render.words.node_groups import MOST_NAMES, SAME, alike, by_name, most_said, names_of
 
 if TYPE_CHECKING:
     from kschedx.inquiry.pool_scaling import PoolScaling
+
+_TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
+"""The resources of an instance type that are shown, in this order."""
+
+
+def _sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
+    """Return the pod's outcome."""
+    if provisioning.looked.outcome is not PodEligibility.CONSIDERED:
+        return _not_looked_at(karpenter, provisioning)
+    if provisioning.pool:
+        return _adds(karpenter, provisioning)
+    if provisioning.existing:
+        kind = "NodeClaim" if provisioning.is_claim else "node"
+        text = f"adds no node: it expects the pod on {kind} {provisioning.existing}"
+        return f"{text}{_conditions(karpenter, [provisioning.existing])}" if provisioning.is_claim else text
+    unsure = [pool.name for pool in provisioning.pools if pool.certainty is LaunchCertainty.UNKNOWN]
+    if unsure:
+        names = listed(unsure, MOST_NAMES)
+        if all(isinstance(pool.rejection, LimitReached) for pool in provisioning.pools if pool.name in unsure):
+            return f"adds no node: no known instance type fits the limits of {names}"
+        return f"adds no node with the known instance types; other types of {names} may help"
+    if not provisioning.pools:
+        return "adds no node: no NodePool has an instance type that meets its own requirements"
+    is_single = len(provisioning.pools) == 1
+    helps = (
+        "its only usable NodePool does not help" if is_single else f"none of {len(provisioning.pools)} NodePools helps"
+    )
+    return f"adds no node: {helps}"
+
+
+def _conditions(karpenter: Karpenter, names: Sequence[str]) -> str:
+    """Return the first condition with a message that is not True of these NodeClaims: `; Launched=False (LaunchFailed):
+    no capacity`."""
+    for claim in karpenter.snapshot.of(NodeClaim):
+        if claim.name in names:
+            for condition in claim.status.conditions:
+                if condition.status != "True" and condition.message:
+                    reason = f" ({condition.reason})" if condition.reason else ""
+                    return f"; {condition.type}={condition.status}{reason}: {condition.message}"
+    return ""
+
+
+def _adds(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
+    names = [instance_type.name for instance_type in provisioning.types]
+    which = "such as" if not provisioning.types_are_known else "one of" if len(names) > 1 else "of type"
+    types = listed(names, MOST_NAMES, conjunction="or")
+    text = f"adds a node to NodePool {provisioning.pool}, {which} {types}, if the cloud has capacity"
+    weights = {pool.name: pool.spec.weight or 0 for pool in karpenter.pools}
+    if later := [name for name, weight in weights.items() if weight < weights.get(provisioning.pool, 0)]:
+        text += f"; its weight {weights[provisioning.pool]} puts it before {listed(later, MOST_NAMES)}"
+    if provisioning.companions:
+        fit = "fits" if provisioning.companions == 1 else "fit"
+        text += f"; {count(provisioning.companions, 'other pending pod')} {fit} there too"
+    if provisioning.unsure_before:
+        names_before = listed(provisioning.unsure_before, MOST_NAMES)
+        text += f"; or to {names_before}, tried first, with instance types not known here"
+    if provisioning.by_chance:
+        text += "; its zone is random"
+    return f"{text}; without one of the pod's preferences" if provisioning.has_relaxed else text
+
+
+def _not_looked_at(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
+    match provisioning.looked.outcome:
+        case PodEligibility.CONSIDERED:
+            raise AssertionError("a considered pod has its own sentence")
+        case PodEligibility.NOT_MARKED:
+            return "ignores the pod: kube-scheduler has not set the condition Unschedulable"
+        case PodEligibility.NOMINATED:
+            return "adds no node: the pod has a nominated node"
+        case PodEligibility.DAEMON_SET:
+            return "adds no node: a DaemonSet pod is bound to its own node"
+        case PodEligibility.STATIC:
+            return "adds no node: a static pod belongs to its kubelet"
+        case PodEligibility.AVOIDS_KARPENTER:
+            return "adds no node: the pod requires a node without karpenter.sh/nodepool"
+        case PodEligibility.REFUSED:
+            return "ignores the pod for the reason in its event"
+        case PodEligibility.NO_POOLS:
+            return "has no usable NodePool"
+        case PodEligibility.WAITING:
+            names = karpenter.cluster.not_launched
+            text = f"waits for the cloud to launch NodeClaim {listed(names, MOST_NAMES)}"
+            return f"{text}{_conditions(karpenter, names)}"
+        case _:
+            assert_never(provisioning.looked.outcome)
+
+
+def _pool_headline(verdict: PoolVerdict) -> str:
+    """Return why a NodePool does not help, in lower case and with the number."""
+    rejection = verdict.rejection
+    match rejection:
+        case None:
+            return "helps"
+        case NotTolerated(taints=taints):
+            return f"untolerated taint {' and '.join(map(str, taints))}"
+        case PortTaken(port=port, by=by):
+            return f"host port {port.port}/{port.protocol} is in use by {by}, which runs on every new node"
+        case Incompatible():
+            return "; ".join(
+                _conflict(conflict, is_about_volumes=rejection.is_about_volumes) for conflict in rejection.conflicts
+            )
+        case Unsatisfiable():
+            return _unsatisfiable(rejection)
+        case LimitReached():
+            return f"limit reached: {', '.join(_limits(verdict, rejection))}"
+        case NodeLimitReached(limit=limit):
+            return f"limit reached: {count(limit, 'node')} of {limit}"
+        case NoInstanceType():
+            return _no_type(verdict, rejection)
+        case CheapestAreTooFew(most=most, too_few=too_few):
+            phrase = ", ".join(_too_few(verdict, too_few))
+            return f"Karpenter requests the {most} cheapest instance types only, too few: {phrase}"
+        case NoDevices(text=text, is_known=is_known):
+            phrase = text.removeprefix("allocating dynamic resources, ")
+            return phrase if is_known else "the devices of its instance types are not known (--instance-types can say)"
+        case _:
+            assert_never(rejection)
+
+
+def _conflict(conflict: RequirementConflict, *, is_about_volumes: bool) -> str:
+    match conflict:
+        case UnknownLabel(key=key, typo_of=meant):
+            hint = f", did you mean {meant}?" if meant else ""
+            return f"its nodes have no label {key}{hint}"
+        case NothingInCommon(key=key, incoming=incoming, existing=existing):
+            who = "the pod's volume is in" if is_about_volumes else "the pod requires"
+            return f"{who} {_values(incoming)}, the NodePool {_has(existing)} ({key})"
+        case _:
+            assert_never(conflict)
+
+
+def _values(requirement: LabelRequirement) -> str:
+    named = listed(sorted(requirement.values), MOST_NAMES)
+    bounds = [f">= {requirement.at_least}"] if requirement.at_least is not None else []
+    bounds += [f"<= {requirement.at_most}"] if requirement.at_most is not None else []
+    if bounds:
+        return " and ".join(bounds)
+    match requirement.operator:
+        case "In":
+            return named
+        case "NotIn":
+            return f"any but {named}"
+        case "DoesNotExist":
+            return "none"
+        case _:
+            return "any"
+
+
+def _has(requirement: LabelRequirement) -> str:
+    return "has none" if requirement.operator == "DoesNotExist" else f"has {_values(requirement)}"
+
+
+def _unsatisfiable(rejection: Unsatisfiable) -> str:
+    allowed = f"{rejection.key} {_values(rejection.of_node)}"
+    match rejection.kind:
+        case TopologyType.SPREAD:
+            return f"the pod's spread constraint permits no {rejection.key} of a new node: {_counts(rejection)}"
+        case TopologyType.AFFINITY:
+            return f"no pod that matches the pod affinity runs where a new node can be ({allowed})"
+        case TopologyType.ANTI_AFFINITY:
+            return f"the pod anti-affinity excludes every place of a new node ({allowed})"
+        case _:
+            assert_never(rejection.kind)
+
+
+def _counts(rejection: Unsatisfiable) -> str:
+    return listed((f"{domain} {number}" for domain, number in sorted(rejection.counts.items())), MOST_NAMES)
+
+
+def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
+    """Yield `64 of at most 64 cpu in use` for each limit that leaves no room for the smallest type."""
+    smallest = min(verdict.known, key=lambda instance_type: instance_type.size, default=None)
+    needed = smallest.capacity if smallest is not None else {}
+    full = [name for name in sorted(rejection.limits) if rejection.remaining[name].nano < needed.get(name, ZERO).nano]
+    for name in full or sorted(rejection.limits):
+        limit, left = rejection.limits[name], rejection.remaining[name]
+        used = (limit - left) if limit.nano else Amount(-left.nano, limit.format)
+        text = f"{_resource_amount(name, used)} of {_resource_amount(name, limit)} {name} in use"
+        wanted = needed.get(name, ZERO)
+        yield text if left.nano <= 0 or not wanted.nano else f"{text}, {_resource_amount(name, wanted)} requested"
+
+
+def _resource_amount(resource: str, quantity: Amount) -> str:
+    """Return an amount as users write it."""
+    unit = Unit.of(resource)
+    if resource == NODES:
+        return str(quantity.nano // 10**9)
+    return amount(resource, quantity.nano // (10**6 if unit is Unit.MILLI else 10**9))
+
+
+def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
+    if rejection.too_few:
+        return f"too few instance types are left: {', '.join(_too_few(verdict, rejection.too_few))}"
+    requirement = rejection.requirements.about(ZONE)
+    if verdict.zones and not any(map(requirement.has, verdict.zones)):
+        zones = listed(verdict.zones, MOST_NAMES, conjunction="and")
+        return f"its node class has subnets in {zones} only, and the pod requires {_values(requirement)}"
+    if not verdict.known:
+        return "none of its instance types is known here"
+    if verdict.lacks_a_reservation:
+        return "its node class has no capacity reservation, and the pod requires reserved capacity"
+    nearest = _nearest_type(verdict, rejection)
+    which = "no instance type" if verdict.certainty is LaunchCertainty.REJECTS else "no known instance type"
+    if nearest is not None:
+        shorts = ", ".join(_short(nearest, rejection.requests))
+        return f"{which} is large enough: {nearest.name}, the largest match, is short by {shorts}"
+    lacking = _lacking(verdict, rejection)
+    return f"{which} meets the requirements{f': {lacking}' if lacking else ''}"
+
+
+def _too_few(verdict: PoolVerdict, too_few: Mapping[str, int]) -> Iterator[str]:
+    for key, number in sorted(too_few.items()):
+        yield f"{number} of at least {verdict.minimum(key)} for {key}"
+
+
+def _lacking(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
+    """Return what the nearest type lacks: `m6i.xlarge has no karpenter.k8s.aws/instance-gpu-name`."""
+    conflicts = (
+        (instance_type, instance_type.requirements.conflicts_with(rejection.requirements))
+        for instance_type in verdict.known
+    )
+    nearest, lacks = min(conflicts, key=lambda pair: (len(pair[1]), pair[0].name))
+    if not lacks:
+        return "" if verdict.template is None else f"{nearest.name} is not available there"
+    texts = (
+        f"{lack.key} {_values(lack.existing)}, not {_values(lack.incoming)}"
+        if lack.existing.operator == "In"
+        else f"no {lack.key}"
+        for lack in lacks
+        if isinstance(lack, NothingInCommon)
+    )
+    return f"{nearest.name} has {' and '.join(texts)}"
+
+
+def _nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceType | None:
+    """Return the nearest type that meets all requirements and is only too small; the largest of equally near ones."""
+    if verdict.template is None:
+        return None
+    allowed = verdict.template.allowed
+    fitting = [
+        instance_type
+        for instance_type in verdict.known
+        if instance_type.requirements.overlaps(rejection.requirements)
+        and instance_type.is_offered(rejection.requirements, allowed)
+    ]
+    short = [instance_type for instance_type in fitting if any(True for _ in _short(instance_type, rejection.requests))]
+    return max(
+        short,
+        key=lambda instance_type: (-len(list(_short(instance_type, rejection.requests))), *instance_type.size),
+        default=None,
+    )
+
+
+def _short(instance_type: InstanceType, requests: Amounts) -> Iterator[str]:
+    for name, requested in sorted(requests.items()):
+        left = instance_type.allocatable.get(name, ZERO)
+        if requested.nano > left.nano:
+            yield f"{_resource_amount(name, Amount(requested.nano - left.nano))} {name}"
+
+
+def _pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
+    """Yield the numbers behind a NodePool's headline."""
+    rejection = verdict.rejection
+    if isinstance(rejection, NoInstanceType) and verdict.known and not rejection.too_few:
+        nearest = _nearest_type(verdict, rejection)
+        if nearest is not None:
+            yield Fact(label="requests", items=tuple(_listed_amounts(rejection.pod_requests)))
+            yield Fact(label=nearest.name, items=(_offer(nearest),))
+            overhead = None if verdict.template is None else verdict.template.overhead(nearest.name)
+            if overhead is not None and overhead.pods:
+                names = listed(map(_owner, overhead.pods), MOST_NAMES)
+                text = ", ".join(_listed_amounts(overhead.requests))
+                where = "every new node" if overhead.types is None else f"a new {nearest.name}"
+                yield Fact(label="DaemonSets", items=(f"{text} requested on {where}: {names}",))
+    elif isinstance(rejection, LimitReached) and verdict.known:
+        smallest = min(verdict.known, key=lambda instance_type: instance_type.size)
+        yield Fact(label="smallest", items=(f"{smallest.name}: {_resources_text(smallest.capacity)}",))
+
+
+def _owner(pod: Pod) -> str:
+    controller = pod.metadata.controller
+    return controller.name if controller is not None else pod.metadata.name or "a template"
+
+
+def _listed_amounts(amounts: Amounts) -> Iterator[str]:
+    for name in (*_TOLD, *sorted(set(amounts) - set(_TOLD))):
+        if name in amounts and amounts[name].nano and name != "pods":
+            yield f"{_resource_amount(name, amounts[name])} {name}"
+
+
+def _offer(instance_type: InstanceType) -> str:
+    text = ", ".join(
+        _listed_amounts({name: instance_type.allocatable[name] for name in _TOLD if name in instance_type.allocatable})
+    )
+    where = f", as on {instance_type.seen_on}" if instance_type.seen_on else ""
+    return f"{text} allocatable{where}"
+
+
+def _resources_text(amounts: Amounts) -> str:
+    return ", ".join(_listed_amounts({name: amounts[name] for name in _TOLD if name in amounts}))
+
+
+def _skipped_pool_text(skipped_pool: SkippedPool, karpenter: Karpenter) -> str:
+    """Return why a NodePool is used for no pod."""
+    match skipped_pool.why:
+        case "static":
+            return f"is static: {count(skipped_pool.pool.spec.replicas or 0, 'node')}"
+        case "not-ready":
+            return ": ".join(filter(None, ("is not ready", unready_text(karpenter.snapshot, skipped_pool.pool))))
+        case "deleting":
+            return "is being deleted"
+        case _:
+            return "no instance type meets its own requirements"
+
+
+def _basis(karpenter: Karpenter) -> str:
+    """Return what the answer is based on, and what is not evaluated."""
+    if karpenter.options.catalogue is not None:
+        types = f"{count(len(karpenter.options.catalogue.instance_types), 'instance type')} from --instance-types"
+    else:
+        seen = {instance_type.name for known in karpenter.known.values() for instance_type in known.types.types}
+        types = f"{count(len(seen), 'instance type')} seen in the cluster (more: --instance-types FILE)"
+    overlays = karpenter.snapshot.of(NodeOverlay)
+    for is_applied, phrase in ((True, "applied"), (False, "ignored: not valid for Karpenter")):
+        names = sorted(overlay.name for overlay in overlays if overlay.is_ready is is_applied)
+        if names:
+            types += f" · NodeOverlay {listed(names, MOST_NAMES)} {phrase}"
+    return f"{types} · availability and prices not evaluated"
+
+
+def node_claim_growth_text(growth: KarpenterGrowth) -> str:
+    """Return what Karpenter adds for all pending pods, in a sentence."""
+    if growth.grown:
+        text = ", ".join(
+            f"{count(step.nodes, 'node')} of NodePool {step.pool}, {step.instance_type}"
+            + (f" or {count(step.choices - 1, 'other type')}" if step.choices > 1 else "")
+            for step in growth.grown
+        )
+        sentence = f"Karpenter adds {text} for {count(growth.helped, 'pod')}, if the cloud has capacity"
+    else:
+        sentence = "Karpenter adds no node"
+    unknown = "" if growth.types_are_known else " with the known instance types"
+    clauses = [f"no NodePool helps {count(growth.left, 'pod')}{unknown}"] if growth.left else []
+    if growth.expected:
+        clauses.append(f"it expects {count(growth.expected, 'pod')} on existing nodes")
+    clauses += [f"{number:,} {_PASSED_OVER[outcome]}" for outcome, number in growth.passed_over.items()]
+    return "; ".join((sentence, *clauses)) + _rejections(growth)
+
+
+_PASSED_OVER = {
+    PodEligibility.CONSIDERED: "considered",
+    PodEligibility.NOT_MARKED: "not yet marked unschedulable",
+    PodEligibility.NOMINATED: "nominated for a node",
+    PodEligibility.DAEMON_SET: "of DaemonSets, ignored",
+    PodEligibility.STATIC: "static",
+    PodEligibility.AVOIDS_KARPENTER: "excluding nodes of Karpenter",
+    PodEligibility.REFUSED: "ignored for their spec",
+    PodEligibility.NO_POOLS: "without a usable NodePool",
+    PodEligibility.WAITING: "waiting for a NodeClaim to launch",
+}
+
+
+def _rejections(growth: KarpenterGrowth) -> str:
+    """Return why NodePools reject most of the pods that none helps: `. general: limit reached: 32 of at most 32
+    cpu`."""
+    pools, number = growth.rejected
+    said: dict[str, list[str]] = {}
+    for pool in sorted(pools, key=lambda pool: pool.distance):
+        said.setdefault(_pool_headline(pool), []).append(pool.name)
+    phrase = by_name((names, text) for text, names in said.items())
+    return most_said(phrase, None if number == growth.left else number)
 
 
 def pool_decider(of_pools: PoolScaling, explanation: Explanation) -> Decider:
@@ -37,12 +431,12 @@ def pool_decider(of_pools: PoolScaling, explanation: Explanation) -> Decider:
     said = explanation.cycle.snapshot.karpenter_events.get(explanation.cycle.pod.key)
     return Decider(
         name="karpenter",
-        sentence=karpenter_sentence(karpenter, provisioning),
+        sentence=_sentence(karpenter, provisioning),
         rows=tuple(_pools(of_pools)),
         event=provisioning.event,
         recorded="" if said is None else _recorded(said.message, provisioning.event),
         reports=tuple(of_pools.reports.values()),
-        basis=(karpenter_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
+        basis=(_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
     )
 
 
@@ -53,7 +447,7 @@ def seen(remedy: NodeRemedy) -> str:
 
 def _recorded(said: str, event: str) -> str:
     if event and is_same_karpenter_event(said, event):
-        return "the recorded event is the same"
+        return SAME
     return f"{said}  (recorded at another time, or with other types and settings)" if event else said
 
 
@@ -68,17 +462,17 @@ def _pools(of_pools: PoolScaling) -> Iterator[DeciderRow]:
     ):
         return
     helped = {remedy.place for remedy in of_pools.remedies}
-    rows = alike(provisioning.pools, pool_headline)
+    rows = alike(provisioning.pools, _pool_headline)
     rows.sort(key=lambda row: (row[0].name not in helped, row[0].distance))
     for number, row in enumerate(rows):
         mark = "?" if row[0].certainty is LaunchCertainty.UNKNOWN else "✗"
         yield DeciderRow(
-            text=f"{names_of(row, 'NodePool')} {mark} {pool_headline(row[0])}",
-            facts=tuple(pool_facts(row[0])),
+            text=f"{names_of(row, 'NodePool')} {mark} {_pool_headline(row[0])}",
+            facts=tuple(_pool_facts(row[0])),
             is_brief=number > 0 or not isinstance(row[0].rejection, NoInstanceType),
         )
     for pool in karpenter.skipped:
-        yield DeciderRow(text=f"{pool.pool.name} ✗ {skipped_pool_text(pool, karpenter)}")
+        yield DeciderRow(text=f"{pool.pool.name} ✗ {_skipped_pool_text(pool, karpenter)}")
 
 
 # The screen of a catalog of instance types.
@@ -100,4 +494,4 @@ def _row(written_type: WrittenType) -> tuple[str, str, str, str]:
     left = subtracted(capacity, amounts_of(written_type.overhead))
     zones = sorted({offering.zone for offering in written_type.offerings if offering.available})
     where = count(len(zones), "zone") if written_type.offerings else "every zone of its NodePool"
-    return written_type.name, resources_text(capacity), resources_text(left), where
+    return written_type.name, _resources_text(capacity), _resources_text(left), where

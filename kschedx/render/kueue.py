@@ -8,7 +8,7 @@ from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import FlavorRow, Overview, QueueOverview, Waiting
 from kschedx.kueue.quota import displayed
 from kschedx.render.layout import head_lines, note_lines
-from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
+from kschedx.render.page.model import SCREEN_WIDTH, Page, Table, TableColumn, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, columns, line, paragraph
 from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
@@ -58,7 +58,7 @@ def _overview_view(overview: Overview) -> View:
 def overview_page(overview: Overview) -> Page:
     rows = [(queue.name, *_cells(row)) for queue in overview.queues for row in queue.rows]
     rows += [(f"cohort {cohort.name}", *_cells(row)) for cohort in overview.cohorts for row in cohort.rows]
-    columns = tuple(Column(label=label, is_number=at > 2) for at, label in enumerate(("queue", *_HEADS)))
+    columns = tuple(TableColumn(label=label, is_number=at > 2) for at, label in enumerate(("queue", *_HEADS)))
     quota = Table(title="Quota", columns=columns, rows=tuple(rows))
     return page_of(_overview_view(overview), overview_lines(overview, SCREEN_WIDTH), (quota,), overview.snapshot)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +29,11 @@ from kschedx.render.fixes import continued, group_fix, mended_fix
 from kschedx.render.holding import gang_cause, held_by_kueue, scheduler_report
 from kschedx.render.lifecycle import causes, own_event
 from kschedx.render.outcome import nominated_text
+from kschedx.render.page.model import (
+    SCREEN_WIDTH,
+    Page,
+    page_of,
+)
 from kschedx.render.states import (
     ExitCode,
     Lifecycle,
@@ -45,18 +50,23 @@ from kschedx.render.terminal import (
     GOOD,
     OPEN,
     SEPARATOR,
+    Part,
     StyledLine,
+    fitting,
     line,
     paragraph,
     shortens,
     title_lines,
 )
-from kschedx.render.view import Fix as FixView
-from kschedx.render.view import Tone
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.causes import shared_headlines
 from kschedx.render.words.pod import could_reject
+from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    pass
 
 MOST_LINES = 30
 MOST_BLOCKS = 4
@@ -109,14 +119,15 @@ def pending_lines(pods: PodAnswers, *, width: int, wide: bool = False) -> list[S
     causes = groups(pods.answers)
     lines = title_lines(pending_sentence(pods.answers), pending_tone(pods.answers), width)
     room = MOST_LINES - len(lines)
-    blocks: list[list[StyledLine]] = []
-    for events in range(len(causes) if wide else min(len(causes), MOST_LINES), -1, -1):  # small groups omit the event
-        blocks = list(_blocks(causes, pods, width, wide=wide, events=events))
-        if wide or (len(blocks) == len(causes) and sum(map(len, blocks)) <= room):
-            break
+    events = len(causes) if wide else _events(causes, pods, width, room)
+    to_mend = [cause_tone(group) is not Tone.GOOD for group in causes]
+    expected = sum(to_mend) if wide else min(sum(to_mend), MOST_BLOCKS)
+    each = counted(causes, Phase.TRYING_FIXES, expected, "causes", lambda it: cause_tone(it) is not Tone.GOOD)
     left = len(causes)
-    for block in blocks:
-        if not wide and len(lines) + len(block) > MOST_LINES - (2 if left > 1 else 0):
+    for number, group in enumerate(each):
+        most = None if wide else MOST_LINES - len(lines) - (2 if left > 1 else 0)
+        block = fitting([_block(group, pods, width, wide=wide, event=number < events)], most)
+        if block is None:
             break
         lines += block
         left -= 1
@@ -173,46 +184,43 @@ def _taken(taken: Taken) -> str:
     return f"would fit {taken.node} if scheduled first{by}"
 
 
-def _blocks(
-    cause_groups: Sequence[CauseGroup],
-    pods: PodAnswers,
-    width: int,
-    *,
-    wide: bool,
-    events: int,
-) -> Iterator[list[StyledLine]]:
-    """Yield the blocks for which the screen has room, and one more; all with `wide`. Each begins with a blank line. The
-    first `events` of them have kube-scheduler's text."""
-    lines = 0
-    to_mend = [cause_tone(group) is not Tone.GOOD for group in cause_groups]
-    expected = sum(to_mend) if wide else min(sum(to_mend), MOST_BLOCKS)
-    each = counted(cause_groups, Phase.TRYING_FIXES, expected, "causes", lambda it: cause_tone(it) is not Tone.GOOD)
-    for number, group in enumerate(each):
-        block = [BLANK, *_block(group, pods, width, wide=wide, event=number < events)]
-        yield block
-        lines += len(block)
-        if lines > MOST_LINES and not wide:
-            return
+def _events(cause_groups: Sequence[CauseGroup], pods: PodAnswers, width: int, room: int) -> int:
+    """Return how many blocks, the largest first, have kube-scheduler's text, if all blocks are to be shown; 0 if there
+    is no room for all."""
+    if len(cause_groups) > room // 2:
+        return 0
+    for events in range(len(cause_groups), 0, -1):
+        parts = [
+            _block(group, pods, width, wide=False, event=number < events) for number, group in enumerate(cause_groups)
+        ]
+        if fitting(parts, room) is not None:
+            return events
+    return 0
 
 
-def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event: bool) -> list[StyledLine]:
+def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event: bool) -> Part:
+    """Return the block of a cause, which begins with a blank line. With `event`, it has kube-scheduler's text."""
     first, tone = group.first, cause_tone(group)
-    lines = paragraph(cause_title(group), width, first=tone.mark, style=_STYLES.get(tone, BAD))
+    lines = [BLANK, *paragraph(cause_title(group), width, first=tone.mark, style=_STYLES.get(tone, BAD))]
     facts = pods.facts_of(group)
     lines += [row for fact in facts if fact.label == REQUIRES for row in _labelled(fact.label, fact.items[0], width)]
     lines += _members(group, width, wide=wide)
-    message = _labelled("event" if is_event(first) else BECAUSE, first.message, width, style=DIM)
+    message = _labelled("event" if _is_event(first) else BECAUSE, first.message, width, style=DIM)
     shown = message if event and first.headlines and first.message else []
-    lines += [] if is_event(first) else shown
+    lines += [] if _is_event(first) else shown
     lines += [row for fact in facts if fact.label == ALONE for row in _labelled(fact.label, fact.items[0], width)]
-    fix = None if tone is Tone.GOOD else pods.fix_of(group)
-    if fix is not None:
-        lines += _labelled("fix", fix.text, width)
-    lines += shown if is_event(first) else []
+    rest = shown if _is_event(first) else []
     if first.command and tone is not Tone.GOOD:
         rows = continued(first.command, width - len(MORE))
-        lines += [line((f"{'' if number else MORE:{len(MORE)}}{row}", DIM)) for number, row in enumerate(rows)]
-    return lines
+        rest = rest + [line((f"{'' if number else MORE:{len(MORE)}}{row}", DIM)) for number, row in enumerate(rows)]
+    if tone is Tone.GOOD:
+        return Part.of(lines + rest)
+
+    def with_fix() -> list[StyledLine]:
+        fix = pods.fix_of(group)
+        return [*lines, *([] if fix is None else _labelled("fix", fix.text, width)), *rest]
+
+    return Part(len(lines) + len(rest), with_fix, tries_fixes=True)
 
 
 REQUIRES, BECAUSE, ALONE = "requires", "because", "alone"
@@ -240,7 +248,7 @@ def _facts(group: CauseGroup, taken: Taken | None) -> Iterator[Fact]:
     first = group.first
     if first.wants:
         yield Fact(label=REQUIRES, items=(first.wants,))
-    if first.message and not is_event(first):
+    if first.message and not _is_event(first):
         yield Fact(label=BECAUSE, items=(first.message,))
     if taken is not None:
         yield Fact(label=ALONE, items=(_taken(taken),))
@@ -248,7 +256,7 @@ def _facts(group: CauseGroup, taken: Taken | None) -> Iterator[Fact]:
         yield Fact(label="more", items=(first.command,), command=first.command)
 
 
-def is_event(answer: PodAnswer) -> bool:
+def _is_event(answer: PodAnswer) -> bool:
     """Whether the message is kube-scheduler's event; otherwise, it is the cause of a state."""
     return answer.state in ("", "WaitingForGang")
 
@@ -594,3 +602,56 @@ def _alike(item: Item, story: PodAnswer) -> PodAnswer:
     own = {name: getattr(item, name) for name in ("pod", "owner", "priority", "command")}
     nodes, message = (item.node,) if item.node else story.nodes, item.message or story.message
     return replace(story, **own, nodes=nodes, message=message)
+
+
+# The page of pending pods.
+
+
+def _pending_view(pods: PodAnswers) -> View:
+    """Return a view with a row for each cause, largest group first; identical pods share a row."""
+    causes = groups(pods.answers)
+    each = counted(causes, Phase.TRYING_FIXES, len(causes), "causes")
+    return View(
+        command="kschedx why",
+        headline=pending_sentence(pods.answers) if pods.answers else pods.if_none.title,
+        tone=pending_tone(pods.answers) if pods.answers else pods.if_none.tone,
+        lists=(
+            ItemList(
+                title="Causes",
+                noun="cause",
+                columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
+                items=tuple(_cause(group, pods.facts_of(group), pods.fix_of(group)) for group in each),
+            ),
+        ),
+        notes=pods.all_notes,
+    )
+
+
+_KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
+
+
+def _cause(group: CauseGroup, facts: Sequence[Fact], fix: FixView | None) -> ViewItem:
+    first, tone = group.first, cause_tone(group)
+    return ViewItem(
+        title=cause_title(group),
+        tone=tone,
+        kind=_KINDS.get(tone, "pending"),
+        values=(
+            listed(dict.fromkeys(answer.owner or answer.pod for answer in group.answers), 1),
+            len(group.answers),
+            len(group.namespaces),
+            max(answer.priority for answer in group.answers),
+        ),
+        facts=tuple(facts),
+        event=first.message if _is_event(first) else "",
+        fixes=(fix,) if fix is not None and tone is not Tone.GOOD else (),
+        members=tuple(_member(answer) for answer in group.answers),
+    )
+
+
+def _member(answer: PodAnswer) -> str:
+    return f"{answer.pod} → {', '.join(answer.nodes[:4])}" if answer.nodes else answer.pod
+
+
+def pending_page(pods: PodAnswers, snapshot: Snapshot | None) -> Page:
+    return page_of(_pending_view(pods), pending_lines(pods, width=SCREEN_WIDTH), snapshot=snapshot)

@@ -24,22 +24,22 @@ LINES: Mapping[str, str] = {
     "Overview": "kueue.overview_lines",
     "SetupComparison": "comparison.comparison_lines",
     "Survival": "survival.survival_lines",
-    "Tuning": "comparison.tuning_lines",
+    "Tuning": "tuning.tuning_lines",
 }
 """A result's class to the function of `kschedx.render` that returns its screen. Screens of the other classes need more
 arguments."""
 PAGES: Mapping[str, str] = {
-    "Comparison": "page.reports.comparison_page",
+    "Comparison": "comparison.comparison_page",
     "DaemonSetAnswer": "subjects.daemon_set_page",
     "Descheduling": "descheduling.descheduling_page",
-    "Diagnosis": "page.reports.doctor_page",
+    "Diagnosis": "doctor.doctor_page",
     "Explanation": "page.explanation.explanation_page",
-    "Fit": "page.reports.fit_page",
+    "Fit": "fit.fit_page",
     "Overview": "kueue.overview_page",
-    "SetupComparison": "page.reports.comparison_page",
-    "Simulation": "page.reports.result_simulation_page",
+    "SetupComparison": "comparison.comparison_page",
+    "Simulation": "page.simulation.result_simulation_page",
     "Survival": "survival.survival_page",
-    "Tuning": "comparison.tuning_page",
+    "Tuning": "tuning.tuning_page",
 }
 """A result's class to the function that returns its page, without the details that can only be read in a viewer that
 opens them."""

@@ -37,7 +37,7 @@ from kschedx.render.terminal import (
     wrapped,
 )
 from kschedx.render.terminal import shown as as_shown
-from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem, identical, shared, title_of
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem, identical, shared, title_of
 from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.simulate.repack import EmptiedTogether
 
@@ -300,7 +300,7 @@ def _scores(command: Command) -> str:
     return "".join(f", score {score.value:.2f} in {score.pool} (Balanced)" for score in command.scores)
 
 
-def karpenter_basis(consolidation: Consolidation | None) -> str:
+def _karpenter_basis(consolidation: Consolidation | None) -> str:
     """Return what the answer is based on."""
     if consolidation is None:
         return "Karpenter: prices and replacement nodes are not evaluated"
@@ -387,7 +387,7 @@ def _other_facts(removal: Removal) -> Iterator[Fact]:
         yield Fact(label="reasons", items=tuple(reason.value for reason in removal.reasons))
 
 
-def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[Fix]:
+def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]:
     """Yield what takes away a reason why cluster-autoscaler keeps the node: a setting, or an annotation that was
     tried."""
     for reason in removal.reasons:
@@ -395,24 +395,24 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[Fix]:
         seen = f"not enough: {_unremovable_text(removal, others[0])}" if others else "nothing else keeps the node"
         if reason is Unremovable.SCALE_DOWN_DISABLED_ANNOTATION:
             command = shell_command(f"kubectl annotate node {{}} {SCALE_DOWN_DISABLED}-", removal.node)
-            yield Fix(title=f"remove {SCALE_DOWN_DISABLED} from the node", seen=seen, commands=(command,))
+            yield FixView(title=f"remove {SCALE_DOWN_DISABLED} from the node", seen=seen, commands=(command,))
         elif reason is Unremovable.NODE_GROUP_MIN_SIZE_REACHED and removal.group is not None:
             least = removal.group.min_size
-            yield Fix(
+            yield FixView(
                 title=f"lower the minimum of node group {removal.group.name} from {least} to {least - 1}", seen=seen
             )
     spent = dict.fromkeys(budget for fate in removal.of(RemovalFate.BLOCKS) for budget in fate.budgets)
     if spent:
         what = f"PDB {listed([*spent], NAMES)}"
         command = about_cluster(shell_command("kschedx drain {}", removal.node))
-        yield Fix(title=f"let {what} allow a disruption: a drain shows how", seen="", commands=(command,))
+        yield FixView(title=f"let {what} allow a disruption: a drain shows how", seen="", commands=(command,))
     after = scale_down.safe_to_evict(removal)
     if after is None:
         return
     left = {fate.pod for fate in after.of(RemovalFate.BLOCKS)}
     pods = [fate.pod for fate in removal.of(RemovalFate.BLOCKS) if fate.pod not in left]
     does = "the node is removed" if after.is_removable else f"then {_unremovable_text(after, after.reasons[0])}"
-    yield Fix(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does)
+    yield FixView(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does)
 
 
 def _basis(scale_down: ScaleDown) -> str:
@@ -454,7 +454,10 @@ def scale_down_view(
     commands = (
         () if consolidation is None else _consolidation_texts(consolidation, [disruption.node for disruption in kept])
     )
-    basis = [*([] if scale_down is None else [_basis(scale_down)]), *([karpenter_basis(consolidation)] if kept else [])]
+    basis = [
+        *([] if scale_down is None else [_basis(scale_down)]),
+        *([_karpenter_basis(consolidation)] if kept else []),
+    ]
     return View(
         command="kschedx scale-down",
         details=tuple(commands),
@@ -530,7 +533,7 @@ def _disruption(disruption: NodeDisruption, consolidation: Consolidation | None)
     )
 
 
-def _guard_fixes(disruption: NodeDisruption) -> Iterator[Fix]:
+def _guard_fixes(disruption: NodeDisruption) -> Iterator[FixView]:
     """Yield the fix for the annotation that keeps a pod, or the node itself, from being disrupted."""
     left = disruption.obstacles[1:]
     seen = f"then {left[0].text}" if left else "nothing else blocks the node"
@@ -538,16 +541,16 @@ def _guard_fixes(disruption: NodeDisruption) -> Iterator[Fix]:
         namespace, _, name = disruption.guarded.partition("/")
         title = f"remove {DO_NOT_DISRUPT} from {disruption.guarded} and its template, or wait until it ends"
         command = shell_command(f"kubectl annotate pod {{}} -n {{}} {DO_NOT_DISRUPT}-", name, namespace)
-        yield Fix(title=title, seen=seen, commands=(command,))
+        yield FixView(title=title, seen=seen, commands=(command,))
     elif disruption.is_guarded:
         command = shell_command(f"kubectl annotate node {{}} {DO_NOT_DISRUPT}-", disruption.node)
-        yield Fix(title=f"remove {DO_NOT_DISRUPT} from the node", seen=seen, commands=(command,))
+        yield FixView(title=f"remove {DO_NOT_DISRUPT} from the node", seen=seen, commands=(command,))
 
 
-def _budget_fix(pool: str, place: int) -> Fix:
+def _budget_fix(pool: str, place: int) -> FixView:
     """Return the fix for a budget that is 0: it allows one node, the simplest number that is not a share of an unknown
     size."""
     patch = [{"op": "replace", "path": f"/spec/disruption/budgets/{place}/nodes", "value": "1"}]
     command = shell_command("kubectl patch nodepool {} --type json -p {}", pool, patch)
     title = f"allow 1 node in disruption budget {place + 1} of NodePool {pool}"
-    return Fix(title=title, seen="not tried", commands=(command,))
+    return FixView(title=title, seen="not tried", commands=(command,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
@@ -65,8 +66,8 @@ from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
+from kschedx.simulate.moves import GoalResult
 from kschedx.simulate.queue import QueueStep
-from kschedx.simulate.repack import GoalResult
 from kschedx.simulate.simulator import KueueResult
 
 if TYPE_CHECKING:
@@ -257,17 +258,23 @@ def _drain_blocks(nodes: ItemList, width: int, shown: int, most: int | None, *, 
 
 
 def simulation_view(
-    simulation: Simulation, tried: ShownCounts = ON_PAGE, *, ties: str | None = None, growths: Sequence[Growth] = ()
+    simulation: Simulation,
+    tried: ShownCounts = ON_PAGE,
+    *,
+    ties: str | None = None,
+    growths: Sequence[Growth] = (),
+    shared: SharedFixes | None = None,
 ) -> View:
     """Return a view with a row for each drained node, for each workload, of which those with most pending pods come
-    first, and for each cause. Fixes are tried for the first of them. `growths` are what the autoscalers added first."""
-    shared = SharedFixes(simulation)
-    workloads = shown_workloads(simulation)
+    first, and for each cause. Fixes are tried for the first of them, unless `shared` has them. `growths` are what the
+    autoscalers added first."""
+    shared = shared or SharedFixes(simulation)
+    workloads = _shown_workloads(simulation)
     is_part = any(result.pending or result.refused for result in workloads[tried.workloads :])
     return View(
         command="kschedx simulate",
-        headline=simulation_headline(simulation),
-        tone=simulation_tone(simulation),
+        headline=_simulation_headline(simulation),
+        tone=_simulation_tone(simulation),
         details=(*map(growth_text, growths), *([] if ties is None else [ties])),
         facts=tuple(_facts(simulation)),
         lists=(
@@ -302,23 +309,63 @@ def simulation_lines(
 ) -> list[StyledLine]:
     """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `view` is that of the
     simulation, if it was computed before."""
-    view = view or simulation_view(simulation, ALL if wide else SHOWN_ROWS[0], ties=ties, growths=growths)
-    *drained, workloads, causes = view.lists
-    is_single = sum(bool(item.fixes) for item in view.items) == 1
-    first = head_lines(view, width, rows=None if wide else SHOWN_CHANGES)
-    for item in (item for nodes in drained for item in nodes.items):
-        first += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=None if wide else 6, wide=wide)]
-    lines: list[StyledLine] = []
-    for shown in (ALL,) if wide else SHOWN_ROWS:
-        lines = first + ([BLANK] if workloads.items else [])
+    shared = SharedFixes(simulation)
+    tried = partial(simulation_view, simulation, ties=ties, growths=growths, shared=shared)
+
+    def screen(view: View, shown: ShownCounts, *, is_single: bool) -> list[StyledLine]:
+        *drained, workloads, causes = view.lists
+        lines = head_lines(view, width, rows=None if wide else SHOWN_CHANGES)
+        for item in (item for nodes in drained for item in nodes.items):
+            lines += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=None if wide else 6, wide=wide)]
+        lines += [BLANK] if workloads.items else []
         for item in workloads.items[: shown.workloads]:
             lines += _row_lines(item, f"{item.title}  {item.values[-1]}".rstrip(), width, whole=wide or is_single)
         lines += more(len(workloads.items) - shown.workloads, workloads.noun)
         lines += _cause_lines(causes, width, shown.causes, named=10_000 if wide else 2)
-        lines += _nodes(simulation, width, shown.nodes)
+        return lines + _nodes(simulation, width, shown.nodes)
+
+    def shortened() -> list[StyledLine] | None:
+        """Return the first size that is short enough; None if at most one row has a fix, which is then shown with its
+        commands. Fixes are tried for one row after the other, since a row without its fix is shorter: a size that is
+        too long without some of them needs no others."""
+        fewest = SHOWN_ROWS[-1]
+        too_long: ShownCounts | None = None
+        sizes = [(fewest, fewest), *((shown, counts) for shown in SHOWN_ROWS[:-1] for counts in _growing(shown))]
+        shortest: list[StyledLine] = []
+        for shown, counts in counted(sizes, Phase.TRYING_FIXES, len(sizes), "sizes of the screen"):
+            if shown == too_long:
+                continue
+            part = tried(counts)
+            lines = screen(part, shown, is_single=False)
+            if shown == fewest:
+                if sum(bool(item.fixes) for item in part.items) <= 1:
+                    return None
+                shortest = lines
+            elif len(lines) > MOST_LINES:
+                too_long = shown
+            elif counts == shown:
+                return lines
+        return shortest
+
+    if view is None and not wide and (short := shortened()) is not None:
+        return short + (_steps(simulation, width) if steps else [])
+    view = view or tried(ALL if wide else SHOWN_ROWS[0])
+    is_single = sum(bool(item.fixes) for item in view.items) == 1
+    lines: list[StyledLine] = []
+    for shown in (ALL,) if wide else SHOWN_ROWS:
+        lines = screen(view, shown, is_single=is_single)
         if len(lines) <= MOST_LINES:
             break
     return lines + (_steps(simulation, width) if steps else [])
+
+
+def _growing(shown: ShownCounts) -> Iterator[ShownCounts]:
+    """Yield the counts from the shortest screen's to these, with one more at a time."""
+    fewest = SHOWN_ROWS[-1]
+    for workloads in range(fewest.workloads, shown.workloads + 1):
+        yield replace(shown, workloads=workloads, causes=fewest.causes)
+    for causes in range(fewest.causes + 1, shown.causes + 1):
+        yield replace(shown, causes=causes)
 
 
 def _row_lines(item: ViewItem, title: str, width: int, *, whole: bool = False) -> list[StyledLine]:
@@ -359,7 +406,7 @@ def _goal_text(goal: GoalResult) -> str:
     return f"goal {goal.text}: reached with {count(len(goal.moves), 'eviction')}, every evicted pod finds a node"
 
 
-def simulation_tone(simulation: Simulation) -> Tone:
+def _simulation_tone(simulation: Simulation) -> Tone:
     if simulation.overall is Outcome.UNDECIDED and simulation.pending:
         return Tone.OPEN if simulation.undecided.keys() >= {*simulation.pending} else Tone.BAD
     return outcome_tone(simulation.overall)
@@ -376,7 +423,7 @@ def _is_short(lifecycle: Lifecycle) -> bool:
     return type(lifecycle) is Refused and lifecycle.is_workload
 
 
-def simulation_headline(simulation: Simulation) -> str:
+def _simulation_headline(simulation: Simulation) -> str:
     """Return how many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
     disputed = {*simulation.disputed}
@@ -475,7 +522,7 @@ def _eviction_facts(simulation: Simulation) -> Iterator[Fact]:
 # --- a line for each workload
 
 
-def shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
+def _shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
     """Return the workloads with the most pending or refused pods first, then those that lose most."""
 
     def rank(result: WorkloadResult) -> tuple[int, int, int]:
@@ -494,7 +541,7 @@ def _workloads(
         story = mending.story(result.pending) if result.pending and is_tried else None
         yield ViewItem(
             title=result.workload.reference,
-            tone=workload_tone(result),
+            tone=_workload_tone(result),
             kind=_workload_kind(result),
             values=(len(result.placed), len(result.pending), len(result.evicted), _result(simulation, result, story)),
             event=simulation.messages.get(result.pending[0], "") if result.pending else "",
@@ -505,7 +552,7 @@ def _workloads(
 
 
 def _workload_kind(result: WorkloadResult) -> str:
-    match workload_tone(result):
+    match _workload_tone(result):
         case Tone.GOOD:
             return "scheduled"
         case Tone.OPEN:
@@ -527,13 +574,13 @@ def _state_item(explanation: Explanation) -> ViewItem:
     )
 
 
-def workload_tone(result: WorkloadResult) -> Tone:
+def _workload_tone(result: WorkloadResult) -> Tone:
     if not (result.pending or result.refused):
         return Tone.OPEN if result.undecided else Tone.GOOD
     return Tone.OPEN if not result.refused and len(result.undecided) == len(result.pending) else Tone.BAD
 
 
-def pending_reason(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
+def _pending_reason(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
     """Return why pods of a workload stay pending, or what is unknown about them; empty if neither is known."""
     reason = "" if story is None else story_reason(story)
     return reason or next(filter(None, map(simulation.undecided.get, result.undecided)), "")
@@ -541,7 +588,7 @@ def pending_reason(simulation: Simulation, result: WorkloadResult, story: Pendin
 
 def _result(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
     """Return `8 of 12 assigned · 5 new on node-1 ×5 · 4 pending: 3 nodes lack 500m CPU`."""
-    why = pending_reason(simulation, result, story)
+    why = _pending_reason(simulation, result, story)
     nodes = result.nodes
     parts = []
     wanted = result.pods + result.refused
@@ -554,7 +601,7 @@ def _result(simulation: Simulation, result: WorkloadResult, story: PendingStory 
     if result.evicted:
         parts.append(f"{len(result.evicted):,} evicted")
     if result.pending:
-        text = "undecided" if workload_tone(result) is Tone.OPEN else "pending"
+        text = "undecided" if _workload_tone(result) is Tone.OPEN else "pending"
         number = text if wanted == 1 else f"{len(result.pending):,} {text}"
         parts.append(f"{number}: {why}" if why else number)
     if result.to_come:

@@ -19,7 +19,7 @@ from kschedx.render.fixes import fix_lines, group_fix, node_fix
 from kschedx.render.layout import head_lines, headline_lines, item_lines
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.page.explanation import explanation_sections
-from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
+from kschedx.render.page.model import SCREEN_WIDTH, Page, Table, TableColumn, page_of
 from kschedx.render.screen import explanation_view, why_lines
 from kschedx.render.simulation import rollout_text
 from kschedx.render.states import Lifecycle
@@ -36,8 +36,7 @@ from kschedx.render.terminal import (
     paragraph,
     shortens,
 )
-from kschedx.render.view import Fix as FixView
-from kschedx.render.view import ItemList, Tone, View, ViewItem
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, amount, amounts, count, visible
 from kschedx.render.words import describe, headline
 from kschedx.render.words.causes import because
@@ -304,7 +303,7 @@ def node_lines(
 
 def node_page(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict], snapshot: Snapshot) -> Page:
     heading, *rows = _offers(answer.offers)
-    labels = tuple(Column(label=label, is_number=number > 0) for number, label in enumerate(heading))
+    labels = tuple(TableColumn(label=label, is_number=number > 0) for number, label in enumerate(heading))
     table = Table(title="Resources", columns=labels, rows=tuple(tuple(map(visible, row)) for row in rows))
     lines = node_lines(answer, verdicts, width=SCREEN_WIDTH)
     return page_of(_node_view(answer, verdicts), lines, [table], snapshot)

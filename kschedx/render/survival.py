@@ -20,7 +20,7 @@ from kschedx.inquiry.survive import (
 )
 from kschedx.render.fixes import fix_lines
 from kschedx.render.layout import table_lines
-from kschedx.render.page.model import SCREEN_WIDTH, Column, HeatMap, Page, Section, Table, page_of
+from kschedx.render.page.model import SCREEN_WIDTH, HeatMap, Page, Section, Table, TableColumn, page_of
 from kschedx.render.terminal import (
     BLANK,
     DIM,
@@ -31,7 +31,7 @@ from kschedx.render.terminal import (
     shortens,
     title_lines,
 )
-from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed, visible
 from kschedx.render.words.causes import because
 
@@ -185,13 +185,13 @@ def _loss_facts(survival: Survival, result: FailureResult, most: int | None) -> 
         yield Fact(label="volumes", items=(f"{listed(result.volumes, 3)} {what} reachable from the lost nodes only",))
 
 
-def fixes(result: FailureResult) -> Iterator[Fix]:
+def fixes(result: FailureResult) -> Iterator[FixView]:
     """Yield the fixes that were tried and give pods a node, in the order in which they are applied."""
     then = ""
     if result.freed_by_deletion:
         number, then = result.freed_by_deletion, "then "
         seen = f"{count(number, 'pod')} {'finds' if number == 1 else 'find'} a node, since topology spread ignores them"
-        yield Fix(title="delete the Node objects of the lost nodes", seen=seen)
+        yield FixView(title="delete the Node objects of the lost nodes", seen=seen)
     if result.needed is not None and result.needed.nodes:
         added = [
             f"{count(its.count, 'node')} like {its.like}{f' in zone {its.zone}' if its.zone else ''}"
@@ -199,7 +199,7 @@ def fixes(result: FailureResult) -> Iterator[Fix]:
         ]
         of = result.needed.pods + len(result.needed.not_helped)
         seen = f"{result.needed.pods:,} of {count(of, 'pod')} {'has' if result.needed.pods == 1 else 'have'} a node"
-        yield Fix(title=f"{then}add {listed(added, 4)}", seen=seen)
+        yield FixView(title=f"{then}add {listed(added, 4)}", seen=seen)
 
 
 def _workload_text(survival: Survival, result: FailureResult, loss: WorkloadLoss) -> str:
@@ -372,7 +372,7 @@ def _sections(survival: Survival) -> Iterator[Section]:
         )
         yield Table(
             title="Evictions by the node lifecycle controller",
-            columns=tuple(Column(label=label, is_number=is_number) for label, is_number in heads),
+            columns=tuple(TableColumn(label=label, is_number=is_number) for label, is_number in heads),
             rows=tuple(rows),
         )
 

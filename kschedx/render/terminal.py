@@ -20,6 +20,7 @@ from rich.cells import cell_len
 
 from kschedx.kube.names import common_affixes, short_names
 from kschedx.patterns import lazy_pattern
+from kschedx.progress import Phase, counted
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, visible
 
@@ -300,6 +301,33 @@ def more(left: int, noun: str = "", rest: str = "") -> list[StyledLine]:
 
 def fits(content: str, width: int) -> bool:
     return cell_len(shown(content)) <= width
+
+
+class Part(Struct, frozen=True):
+    """Lines of a screen that are computed only once the screen may have room for all of it."""
+
+    least: int
+    """The number of lines, or, if `tries_fixes`, the number without the fix."""
+    lines: Callable[[], list[StyledLine]]
+    tries_fixes: bool = False
+
+    @classmethod
+    def of(cls, lines: list[StyledLine]) -> Part:
+        return cls(len(lines), lambda: lines)
+
+
+def fitting(parts: Sequence[Part], most: int | None = None) -> list[StyledLine] | None:
+    """Return the lines of all parts; None as soon as it is certain that they are more than `most`."""
+    number, lines = sum(part.least for part in parts), list[StyledLine]()
+    tried = sum(part.tries_fixes for part in parts)
+    each = counted(parts, Phase.TRYING_FIXES, tried, "groups of pods", lambda part: part.tries_fixes)
+    for part in each if tried else parts:
+        if most is not None and number > most:
+            return None
+        own = part.lines()
+        lines += own
+        number += len(own) - part.least
+    return lines if most is None or number <= most else None
 
 
 # Where the text goes: whether it has colors, as kubectl decides it, and its width.

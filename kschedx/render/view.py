@@ -42,7 +42,7 @@ class Tone(StrEnum):
                 assert_never(self)
 
 
-class Fix(Struct, frozen=True, kw_only=True):
+class FixView(Struct, frozen=True, kw_only=True):
     """A change that was tried."""
 
     title: str
@@ -60,9 +60,9 @@ class Fix(Struct, frozen=True, kw_only=True):
         return " · ".join(filter(None, (self.title, self.seen)))
 
     @property
-    def brief(self) -> Fix:
+    def brief(self) -> FixView:
         """The fix without what a reader copies."""
-        return Fix(title=self.title, seen=self.seen, group=self.group)
+        return FixView(title=self.title, seen=self.seen, group=self.group)
 
 
 class DeciderRow(Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class Decider(Struct, frozen=True, kw_only=True):
     """The event that it recorded in the cluster, or that it is the same."""
     reports: tuple[str, ...] = ()
     """Its own words where kschedx cannot tell what it does."""
-    fixes: tuple[Fix, ...] = ()
+    fixes: tuple[FixView, ...] = ()
     basis: tuple[str, ...] = ()
 
 
@@ -101,7 +101,7 @@ class ViewItem(Struct, frozen=True, kw_only=True):
     own: tuple[Fact, ...] = ()
     """Facts in which identical rows may differ."""
     event: str = ""
-    fixes: tuple[Fix, ...] = ()
+    fixes: tuple[FixView, ...] = ()
     no_fix: str = ""
     members: tuple[str, ...] = ()
     """Identical pods or nodes that this row stands for."""
@@ -160,7 +160,7 @@ class View(Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...] = ()
     """Root causes, one sentence each."""
     facts: tuple[Fact, ...] = ()
-    fixes: tuple[Fix, ...] = ()
+    fixes: tuple[FixView, ...] = ()
     no_fix: str = ""
     event: str = ""
     """kube-scheduler's exact text."""

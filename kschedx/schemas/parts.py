@@ -21,7 +21,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 STRINGS: Json = {"type": "array", "items": {"type": "string"}}
 
 
-def json_object(properties: Mapping[str, Json], required: Iterable[str] = (), *, closed: bool = True) -> Json:
+def _json_object(properties: Mapping[str, Json], required: Iterable[str] = (), *, closed: bool = True) -> Json:
     """Return the schema of an object with these keys. Unless it is `closed`, readers must accept further keys."""
     head: Json = {"type": "object", "required": list(required)}
     return head | {"properties": dict(properties), "additionalProperties": not closed}
@@ -42,7 +42,7 @@ def of_facts(record: type[Struct], names: Mapping[str, object]) -> Json:
             may_lack = is_left_out or (hints[name] is str and default is not NODEFAULT)
             properties[camel(name)] = schema
             required += [] if may_lack else [camel(name)]
-    return json_object(properties, required, closed=False)
+    return _json_object(properties, required, closed=False)
 
 
 def _of_hint(hint: object, names: Mapping[str, object]) -> tuple[Json | None, bool]:
@@ -63,7 +63,7 @@ def _of_hint(hint: object, names: Mapping[str, object]) -> tuple[Json | None, bo
 def document(kind: str, properties: Mapping[str, Json], required: Iterable[str]) -> Json:
     """Return the schema of a document. Keys are added, never changed, so a reader must accept new ones."""
     head: dict[str, Json] = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
-    fields = json_object(head | dict(properties), (*head, *required), closed=False)
+    fields = _json_object(head | dict(properties), (*head, *required), closed=False)
     return {"$schema": DIALECT, "title": kind, **fields}
 
 
@@ -274,14 +274,14 @@ _DURATION = r"^[+-]?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 def configuration_schema() -> Json:
     fields = _fields(ConfigurationDocument)
     fields |= {"apiVersion": {"enum": list(CONFIG_VERSIONS)}, "kind": {"const": KIND}}
-    schema = {"$schema": DIALECT, "title": KIND, **json_object(fields), "required": ["apiVersion", "kind"]}
+    schema = {"$schema": DIALECT, "title": KIND, **_json_object(fields), "required": ["apiVersion", "kind"]}
     return schema | {"allOf": [_of_version(version) for version in CONFIG_VERSIONS]}
 
 
 def policy_schema() -> Json:
     fields = _fields(PolicyDocument)
     fields |= {"apiVersion": {"enum": [VERSION, None]}, "kind": {"const": POLICY_KIND}}
-    return {"$schema": DIALECT, "title": POLICY_KIND, **json_object(fields), "required": ["kind"]}
+    return {"$schema": DIALECT, "title": POLICY_KIND, **_json_object(fields), "required": ["kind"]}
 
 
 def _of_version(version: str) -> Json:

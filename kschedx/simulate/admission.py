@@ -24,7 +24,7 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.kueue import PodSetAssignment, ResourceFlavor, Workload
 from kschedx.kube.types import Pod
 from kschedx.kueue.document import Eviction
-from kschedx.kueue.run import Run, cycles_of, start_of
+from kschedx.kueue.run import AdmissionRun, cycles_of, start_of
 from kschedx.kueue.settings import settings_of
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.simulate.simulator import KueueResult, Simulator
@@ -41,7 +41,7 @@ class _Admission:
     def __init__(self, simulator: Simulator) -> None:
         snapshot = simulator.snapshot
         self._simulator = simulator
-        self._run = Run(snapshot, settings_of(snapshot), timestamp(start_of(snapshot, None)))
+        self._run = AdmissionRun(snapshot, settings_of(snapshot), timestamp(start_of(snapshot, None)))
         self._workloads = {workload.key: workload for workload in snapshot.of(Workload)}
         self._flavors = {flavor.metadata.name: flavor for flavor in snapshot.of(ResourceFlavor)}
         self._rows: dict[str, list[int]] = {}

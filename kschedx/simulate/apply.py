@@ -182,11 +182,9 @@ class ClusterChanges:
         first_row = len(self._simulator.pods)
         self._evicted, self._gone, self._undone = [], [], ""
         self._manager.left_nodes.clear()
-        try:
+        with Place(object=str(change)):
             self._apply(change)
             self._manager.sync()
-        except InputError as error:
-            raise error.at(Place(object=str(change))) from None
         self._gone += map(self._simulator.pods.key, self._manager.left_nodes)
         evicted, gone = tuple(self._evicted), tuple(self._gone)
         effect = ChangeEffect(change=change, evicted=evicted, gone=gone, undone=self._undone)
@@ -194,10 +192,8 @@ class ClusterChanges:
 
     def node(self, change: SimulatedChange) -> Node:
         """Return the only node that a change names. Raises `InputError` with the change."""
-        try:
+        with Place(object=str(change)):
             return self._node(change.text)
-        except InputError as error:
-            raise error.at(Place(object=str(change))) from None
 
     def _node(self, name: str) -> Node:
         """Return a node by its name. Raises `InputError` with the nearest name, or because an earlier change removed
@@ -536,13 +532,11 @@ class ClusterChanges:
                 self._apply_pods(together)
                 continue
             for manifest, place in together:
-                try:
+                with place:
                     if is_foreign(manifest):
                         self._apply_custom(manifest)
                     else:
                         self._apply_maker(manifest, place)
-                except InputError as error:
-                    raise error.at(place) from None
 
     def _is_updatable(self, manifest: Manifest, place: Place) -> bool:
         try:

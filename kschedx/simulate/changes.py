@@ -133,10 +133,8 @@ def _typed(verb: str, value: str, read: Read) -> Iterator[SimulatedChange]:
         yield parse_change(verb, value, read)
         return
     for entries in _lists(value):
-        try:
+        with Place(source=value):
             yield from parse_changes(entries, read)
-        except InputError as error:
-            raise error.at(Place(source=value)) from None
 
 
 def _lists(path: str) -> Iterator[list[object]]:

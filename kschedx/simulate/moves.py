@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations_with_replacement, islice
+from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
 from kschedx.controllers.disruption_budgets import MovingBudget, budgets_of
 from kschedx.controllers.workloads import evict
-from kschedx.errors import UndecidableError
+from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import account
 from kschedx.explain.ranking import RECREATING
@@ -25,9 +26,13 @@ from kschedx.findings import Finding, InsufficientResource, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
-from kschedx.simulate.changes import cordoned
+from kschedx.kube.documents import Document
+from kschedx.simulate.changes import ChangeVerb, Read, SimulatedChange, cordoned, parse_change
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.simulate.simulator import Simulator
 
 MOST_MOVES = 6
 """Pods that are moved together."""
@@ -76,7 +81,7 @@ def lacks_only_room(findings: Iterable[Finding]) -> bool:
     return all(isinstance(finding, InsufficientResource | TooManyPods) for finding in findings)
 
 
-def nearest_places(cycle: Cycle, most: int) -> list[MoveTarget]:
+def _nearest_places(cycle: Cycle, most: int) -> list[MoveTarget]:
     """Return the nodes on which an unscheduled pod only lacks room, the nearest to fitting first."""
     if cycle.nodes is None or cycle.filter is None:
         return []
@@ -157,7 +162,7 @@ class MoveSearch:
     def _room_for(self, row: int, most: int) -> list[tuple[ClusterRow, Sequence[int]]]:
         """Return the clearings that make room for a replacement; if there are none, the cluster is left unchanged."""
         run, cluster = self._run, self._run.cluster
-        places = nearest_places(run.cycle(row), MOST_NEXT_PLACES)
+        places = _nearest_places(run.cycle(row), MOST_NEXT_PLACES)
         for size in range(1, most + 1):
             for place in places:
                 for rows in islice(self._enough(place, size), MOST_SETS):
@@ -269,3 +274,95 @@ class MoveSearch:
         if budget not in self._allowed:
             self._allowed[budget] = budget.standing(self._run.snapshot, self._run.cluster.pods, ()).allowed
         return self._allowed[budget]
+
+
+# The goal of a simulation: pods fit, with the fewest evictions for which every evicted pod fits another node.
+
+MOST_PLACES = 50
+"""Nodes that are tried for a pod, the nearest to fitting first."""
+MOST_TRIALS = 2_000
+"""Sets of evictions that are tried for a pod."""
+FITS = "fits"
+
+
+class Goal(Struct, frozen=True, kw_only=True):
+    text: str
+    change: SimulatedChange
+    """The manifests of the pods that should fit, as a change that applies them."""
+
+
+def parse_goal(text: str, read: Read) -> Goal:
+    """Return the goal `fits pod.yaml`. Raises `InputError`."""
+    verb, _, path = text.strip().partition(" ")
+    if verb != FITS or not path.strip():
+        raise InputError(f'--goal: found "{text}", allowed is "fits FILE"')
+    return Goal(text=text.strip(), change=parse_change(ChangeVerb.APPLY.value, path.strip(), read))
+
+
+class GoalMove(Document, frozen=True):
+    """A pod that is evicted, and recreated on another node."""
+
+    pod: str
+    """`namespace/name`."""
+    source: str = field(name="from")
+    to: str
+    room_for: str = field(name="for")
+
+
+class GoalResult(Document, frozen=True):
+    """How far a goal is reached."""
+
+    text: str
+    is_reached: bool = field(name="reached")
+    moves: tuple[GoalMove, ...]
+    placed: tuple[str, ...]
+    pending: tuple[str, ...]
+    """Pods of the goal for which no moves make room."""
+
+
+def reach(simulator: Simulator, text: str, rows: Sequence[int]) -> GoalResult:
+    """Schedule these pending pods one after the other, and move other pods if necessary. A pod for which no moves make
+    room stays pending; nothing is preempted for it."""
+    moves: list[GoalMove] = []
+    placed, pending = list[str](), list[str]()
+    for row in simulator.queue.order(rows):
+        key = simulator.pods.key(row)
+        if simulator.run.decide(row).outcome is not Outcome.SCHEDULED:
+            goal_moves = _carried_out(simulator, row)
+            if goal_moves is None:
+                pending.append(key)
+                continue
+            moves += goal_moves
+        simulator.queue.run([row])
+        (placed if simulator.pods.node[row] >= 0 else pending).append(key)
+    return GoalResult(
+        text=text, is_reached=not pending, moves=tuple(moves), placed=tuple(placed), pending=tuple(pending)
+    )
+
+
+def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
+    """Make room for a pod and return the moves; None if no moves do."""
+    run = simulator.run
+    try:
+        places = _nearest_places(run.cycle(row), MOST_PLACES)
+    except UndecidableError:
+        return None
+    priority = int(run.cluster.pods.priorities[row])
+    search = MoveSearch(run, simulator.base, priority, trials=MOST_TRIALS, pick=simulator.pick)
+    moves = next(search.find(places, goal=row), None)
+    if moves is None:
+        return None
+    cluster, names = run.cluster, run.cluster.node_names
+    pods, room_for = cluster.pods, cluster.pods.key(row)
+    keys = {row: pods.key(row) for row in moves.rows}
+    simulator.move([(clearing.node, [pod.row for pod in clearing.pods]) for clearing in moves.clearings])
+    return [
+        GoalMove(
+            pod=keys[pod.row],
+            source=names[clearing.node],
+            to=pods.node_names[pods.rows[keys[pod.row]]] or names[pod.to],
+            room_for=room_for,
+        )
+        for clearing in moves.clearings
+        for pod in clearing.pods
+    ]

@@ -297,7 +297,7 @@ def stored_object(snapshot: Snapshot, written: AppliedManifest) -> Struct | None
     return next((record for record in _all(snapshot, kind) if name_of(record) == name), None)
 
 
-class ObjectReference(Struct, frozen=True, kw_only=True):
+class NamedObject(Struct, frozen=True, kw_only=True):
     """A reference to one object; without a namespace if its kind has none."""
 
     kind: ResourceKind
@@ -308,7 +308,7 @@ class ObjectReference(Struct, frozen=True, kw_only=True):
         return f'{self.kind.name} "{self.name}"' + (f' in namespace "{self.namespace}"' if self.namespace else "")
 
 
-def object_reference(target: str, namespace: str) -> ObjectReference | None:
+def object_reference(target: str, namespace: str) -> NamedObject | None:
     """Return the object `pdb/web`, in the namespace of the question, or `shop/pdb/web`; None if its kind is not one of
     these."""
     parts = target.split("/")
@@ -316,10 +316,10 @@ def object_reference(target: str, namespace: str) -> ObjectReference | None:
     kind = _kind(parts[0].lower()) if len(parts) == 2 else None
     if kind is None:
         return None
-    return ObjectReference(kind=kind, namespace=within if kind.is_namespaced else "", name=parts[1])
+    return NamedObject(kind=kind, namespace=within if kind.is_namespaced else "", name=parts[1])
 
 
-def delete_object(snapshot: Snapshot, reference: ObjectReference) -> Snapshot:
+def delete_object(snapshot: Snapshot, reference: NamedObject) -> Snapshot:
     """Return the cluster without the object. Raises `InputError` for an object that does not exist, an object that the
     API server keeps while it is used, and a namespace with pods."""
     record = _found(snapshot, reference)
@@ -333,7 +333,7 @@ def delete_object(snapshot: Snapshot, reference: ObjectReference) -> Snapshot:
     return without_object(snapshot, record)
 
 
-def set_object_field(snapshot: Snapshot, reference: ObjectReference, path: str, setting: object) -> Snapshot:
+def set_object_field(snapshot: Snapshot, reference: NamedObject, path: str, setting: object) -> Snapshot:
     """Return the cluster with one field of the object set. Raises `InputError`."""
     before = _found(snapshot, reference)
     written = manifest(reference.kind.api_version, reference.kind.name, before)
@@ -374,7 +374,7 @@ def _all(snapshot: Snapshot, kind: ResourceKind) -> Iterable[Struct]:
     return () if kind.record is None else snapshot.of(kind.record)
 
 
-def _found(snapshot: Snapshot, reference: ObjectReference) -> Struct:
+def _found(snapshot: Snapshot, reference: NamedObject) -> Struct:
     known = {name_of(it): it for it in _all(snapshot, reference.kind)}
     if (reference.namespace, reference.name) in known:
         return known[reference.namespace, reference.name]

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.errors import InputError, Place
+from kschedx.errors import Place
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import short_names
 from kschedx.kube.resources import RequestOptions, node_allocatable
@@ -117,10 +117,8 @@ class NodeImages:
 
 
 def _decoded(images: bytes) -> tuple[ContainerImage, ...]:
-    try:
+    with Place(field="status.images"):
         return decode(images, tuple[ContainerImage, ...]) if images else ()
-    except InputError as error:
-        raise error.at(Place(field="status.images")) from None
 
 
 _LABEL_KEYS = Memo[frozenset[str]]()

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.errors import InputError, Place
+from kschedx.errors import Place
 from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST, MAX_INT64, nanoseconds
 from kschedx.kube.storage import claim_name
@@ -382,10 +382,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         times: dict[str | None, int] = {None: LATEST, "": LATEST}
         for row, text in enumerate(self.start_times):
             if text and text not in times:
-                try:
+                with Place(object=f"Pod {self.key(row)}", field="status.startTime"):
                     times[text] = nanoseconds(text)
-                except InputError as error:
-                    raise error.at(Place(object=f"Pod {self.key(row)}", field="status.startTime")) from None
         return np.array([times[text] for text in self.start_times], dtype=np.int64)
 
     @property

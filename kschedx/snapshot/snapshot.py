@@ -18,7 +18,7 @@ from kschedx.apiserver.defaulting import default_namespace, default_priority_cla
 from kschedx.kube.decoding import decode, mappings
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, of_record
-from kschedx.kube.other_schedulers import SchedulerConfig
+from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import newest
 from kschedx.kube.snapshot_header import SnapshotHeader
@@ -370,7 +370,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     @property
     def default_node_selector(self) -> str:
         """The node selector that OpenShift adds to pods in projects without their own."""
-        return next((config.spec.default_node_selector for config in self.of(SchedulerConfig)), "")
+        return next((config.spec.default_node_selector for config in self.of(OpenShiftScheduler)), "")
 
     def with_records(self, record: type[R], objects: Iterable[R]) -> Snapshot:
         """Replace the objects of the kind with this record, which has no field of its own."""

@@ -58,6 +58,7 @@ SlimPodSpec: Any = _slim(
     types.PodSpec, {"containers": SlimContainer, "init_containers": SlimContainer, "volumes": SlimVolume}
 )
 SlimContainerStatus: Any = _slim(types.ContainerStatus, {})
+"""Decoded only where a container status is read: those of most pods are not."""
 
 
 class SlimObjectMeta(Struct, kw_only=True, rename="camel", gc=False):
@@ -81,8 +82,8 @@ class SlimPodStatus(Struct, kw_only=True, rename="camel", gc=False):
     start_time: str | None = None
     nominated_node_name: str | None = ""
     conditions: MaybeRaw = UNSET
-    container_statuses: list[SlimContainerStatus] | UnsetType | None = UNSET
-    init_container_statuses: list[SlimContainerStatus] | UnsetType | None = UNSET
+    container_statuses: MaybeRaw = UNSET
+    init_container_statuses: MaybeRaw = UNSET
     allocated_resources: MaybeRaw = UNSET
     resources: MaybeRaw = UNSET
     resource_claim_statuses: MaybeRaw = UNSET
@@ -257,7 +258,7 @@ class PodColumns:
         self.annotations.codes += self.annotations.codes_of([read[text] for text in texts], _annotations, fail)
         self.node_names.codes += self.node_names.codes_of([spec.node_name or "" for spec in specs], str, fail)
         self.specs.codes += self._spec_codes(_spec_keys(specs), label_keys, fail)
-        self.statuses.codes += self.statuses.codes_of(_slim_statuses(statuses), _pod_status, fail)
+        self.statuses.codes += self.statuses.codes_of(_slim_statuses(statuses, fail), _pod_status, fail)
 
         self.names += names
         self.namespaces.codes += self.namespaces.codes_of(namespaces, str, fail)
@@ -409,14 +410,21 @@ def _is_unready(text: bytes) -> bool:
 
 
 _WAITING, _ENDED = b'"waiting"', b'"terminated"'
+_OF_CONTAINERS = (_WAITING, _ENDED, b'"resources"')
+"""Fields of container statuses; if none has them, only those of failed pods are read."""
 
 
-def _has_state(statuses: Sequence[Any] | UnsetType | None, state: bytes) -> bool:
+def _has_state(statuses: Sequence[Any], state: bytes) -> bool:
     """Return whether a container waits, or has ended in a running pod; the pod's statuses and conditions say why."""
-    return any(
-        isinstance(status.state, Raw) and state in bytes(status.state)
-        for status in (() if statuses is UNSET else statuses or ())
-    )
+    return any(isinstance(status.state, Raw) and state in bytes(status.state) for status in statuses)
+
+
+def _container_statuses(text: bytes, name: str) -> list[Any]:
+    """Return the container statuses of a field. Raises `InputError` for invalid ones."""
+    try:
+        return [] if text in (b"", b"null") else decode(text, list[SlimContainerStatus])
+    except InputError as error:
+        raise error.at(Place(field=f"status.{name}")) from None
 
 
 _SELDOM = attrgetter(
@@ -425,47 +433,41 @@ _SELDOM = attrgetter(
 _NONE_OF_THEM = (UNSET,) * 4
 
 
-def _slim_statuses(statuses: Sequence[SlimPodStatus]) -> list[bytes]:
+def _slim_statuses(statuses: Sequence[SlimPodStatus], fail: Fail) -> list[bytes]:
     """`slim_status` of many pods. Most are empty, so all texts are searched at once first."""
     texts = _texts([status.conditions for status in statuses])
     distinct = set(texts)
     telling = _occurring(_TELLING, distinct)
     kept = {text for text in distinct if b'"False"' in text or any(word in text for word in telling)}
-    running = [
-        container_status
-        for status in statuses
-        if status.phase == "Running"
-        for container_status in status.container_statuses or ()
-    ]
-    has_ended = bool(_occurring((_ENDED,), _texts([item.state for item in running])))
-    containers = [container_status for status in statuses for container_status in status.container_statuses or ()]
-    containers += [
-        init_container_status for status in statuses for init_container_status in status.init_container_statuses or ()
-    ]
-    has_kept = (
-        has_ended
-        or any(container.resources is not UNSET for container in containers)
-        or bool(_occurring((_WAITING,), _texts([container.state for container in containers])))
-    )
-    return [
-        b""
-        if not has_kept
-        and text not in kept
-        and status.phase not in ("Failed", "Pending")
-        and _SELDOM(status) == _NONE_OF_THEM
-        else slim_status(status, telling)
-        for status, text in zip(statuses, texts, strict=True)
-    ]
+    containers = _texts([status.container_statuses for status in statuses])
+    init_containers = _texts([status.init_container_statuses for status in statuses])
+    words = _occurring(_OF_CONTAINERS, (*containers, *init_containers))
+    slim = [b""] * len(statuses)
+    for number, (status, text) in enumerate(zip(statuses, texts, strict=True)):
+        if (
+            text in kept
+            or status.phase in ("Failed", "Pending")
+            or _SELDOM(status) != _NONE_OF_THEM
+            or any(word in containers[number] or word in init_containers[number] for word in words)
+        ):
+            try:
+                slim[number] = slim_status(status, telling)
+            except InputError as error:
+                fail(number, error)
+    return slim
 
 
 def slim_status(status: SlimPodStatus, telling: Sequence[bytes] = _TELLING) -> bytes:
     """Return the status without phase, start time, and nomination; empty for nearly every pod. `telling` are the words
-    to look for in its conditions."""
+    to look for in its conditions. Raises `InputError`."""
     part: dict[str, object] = {}
     is_told = status.phase == "Failed"
-    is_told = is_told or _has_state(status.container_statuses, _WAITING)
-    is_told = is_told or _has_state(status.init_container_statuses, _WAITING)
-    is_told = is_told or (status.phase == "Running" and _has_state(status.container_statuses, _ENDED))
+    texts = _texts((status.container_statuses, status.init_container_statuses))
+    is_read = is_told or any(word in text for text in texts for word in _OF_CONTAINERS)
+    containers = _container_statuses(texts[0], "containerStatuses") if is_read else []
+    init_containers = _container_statuses(texts[1], "initContainerStatuses") if is_read else []
+    is_told = is_told or _has_state(containers, _WAITING) or _has_state(init_containers, _WAITING)
+    is_told = is_told or (status.phase == "Running" and _has_state(containers, _ENDED))
     if isinstance(status.conditions, Raw):
         text = bytes(status.conditions)
         # two conditions that scheduling reads, and kube-scheduler's message for a pending pod. The others have their
@@ -474,11 +476,8 @@ def slim_status(status: SlimPodStatus, telling: Sequence[bytes] = _TELLING) -> b
             part["conditions"] = status.conditions
         elif b'"False"' in text and _is_unready(text):
             part["conditions"] = _UNREADY
-    for name, statuses in (
-        ("containerStatuses", status.container_statuses),
-        ("initContainerStatuses", status.init_container_statuses),
-    ):
-        kept = [] if statuses is UNSET else [s for s in statuses or () if is_told or isinstance(s.resources, Raw)]
+    for name, statuses in (("containerStatuses", containers), ("initContainerStatuses", init_containers)):
+        kept = [s for s in statuses if is_told or isinstance(s.resources, Raw)]
         for item in kept if not is_told else ():
             item.last_state = UNSET
         if kept:
@@ -497,33 +496,25 @@ def slim_status(status: SlimPodStatus, telling: Sequence[bytes] = _TELLING) -> b
 
 
 def _finalizers(text: bytes) -> tuple[str, ...]:
-    try:
+    with Place(field="metadata.finalizers"):
         return decode(text, tuple[str, ...]) if text != b"null" else ()
-    except InputError as error:
-        raise error.at(Place(field="metadata.finalizers")) from None
 
 
 def _pod_spec(text: bytes) -> types.PodSpec:
-    try:
+    with Place(field="spec"):
         spec = decode(text, types.PodSpec)
-    except InputError as error:
-        raise error.at(Place(field="spec")) from None
     return default_pod_spec(spec)
 
 
 def _pod_status(text: bytes) -> types.PodStatus:
-    try:
+    with Place(field="status"):
         status = decode(text, types.PodStatus)
-    except InputError as error:
-        raise error.at(Place(field="status")) from None
     return default_pod_status(status)
 
 
 def _labels(text: bytes) -> dict[str, str]:
-    try:
+    with Place(field="metadata.labels"):
         return decode(text, dict[str, str]) if text != b"null" else {}
-    except InputError as error:
-        raise error.at(Place(field="metadata.labels")) from None
 
 
 def read_annotations(text: bytes, marks: Iterable[bytes] = ANNOTATION_MARKS) -> bytes:
@@ -538,14 +529,10 @@ def read_annotations(text: bytes, marks: Iterable[bytes] = ANNOTATION_MARKS) -> 
 
 
 def _annotations(text: bytes) -> dict[str, str]:
-    try:
+    with Place(field="metadata.annotations"):
         return decode(text, dict[str, str])
-    except InputError as error:
-        raise error.at(Place(field="metadata.annotations")) from None
 
 
 def _owners(text: bytes) -> tuple[types.OwnerReference, ...]:
-    try:
+    with Place(field="metadata.ownerReferences"):
         return decode(text, tuple[types.OwnerReference, ...]) if text != b"null" else ()
-    except InputError as error:
-        raise error.at(Place(field="metadata.ownerReferences")) from None

@@ -133,7 +133,8 @@ class _JsonText:
 # brackets open. The piece is then no JSON array, which its decoder notices. From there on, and in JSON of a single
 # line, items are parsed one by one, which takes twice as long.
 
-CHUNK = 1 << 20
+CHUNK = 1 << 18
+"""Bytes that are cut at a time: few enough that a processor's cache keeps them until the objects are built."""
 SMALL = 1 << 20
 """Bytes; a smaller document is read at once, and the place of every object is known."""
 MAX_ITEM = 32 << 20

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kschedx.errors import InputError
 from kschedx.kube.quantity import (
-    Format,
+    QuantityFormat,
     Unit,
     Written,
     format_quantities,
@@ -201,16 +201,16 @@ def test_too_long_is_said() -> None:
 @pytest.mark.parametrize(
     ("text", "form"),
     [
-        ("1Gi", Format.BINARY_SI),
-        ("0.5Ki", Format.BINARY_SI),
-        ("0.0001Ki", Format.DECIMAL_SI),
-        ("1G", Format.DECIMAL_SI),
-        ("1E", Format.DECIMAL_SI),
-        ("1e9", Format.DECIMAL_EXPONENT),
-        ("1E9", Format.DECIMAL_EXPONENT),
+        ("1Gi", QuantityFormat.BINARY_SI),
+        ("0.5Ki", QuantityFormat.BINARY_SI),
+        ("0.0001Ki", QuantityFormat.DECIMAL_SI),
+        ("1G", QuantityFormat.DECIMAL_SI),
+        ("1E", QuantityFormat.DECIMAL_SI),
+        ("1e9", QuantityFormat.DECIMAL_EXPONENT),
+        ("1E9", QuantityFormat.DECIMAL_EXPONENT),
     ],
 )
-def test_format_follows_the_suffix_unless_a_binary_amount_is_below_one(text: str, form: Format) -> None:
+def test_format_follows_the_suffix_unless_a_binary_amount_is_below_one(text: str, form: QuantityFormat) -> None:
     assert parse_quantity(text).format is form
 
 
@@ -232,7 +232,7 @@ def test_the_amount_is_exact_down_to_a_nano_unit(text: tuple[str, str]) -> None:
     number, suffix = text
     quantity = parse_quantity(number + suffix)
     exact = Fraction(number) * FACTORS[suffix]
-    if quantity.format is Format.BINARY_SI:
+    if quantity.format is QuantityFormat.BINARY_SI:
         exact = max(min(exact, Fraction(MAX_INT64)), Fraction(-MAX_INT64))
     kept = Fraction(ceiling(exact * 10**9), 10**9)
     assert quantity.mantissa * Fraction(10) ** quantity.exponent == kept

@@ -16,7 +16,7 @@ import kschedx
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
-from kschedx.render.page.reports import simulation_page
+from kschedx.render.page.simulation import simulation_page
 from kschedx.render.view import Tone
 from tests.browser.chromium import Page
 from tests.command import ROOT

@@ -191,7 +191,7 @@ def given_back(objects: list[Manifest], changes: tuple[Change, ...], path: Path)
     """What a user would give to `simulate`, change by change: manifests as they are then, and what is deleted."""
     given: list[dict[str, object]] = []
     for number, item in enumerate(changes):
-        before, objects = objects, changed(objects, [to_json(item.document)])
+        before, objects = objects, changed(objects, [to_json(item)])
         if item.orphan:
             continue  # `without_orphans` has deleted it
         named = f"{item.target.kind.lower()}/{item.target.name}"

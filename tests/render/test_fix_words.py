@@ -11,7 +11,6 @@ from kschedx.fixes import FixCertainty, TriedFix
 from kschedx.fixes import steps as s
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Taint
-from kschedx.render.words.fixes import fix_commands, fix_title
 from kschedx.snapshot.columns import ClusterRow
 
 TEAM = Taint(key="team", value="a", effect="NoSchedule")
@@ -153,7 +152,7 @@ UNCORDON = s.Uncordon(row=ROW, node="n")
     ],
 )
 def test_a_title_says_every_step_and_what_is_left(value: TriedFix, words: str) -> None:
-    assert fix_title(value) == words
+    assert value.title == words
 
 
 @pytest.mark.parametrize(
@@ -178,4 +177,4 @@ def test_a_title_says_every_step_and_what_is_left(value: TriedFix, words: str) -
     ],
 )
 def test_commands_do_all_of_it_or_are_not_told(value: TriedFix, words: tuple[str, ...]) -> None:
-    assert fix_commands(value) == words
+    assert value.commands == words

@@ -15,10 +15,10 @@ from kschedx.render.page import explanation
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
-from kschedx.render.page.model import Column, Items, Scores, Table, Verdicts, page_of
-from kschedx.render.page.reports import simulation_page
+from kschedx.render.page.model import Items, ScoreSection, Table, TableColumn, VerdictSection, page_of
+from kschedx.render.page.simulation import simulation_page
 from kschedx.render.page.svg import svg
-from kschedx.render.view import Fix, ItemList, Tone, View, ViewItem
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact
 from tests.command import ROOT
 from tests.golden.stories import STORIES, Story
@@ -96,14 +96,14 @@ def test_a_page_stays_small_beside_its_data(story: Story) -> None:
 def test_the_verdict_map_has_every_node_once() -> None:
     nodes = [node(f"n{number}", str(number % 4 + 1)) for number in range(12)]
     page = explanation_page(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod("2500m")), every_node=True)
-    verdicts = next(section for section in page.sections if isinstance(section, Verdicts))
+    verdicts = next(section for section in page.sections if isinstance(section, VerdictSection))
     assert sorted(row for group in verdicts.groups for row in group) == list(range(12))
     for row, name in enumerate(verdicts.nodes):
         cells = [verdicts.codes[cell] for cell in verdicts.patterns[verdicts.pattern_of[row]]]
         fits = int(name[1:]) % 4 + 1 >= 3
         assert (verdicts.verdict_of[row] < 0) == fits
         assert cells.count("Success") == len(verdicts.plugins) - (not fits)
-    scores = next(section for section in page.sections if isinstance(section, Scores))
+    scores = next(section for section in page.sections if isinstance(section, ScoreSection))
     assert len(scores.nodes) == 6
     for row, total in enumerate(scores.totals):
         assert total == sum(s * w for s, w in zip(scores.normalized[row], scores.weights, strict=True))
@@ -115,7 +115,7 @@ def test_what_is_too_much_for_a_page_is_left_out_but_of_the_first_node_of_a_grou
     monkeypatch.setattr(explanation, "MOST_OF_STORIES", 900)
     nodes = [node(f"n{number}", f"{number}m") for number in range(20)]
     page = explanation_page(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod()), every_node=True)
-    verdicts = next(section for section in page.sections if isinstance(section, Verdicts))
+    verdicts = next(section for section in page.sections if isinstance(section, VerdictSection))
     facts = [verdicts.stories[story][0].facts for story in verdicts.story_of]
     assert all(facts)
     for group in verdicts.groups:
@@ -179,7 +179,7 @@ def test_a_picture_is_well_formed_and_inside_its_frame(story: Story) -> None:
 
 def test_a_picture_of_many_rows_has_their_fixes_and_whole_texts() -> None:
     items = tuple(
-        ViewItem(title=f"{'long ' * 20}{number}", fixes=(Fix(title=f"fix of {number}"),)) for number in range(20)
+        ViewItem(title=f"{'long ' * 20}{number}", fixes=(FixView(title=f"fix of {number}"),)) for number in range(20)
     )
     view = View(
         command="kschedx why",
@@ -216,7 +216,9 @@ def test_a_page_of_150000_pods_stays_below_3_mb(rows: int, members: int) -> None
         ViewItem(title=f"ip-10-0-{row}.eu-west-1.compute.internal", values=(members,), members=names)
         for row in range(rows)
     )
-    table = Table(title="Pods", columns=(Column(label="pod"),), rows=tuple((f"{name} " * 4,) for name in names * rows))
+    table = Table(
+        title="Pods", columns=(TableColumn(label="pod"),), rows=tuple((f"{name} " * 4,) for name in names * rows)
+    )
     view = View(
         command="kschedx",
         headline="all",

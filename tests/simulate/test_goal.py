@@ -16,7 +16,7 @@ from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import simulate
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
-from kschedx.simulate.repack import Goal, GoalResult, parse_goal
+from kschedx.simulate.moves import Goal, GoalResult, parse_goal
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, pod
 from tests.simulate.clusters import HIGH, budget, deployment, nodes

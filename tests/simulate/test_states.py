@@ -90,9 +90,7 @@ def test_a_stateful_set_whose_first_pod_is_pending_has_no_second_one(tmp_path: P
     manifest = workload("StatefulSet", replicas=3, selector=SELECTOR, template=template)
     (tmp_path / "app.json").write_text(json.dumps(manifest))
     ran = kschedx("simulate", "-f", tmp_path / "app.json", "-s", tmp_path / "cluster.json", columns=200)
-    assert (
-        "✗ default/sts/web  pending: 2 nodes lack 5 CPU or more · 2 not created before the others are ready" in ran.out
-    )
+    assert "✗ default/sts/web  pending: 2 nodes lack 5 CPU each · 2 not created before the others are ready" in ran.out
 
 
 def test_replicas_that_depend_on_what_a_dump_lacks_are_undecided_in_every_form(tmp_path: Path) -> None:

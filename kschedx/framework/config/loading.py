@@ -74,7 +74,7 @@ _SCORING_STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RA
 _LARGEST_SCORE = 10
 
 
-def decode_args(plugin: str, value: object, path: str, release: Release, faults: Faults) -> PluginArgs:
+def _decode_args(plugin: str, value: object, path: str, release: Release, faults: Faults) -> PluginArgs:
     """Return the arguments of `plugin` with defaults. `value` is from the profile's pluginConfig, or None if it has
     none."""
     kind = ARGS_TYPES.get(plugin)
@@ -136,7 +136,7 @@ def _knows_binding_timeout(release: Release) -> bool:
     return release.enabled("DRADeviceBindingConditions") and release.enabled("DRAResourceClaimDeviceStatus")
 
 
-def argument_errors(args: InTreeArgs, path: str, release: Release) -> Iterator[ConfigError]:
+def _argument_errors(args: InTreeArgs, path: str, release: Release) -> Iterator[ConfigError]:
     """Yield what kube-scheduler refuses in defaulted arguments, in its order."""
     match args:
         case DefaultPreemptionArgs():
@@ -562,9 +562,9 @@ def _draft(
     args_paths: dict[str, str] = {}
     for i, config in enumerate(profile.plugin_config):
         args_path = args_paths.setdefault(config.name, f"{path}.pluginConfig[{i}].args")
-        args[config.name] = decode_args(config.name, config.args, args_path, release, faults)
+        args[config.name] = _decode_args(config.name, config.args, args_path, release, faults)
     for plugin in sorted(enabled & ARGS_TYPES.keys() - args.keys()):
-        args[plugin] = decode_args(plugin, None, "", release, faults)
+        args[plugin] = _decode_args(plugin, None, "", release, faults)
     return _Draft(
         path=path,
         document=profile,
@@ -603,7 +603,7 @@ def _errors(document: ConfigurationDocument, drafts: list[_Draft], release: Rele
             # kube-scheduler leaves these checks to the plugin, so they apply only if it is enabled
             lazily = isinstance(args, NodeResourcesFitArgs) and plugin not in draft.enabled
             if not isinstance(args, Mapping) and not lazily:
-                yield from argument_errors(args, draft.args_paths.get(plugin, draft.path), release)
+                yield from _argument_errors(args, draft.args_paths.get(plugin, draft.path), release)
     yield from _queue_sort_errors([draft.merged["queueSort"] for draft in drafts], release)
     yield from _scheduling_errors(document)
 

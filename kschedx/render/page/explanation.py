@@ -18,14 +18,14 @@ from kschedx.render.blocks import eviction_facts, shown_findings
 from kschedx.render.outcome import outcome_tone, replicas_sentence
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
-    Candidate,
+    CandidateRow,
     Candidates,
     Facet,
     Line,
     Page,
-    Scores,
+    ScoreSection,
     Section,
-    Verdicts,
+    VerdictSection,
     page_of,
 )
 from kschedx.render.screen import explanation_view, why_lines
@@ -90,7 +90,7 @@ def _facets(nodes: NodeTable) -> Iterator[Facet]:
                 break
 
 
-def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
+def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> VerdictSection | None:
     """Return the verdicts; None if no node was evaluated."""
     cycle = diagnosis.cycle
     if cycle.nodes is None or cycle.filter is None:
@@ -121,7 +121,7 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
     groups = [_members(group) for group in diagnosis.groups]
     grouped = {row for group in groups for row in group}
     passing = tuple(row for row in cycle.nodes.each() if row not in grouped)
-    return Verdicts(
+    return VerdictSection(
         plugins=plugins,
         nodes=tuple(map(visible, cycle.nodes.names)),
         codes=codes,
@@ -163,12 +163,12 @@ def _labelled(fact: Fact, most: int | None) -> tuple[str, str]:
     return visible(fact.label), visible(SEPARATOR.join(items))
 
 
-def _scores(cycle: Cycle) -> Scores | None:
+def _scores(cycle: Cycle) -> ScoreSection | None:
     ranked = ranking(cycle)
     if ranked is None or not ranked.nodes:
         return None
     first = ranked.nodes[0].contributions
-    return Scores(
+    return ScoreSection(
         plugins=tuple(contribution.plugin for contribution in first),
         weights=tuple(contribution.weight for contribution in first),
         nodes=tuple(visible(node.name) for node in ranked.nodes),
@@ -181,7 +181,7 @@ def _scores(cycle: Cycle) -> Scores | None:
     )
 
 
-def _candidates(cycle: Cycle) -> Iterator[Candidate]:
+def _candidates(cycle: Cycle) -> Iterator[CandidateRow]:
     result = cycle.post_filter
     if result is None:
         return
@@ -189,7 +189,7 @@ def _candidates(cycle: Cycle) -> Iterator[Candidate]:
     pods = cycle.snapshot.pods
     ordered = sorted(result.candidates, key=lambda candidate: candidate.node not in best)
     for candidate in ordered[:MOST_CANDIDATES]:
-        yield Candidate(
+        yield CandidateRow(
             node=visible(cycle.all_nodes.cluster.names[candidate.node]),
             best=candidate.node in best,
             violations=candidate.pdb_violations,

@@ -60,7 +60,7 @@ def _lines(page: model.Page) -> Iterator[str]:
     for section in page.sections:
         yield ""
         yield from _section(section)
-    if any(isinstance(section, model.Verdicts) for section in page.sections):
+    if any(isinstance(section, model.VerdictSection) for section in page.sections):
         yield ""
         yield from folded("as text", _fenced(page.screen))
     if page.footer:
@@ -80,9 +80,9 @@ def _section(section: model.Section) -> Iterator[str]:
     match section:
         case model.Items():
             yield from _headed(section.title, _items(section))
-        case model.Verdicts():
+        case model.VerdictSection():
             yield from _headed("Verdicts", _verdicts(section))
-        case model.Scores():
+        case model.ScoreSection():
             yield from _headed("Scores", _scores(section))
         case model.Candidates():
             candidates = [
@@ -173,7 +173,7 @@ def _items(section: model.Items) -> Iterator[str]:
     )
 
 
-def _verdicts(section: model.Verdicts) -> Iterator[str]:
+def _verdicts(section: model.VerdictSection) -> Iterator[str]:
     rows = []
     for members in section.groups:
         first = members[0]
@@ -184,7 +184,7 @@ def _verdicts(section: model.Verdicts) -> Iterator[str]:
     yield from table(("nodes like", "count", "why"), rows)
 
 
-def _scores(section: model.Scores) -> Iterator[str]:
+def _scores(section: model.ScoreSection) -> Iterator[str]:
     heads = [f"{plugin} × {weight}" for plugin, weight in zip(section.plugins, section.weights, strict=True)]
     rows = []
     for number, (node, scores) in enumerate(zip(section.nodes, section.normalized, strict=True)):

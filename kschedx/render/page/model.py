@@ -7,7 +7,6 @@ as text, never as markup.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
 from itertools import accumulate
 
 import msgspec
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from kschedx.kube.names import common_affixes
 from kschedx.render.manifests import to_yaml
 from kschedx.render.terminal import StyledLine
-from kschedx.render.view import Decider, Fix, ItemList, Tone, View, ViewItem, identical, shared
+from kschedx.render.view import Decider, FixView, ItemList, Tone, View, ViewItem, identical, shared
 from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -42,7 +41,7 @@ class Line(Struct, frozen=True, kw_only=True, array_like=True):
     facts: tuple[tuple[str, str], ...] = ()
 
 
-class Verdicts(Struct, frozen=True, kw_only=True, tag="verdicts", tag_field="kind"):
+class VerdictSection(Struct, frozen=True, kw_only=True, tag="verdicts", tag_field="kind"):
     """Nodes by plugins. What many nodes share is stored once: cells in `patterns`, accounts in `stories`."""
 
     plugins: tuple[str, ...]
@@ -63,7 +62,7 @@ class Verdicts(Struct, frozen=True, kw_only=True, tag="verdicts", tag_field="kin
     """The nodes of each row, nearest first; each node is in one row."""
 
 
-class Scores(Struct, frozen=True, kw_only=True, tag="scores", tag_field="kind"):
+class ScoreSection(Struct, frozen=True, kw_only=True, tag="scores", tag_field="kind"):
     """The feasible nodes, best first, with what each plugin contributes."""
 
     plugins: tuple[str, ...]
@@ -77,7 +76,7 @@ class Scores(Struct, frozen=True, kw_only=True, tag="scores", tag_field="kind"):
     totals: tuple[int, ...]
 
 
-class Candidate(Struct, frozen=True, kw_only=True):
+class CandidateRow(Struct, frozen=True, kw_only=True):
     node: str
     best: bool
     violations: int
@@ -88,10 +87,10 @@ class Candidate(Struct, frozen=True, kw_only=True):
 class Candidates(Struct, frozen=True, kw_only=True, tag="candidates", tag_field="kind"):
     """Nodes on which preemption makes room, side by side."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidateRow, ...]
 
 
-class Column(Struct, frozen=True, kw_only=True):
+class TableColumn(Struct, frozen=True, kw_only=True):
     label: str
     is_number: bool = False
 
@@ -119,7 +118,7 @@ class Table(Struct, frozen=True, kw_only=True, tag="table", tag_field="kind"):
     """Rows of short texts, which can be sorted and filtered."""
 
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     rows: tuple[tuple[str | int, ...], ...]
     left_out: int = 0
 
@@ -193,12 +192,12 @@ class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
 
     title: str
     noun: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     """The columns after the first, which is the row's title."""
     kinds: tuple[str, ...]
     rows: tuple[tuple[str | int, ...], ...]
     """Tone, an index into `kinds`, title, then the columns' values."""
-    details: tuple[Detail, ...]
+    details: tuple[RowDetail, ...]
     detail_of: tuple[int, ...]
     left_out: int
     omitted: tuple[str, str]
@@ -206,7 +205,7 @@ class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
     groups: tuple[Group, ...] = ()
     """The rows, as long as not every row is shown; empty if no rows are identical."""
 
-    def shown(self) -> Iterator[tuple[Tone, str, tuple[str | int, ...], Detail]]:
+    def shown(self) -> Iterator[tuple[Tone, str, tuple[str | int, ...], RowDetail]]:
         """Yield tone, title, values, and details of each group, or of each row if there are no groups."""
         for group in self.groups or (
             Group(rows=(at,), size=1, values=row[3:], detail=detail)
@@ -234,7 +233,7 @@ class Group(Struct, frozen=True, kw_only=True, array_like=True):
     """The index of the details that all of them have. Their members are the titles of the rows."""
 
 
-class Detail(Struct, frozen=True, kw_only=True):
+class RowDetail(Struct, frozen=True, kw_only=True):
     """The details of an opened row."""
 
     facts: tuple[tuple[str, str], ...] = ()
@@ -267,7 +266,7 @@ class PageDecider(Struct, frozen=True, kw_only=True):
     basis: tuple[str, ...]
 
 
-class Head(Struct, frozen=True, kw_only=True):
+class PageHead(Struct, frozen=True, kw_only=True):
     """The part above the tables, in the order of the terminal."""
 
     headline: str
@@ -283,14 +282,14 @@ class Head(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-Section = Items | Verdicts | Scores | Candidates | Table | Usage | Timeline | HeatMap | Histogram | Flow
+Section = Items | VerdictSection | ScoreSection | Candidates | Table | Usage | Timeline | HeatMap | Histogram | Flow
 
 
 class Page(Struct, frozen=True, kw_only=True):
     """An answer to be shared: its view, then its tables."""
 
     title: str
-    head: Head
+    head: PageHead
     sections: tuple[Section, ...]
     screen: str
     """The first screen as text."""
@@ -310,6 +309,8 @@ def page_of(
     The footer has what a citation needs: the `cited` entries, the snapshot's source, and the version. The command line
     adds the command.
     """
+    from importlib.metadata import version  # it is slow to load, and only pages need it
+
     read = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.taken or "unknown"))
     footer = (*cited, *read, ("kschedx", version("kschedx")))
     bounded = tuple(map(_bounded, sections))
@@ -321,7 +322,7 @@ def page_of(
     title = " · ".join(filter(None, (view.subject, view.command)))
     return Page(
         title=visible(title),
-        head=Head(
+        head=PageHead(
             headline=visible(view.headline),
             tone=view.tone,
             details=tuple(map(visible, view.details)),
@@ -348,7 +349,7 @@ def _commands(facts: Iterable[Fact]) -> tuple[str, ...]:
     return tuple(visible(fact.command) for fact in facts if fact.command)
 
 
-def _fix(fix: Fix) -> PageFix:
+def _fix(fix: FixView) -> PageFix:
     copy = "\n".join(fix.commands) or "---\n".join(map(to_yaml, fix.changes))
     seen = visible(" · ".join(filter(None, (fix.seen, fix.group))))
     return PageFix(title=visible(fix.title), seen=seen, copy=copy)
@@ -376,7 +377,7 @@ def _bounded(section: Section) -> Section:
 
 def _items(item_list: ItemList, room: int) -> Items:
     """Return as many rows as fit into `room` characters, and at least one."""
-    details: dict[Detail, int] = {}
+    details: dict[RowDetail, int] = {}
     detail_of: list[int] = []
     kinds = {kind: at for at, kind in enumerate(dict.fromkeys(item.kind for item in item_list.items))}
     rows: list[tuple[str | int, ...]] = []
@@ -411,7 +412,7 @@ def _items(item_list: ItemList, room: int) -> Items:
     return Items(
         title=item_list.title,
         noun=item_list.noun,
-        columns=tuple(Column(label=label, is_number=is_number) for label, is_number in item_list.columns),
+        columns=tuple(TableColumn(label=label, is_number=is_number) for label, is_number in item_list.columns),
         kinds=tuple(map(visible, kinds)),
         rows=tuple(rows),
         details=tuple(details),
@@ -422,8 +423,8 @@ def _items(item_list: ItemList, room: int) -> Items:
     )
 
 
-def _detail(item: ViewItem, facts: Sequence[Fact], members: Sequence[str]) -> Detail:
-    return Detail(
+def _detail(item: ViewItem, facts: Sequence[Fact], members: Sequence[str]) -> RowDetail:
+    return RowDetail(
         facts=_facts(facts),
         commands=_commands(facts),
         event=visible(item.event),

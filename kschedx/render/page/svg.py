@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from kschedx.render.page.model import Items, Page, PageFix, Scores, Verdicts
+from kschedx.render.page.model import Items, Page, PageFix, ScoreSection, VerdictSection
 from kschedx.render.terminal import wrapped
 from kschedx.render.wording import count
 
@@ -100,14 +100,14 @@ def _rows(page: Page) -> Iterator[str]:
                     yield f"{tone.mark}{title}  {' · '.join(texts)}"
             case _ if has_items:
                 return
-            case Verdicts():
+            case VerdictSection():
                 for members in section.groups:
                     story = section.stories[section.story_of[members[0]]]
                     why = next((f"✗ {line.plugin}: {line.headline}" for line in story if line.plugin), "✓ fits")
                     others = f" and {len(members) - 1:,} more" if len(members) > 1 else ""
                     yield f"{section.nodes[members[0]]}{others}  {why}"
                 return
-            case Scores():
+            case ScoreSection():
                 yield from (f"{node}  {total:,}" for node, total in zip(section.nodes, section.totals, strict=True))
                 return
             case _:

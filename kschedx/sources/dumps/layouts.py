@@ -34,7 +34,7 @@ _ALWAYS_THERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-sy
 """Namespaces that every cluster has; by default only one or two of them are dumped."""
 
 
-def find_cluster_info(names: Sequence[str]) -> Iterator[Form]:
+def _find_cluster_info(names: Sequence[str]) -> Iterator[Form]:
     """Yield the folders among these files that were written with --output-directory."""
     present = {plain(name) for name in names}
     namespaces: dict[str, set[str]] = {}
@@ -535,7 +535,7 @@ def plan(names: Sequence[str], place: str) -> Plan:
     forms = {
         form.top: form
         for find in (
-            find_cluster_info,
+            _find_cluster_info,
             _find_support_bundle,
             _find_insights,
             _find_must_gather,

@@ -240,10 +240,8 @@ def _read(path: Path) -> _Document:
         return _Document()
     if len(values) > 1 or not isinstance(values[0], dict):
         raise InputError("not a kubeconfig: expected one mapping", place=Place(source=source))
-    try:
+    with Place(source=source):
         document = decode(msgspec.json.encode(values[0]), _Document)
-    except InputError as error:
-        raise error.at(Place(source=source)) from None
     if document.kind not in ("", "Config"):
         raise InputError(f"not a kubeconfig: its kind is {document.kind}, expected Config", place=Place(source=source))
     return document
@@ -252,10 +250,8 @@ def _read(path: Path) -> _Document:
 def _elements(listed: Sequence[msgspec.Raw], what: str, path: Path) -> Iterator[_Element]:
     seen: set[str] = set()
     for index, raw in enumerate(listed):
-        try:
+        with Place(source=str(path), field=f"{what}s[{index}]"):
             element = decode(raw, _Element)
-        except InputError as error:
-            raise error.at(Place(source=str(path), field=f"{what}s[{index}]")) from None
         if element.name in seen:
             raise InputError(f'{what} "{element.name}" is defined twice', place=Place(source=str(path)))
         seen.add(element.name)

@@ -140,10 +140,8 @@ class ListPage:
         head = msgspec.json.encode({"kind": f"{self.resource.name}List", "apiVersion": self.api_version})
         items = self.batch.decode(_ANY)
         text = b"".join((head[:-1], b',"items":', items, b"}"))
-        try:
+        with Place(source=self.origin.server + self.origin.path):
             flat = flatten(text)
-        except InputError as error:
-            raise error.at(Place(source=self.origin.server + self.origin.path)) from None
         self.count = len(flat.indexes)
         return Batch(items=flat.items, origin=self.origin)
 
