@@ -98,7 +98,7 @@ def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
     return ""
 
 
-class Holder(Document, frozen=True, kw_only=True):
+class Holder(Document, frozen=True, kw_only=True, omit_defaults=True):
     """A pod on a node."""
 
     pod: str

@@ -1,4 +1,4 @@
-"""Two scheduler configurations _compared: screen and page of `kschedx diff-profiles`, and two accounts of one pod."""
+"""Two scheduler configurations compared: screen and page of `kschedx diff-profiles`, and two accounts of one pod."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ def _change(change: ProfileChange) -> str:
 
 
 def _compared(summary: Summary) -> str:
-    """Return `15,000 pods _compared: 3 differ, 14,997 the same`."""
-    text = f"{count(summary.compared, 'pod')} _compared: "
+    """Return `15,000 pods compared: 3 differ, 14,997 the same`."""
+    text = f"{count(summary.compared, 'pod')} compared: "
     different = len(summary.differences)
     if not different:
         return text + ("no difference" if not summary.undecided else "no difference among the decided")
@@ -322,14 +322,14 @@ def _repacking_title(repacking: Repacking) -> str:
 
 
 def _not_repacked(summary: Summary) -> str:
-    """Return the note that node usage is not _compared."""
+    """Return the note that node usage is not compared."""
     pods = count(summary.not_repacked, "running pod")
-    return f"node usage is not _compared; --nodes reschedules the {pods} one by one"
+    return f"node usage is not compared; --nodes reschedules the {pods} one by one"
 
 
 def _left_out(summary: Summary) -> list[str]:
     """Return which requested comparisons were not possible."""
-    texts = [f"not _compared: {number:,} {why}" for why, number in summary.left_out.items()]
+    texts = [f"not compared: {number:,} {why}" for why, number in summary.left_out.items()]
     if summary.undecided:
         pod, why = next(iter(summary.undecided.items()))
         texts.append(f"{count(len(summary.undecided), 'pod')} undecided, {pod} among them: {why}")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import ResourceKind
 from kschedx.patterns import lazy_pattern
-from kschedx.sources.lists import RAWS, Batch, explain_malformed, flatten
+from kschedx.sources.lists import RAWS, Batch, explain_malformed, flatten, invalid_utf8_at
 from kschedx.sources.live.client import ApiServer, RefusedError, TooLargeError
 
 T = TypeVar("T")
@@ -233,6 +233,8 @@ def _sized(server: ApiServer, path: str, query: dict[str, str]) -> bytes:
 
 def _page(body: bytes, resource: ResourceKind, origin: PageOrigin) -> tuple[ListPage, str]:
     """Return the page, and the token for the next one. Raises `InputError` for an invalid list of the kind."""
+    if not body.isascii() and invalid_utf8_at(body) is not None:  # a decoder skips the keys that it does not know
+        raise InputError("not valid UTF-8", place=Place(source=origin.source))
     place = Place(source=origin.server + origin.path)
     quick = _cut(body)
     envelope, items = quick if quick is not None else _whole(body, place)
