@@ -327,7 +327,7 @@ def _records() -> dict[str, Record]:
         if kind.key in _CLUSTER_API:
             continue
         record_change = Record(head)
-        for record in filter(None, (kind.kept, kind.record)):  # a ReplicationController's own selector is a map
+        for record in filter(None, (kind.record, kind.kept)):
             record_change = record_change.both(_of_record(record))
         fields = _of_record(types.PodTemplateSpec)
         for part in reversed(kind.template):

@@ -304,12 +304,13 @@ class Record:
 
 
 def _both(replacement: Replacement, other: Replacement) -> Replacement:
-    """Merge the fields of two records, or of the records in two lists. Otherwise return the other replacement."""
+    """Merge the fields of two records, or of the records in two lists. Otherwise return the other replacement, but no
+    record of what is a map, such as a ReplicationController's selector."""
     if isinstance(replacement, Record) and isinstance(other, Record):
         return replacement.both(other.fields)
     if isinstance(replacement, ListOf) and isinstance(other, ListOf):
         return ListOf(_both(replacement.item, other.item))
-    return other
+    return replacement if isinstance(other, Record) else other
 
 
 _BOUNDS = (Operator.GT, Operator.LT, "Gte", "Lte")
