@@ -23,7 +23,7 @@ from kschedx.framework.status import Candidate, Code, Status
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import RequestPart, request_parts
 from kschedx.kube.selectors import NODE_NAME_FIELD
-from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow
+from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow, bounded
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
 
@@ -224,7 +224,7 @@ def _enough(cycle: Cycle, account: NodeAccount) -> tuple[Holder, ...]:
     rows = nodes.pods_on(account.row)
     columns = [nodes.resources.index[finding.resource] for finding in short]
     held = nodes.requests.matrix[rows][:, columns]
-    missing = np.array([finding.short_by for finding in short], dtype=np.int64)
+    missing = bounded(finding.short_by for finding in short)
     suffices: BoolArray = np.all(held >= missing, axis=1)
     order = np.argsort(held[:, 0], kind="stable")
     return tuple(holder(cycle.snapshot.pods, int(rows[i]), int(held[i, 0])) for i in order if suffices[i])

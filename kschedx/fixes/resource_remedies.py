@@ -26,9 +26,8 @@ from kschedx.fixes.pod_edits import INJECTED, OF_LIMIT, VERTICAL, ContainerReque
 from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
 from kschedx.kube.quantity import Unit
-from kschedx.kube.scalars import MAX_INT64, MIN_INT64
 from kschedx.kube.typos import UnlikelyQuantity, far_too_much, meant_by, unlikely_quantities
-from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.columns import ClusterRow, bounded
 
 HUGE_PAGES = "hugepages-"
 MEMORY = "memory"
@@ -246,7 +245,7 @@ def _victims(short: Sequence[InsufficientResource], crowded: bool, place: Remedy
     columns = [place.nodes.resources.index[f.resource] for f in short if f.resource in place.nodes.resources.index]
     if len(columns) < len(short):
         return ()  # the pod requests a resource that no node offers
-    missing = np.array([max(MIN_INT64, min(f.short_by, MAX_INT64)) for f in short], dtype=np.int64)
+    missing = bounded(finding.short_by for finding in short)
     freed = requests.matrix[np.array(here)][:, columns]
     enough = (freed >= missing).all(axis=1)
     ordered = sorted(np.flatnonzero(enough), key=lambda i: (pods.priorities[here[i]], int((freed[i] - missing).sum())))

@@ -28,7 +28,7 @@ from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
 from kschedx.kube.documents import Document
 from kschedx.simulate.changes import ChangeVerb, Read, SimulatedChange, cordoned, parse_change
-from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.columns import ClusterRow, bounded
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class MoveSearch:
         if len(rows) < number:
             return
         columns = [nodes.resources.index[finding.resource] for finding in short]
-        missing = np.array([finding.short_by for finding in short], dtype=np.int64)
+        missing = bounded(finding.short_by for finding in short)
         freed = nodes.requests.matrix[np.array(rows)][:, columns]
         if columns and (np.sort(freed, axis=0)[-number:].sum(axis=0) < missing).any():
             return

@@ -8,6 +8,8 @@ from typing import Generic, NewType, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from kschedx.kube.scalars import MAX_INT64, MIN_INT64
+
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
@@ -72,6 +74,11 @@ class Memo(Generic[T]):
         if key not in derived:
             derived[key] = make()
         return cast(T, derived[key])
+
+
+def bounded(numbers: Iterable[int]) -> IntArray:
+    """(number,) as int64; a number beyond its range becomes the nearest bound."""
+    return np.array([max(MIN_INT64, min(number, MAX_INT64)) for number in numbers], dtype=np.int64)
 
 
 class Column(Generic[T]):

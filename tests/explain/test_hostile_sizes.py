@@ -108,3 +108,24 @@ def test_a_message_without_end(message: str) -> None:
     started = time.process_time()
     events.parse(message)
     assert time.process_time() - started < 60  # each position of the text again would take hours
+
+
+def test_requests_whose_sum_passes_int64(tmp_path: Path) -> None:
+    """The node then counts as requested far below zero, and kube-scheduler's free amount overflows as well."""
+
+    def requesting(cpu: str) -> list[Manifest]:
+        return [{"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}]
+
+    room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    objects = [
+        node("n1", allocatable=room),
+        node("n2", allocatable=room),
+        pod("most", on="n1", containers=requesting("9223372036854775")),
+        pod("more", on="n1", containers=requesting("900m")),
+        pod("full", on="n2", containers=requesting("4")),
+        pod("x", containers=requesting("1")),
+    ]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    ran = kschedx("why", "x", "-s", "cluster.json", cwd=tmp_path)
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out.startswith("✗ default/x is unschedulable: 0 of 2 nodes fit")
