@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -61,9 +61,6 @@ from kschedx.render.terminal import (
 from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed, visible
 from kschedx.snapshot.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    pass
 
 # Differences of configurations and of pods in words, for every output format.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import AFTER_CHANGES
@@ -32,9 +31,6 @@ from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import count
 from kschedx.render.words.causes import because
 from kschedx.render.words.pod import could_reject
-
-if TYPE_CHECKING:
-    pass
 
 SHOWN_FITS = 8
 

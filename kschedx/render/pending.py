@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -64,9 +64,6 @@ from kschedx.render.words import describe
 from kschedx.render.words.causes import shared_headlines
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    pass
 
 MOST_LINES = 30
 MOST_BLOCKS = 4
