@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import gc
 import os
 import sys
 from dataclasses import dataclass
@@ -35,6 +36,20 @@ if sys.dont_write_bytecode:  # many tests start Python, where compiling kschedx 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="update expected files; review the difference")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what thousands of collected tests hold out of the garbage collector's rounds."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Give the tests of a module to one process, so that what they share is computed once."""
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped] # xdist declares no types
+
+    return LoadFileScheduling(config, log)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,7 @@ class Import:
         return f"{self.path.relative_to(ROOT)}:{self.line}: imports {self.module}"
 
 
+@cache
 def part_of_module(module: str) -> str:
     path = module.removeprefix(f"{TOP}.").replace(".", "/")
     for place, part in OF_RENDER.items():
@@ -139,6 +140,7 @@ def part_of_module(module: str) -> str:
     return name if is_part else TOP
 
 
+@cache
 def part_of_file(path: Path) -> str:
     for place, part in OF_RENDER.items():
         if path.relative_to(PACKAGE).as_posix().startswith(place):
@@ -175,17 +177,27 @@ def imports_below(path: Path, node: ast.AST, at_start: bool = True) -> Iterator[
         yield from imports_below(path, child, at_start)
 
 
-def imports_of(path: Path) -> list[Import]:
-    return list(imports_below(path, ast.parse(path.read_text(encoding="utf-8"), str(path))))
-
-
 FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def bodies(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """The functions of a module with their lines, without those of parameters and docstring."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+            first = node.body[1 if ast.get_docstring(node) and len(node.body) > 1 else 0]
+            yield node.name, node.end_lineno - first.lineno + 1
+
+
+@cache
+def all_modules() -> Mapping[Path, tuple[list[Import], list[tuple[str, int]]]]:
+    """The imports and functions of each module, parsed once, and not by every process that collects this file."""
+    trees = ((path, ast.parse(path.read_text(encoding="utf-8"), str(path))) for path in FILES)
+    return {path: (list(imports_below(path, tree)), list(bodies(tree))) for path, tree in trees}
 
 
 @cache
 def all_imports() -> Mapping[Path, list[Import]]:
-    """Read when a test needs them, and not by every process that collects this module."""
-    return {path: imports_of(path) for path in FILES}
+    return {path: imports for path, (imports, _) in all_modules().items()}
 
 
 def listed(found: Iterator[Import]) -> str:
@@ -395,19 +407,11 @@ LONGER_BODIES: dict[str, str] = {}
 """Functions of more lines, options and docstring aside, and why they are not divided."""
 
 
-def bodies(path: Path) -> Iterator[tuple[str, int]]:
-    """The functions of a module with their lines, without those of parameters and docstring."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
-            first = node.body[1 if ast.get_docstring(node) and len(node.body) > 1 else 0]
-            yield node.name, node.end_lineno - first.lineno + 1
-
-
 def test_a_function_can_be_seen_at_once() -> None:
     longer = {
         f"{path.relative_to(PACKAGE).as_posix()} {name}"
-        for path in FILES
-        for name, lines in bodies(path)
+        for path, (_, functions) in all_modules().items()
+        for name, lines in functions
         if lines > LONGEST_BODY
     }
     assert longer == LONGER_BODIES.keys()

@@ -412,7 +412,7 @@ class SnapshotBuilder:
         index = {node.metadata.name: row for row, node in enumerate(nodes)}
         if len(self._pods):
             self.kinds["Pod"] = len(self._pods)
-        elif self.kinds.keys() == {events.KIND} and not self.headers:
+        elif self.kinds.keys() == {events.KIND} and not any(header.complete for header in self.headers):
             self._add_pods_of_events()
         pods = self._pods.table(index, classes, keeps_order=keeps_order)
         contents = Contents(

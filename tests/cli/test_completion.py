@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,23 +20,32 @@ from tests.builders import Manifest, node, pod
 from tests.cli.manifests import write
 from tests.command import ROOT, kschedx
 from tests.conftest import Golden
+from tests.fork_server import fork_server
 
 CLUSTER = "fixtures/zone-full/cluster"
 BIN = Path(sys.executable).parent
 
 
-def offered(*words: str, cwd: Path = ROOT) -> list[str]:
-    """What a shell is told for `kschedx WORDS`, the last of which is being typed."""
-    typed = ["kschedx", *words]
+Offered = Callable[..., list[str]]
+
+
+def asked_for(command: str | Path, *words: str, cwd: Path = ROOT) -> list[str]:
+    """What a command offers a shell for `kschedx WORDS`, the last of which is being typed."""
     questions = {
         "PATH": f"{BIN}:{os.environ['PATH']}",
         "_KSCHEDX_COMPLETE": "complete_bash",
-        "COMP_WORDS": "\n".join(typed),
+        "COMP_WORDS": "\n".join(["kschedx", *words]),
         "COMP_CWORD": str(len(words)),
     }
-    ran = subprocess.run(["kschedx"], env=questions, capture_output=True, text=True, check=False, cwd=cwd)
+    ran = subprocess.run([command], env=questions, capture_output=True, text=True, check=False, cwd=cwd)
     assert (ran.returncode, ran.stderr) == (0, "")
     return ran.stdout.split()
+
+
+@pytest.fixture(scope="module")
+def offered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offered]:
+    with fork_server(tmp_path_factory.mktemp("bin")) as script:
+        yield partial(asked_for, script)
 
 
 @pytest.mark.parametrize("shell", Shell)
@@ -66,15 +77,15 @@ def test_there_is_a_file_for_every_shell_and_no_other() -> None:
     ],
     ids=" ".join,
 )
-def test_what_is_offered(words: list[str], expected: list[str]) -> None:
+def test_what_is_offered(words: list[str], expected: list[str], offered: Offered) -> None:
     assert offered(*words) == expected
 
 
 def test_the_commands_are_offered() -> None:
-    assert {"why", "reason", "completion"} <= set(offered(""))
+    assert {"why", "reason", "completion"} <= set(asked_for("kschedx", ""))
 
 
-def test_targets_are_the_pods_and_workloads_of_the_namespace(tmp_path: Path) -> None:
+def test_targets_are_the_pods_and_workloads_of_the_namespace(tmp_path: Path, offered: Offered) -> None:
     deployment: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -85,14 +96,14 @@ def test_targets_are_the_pods_and_workloads_of_the_namespace(tmp_path: Path) -> 
     assert offered("why", "-s", str(cluster), "pod/") == ["pod/web-1"]
 
 
-def test_a_name_that_a_shell_might_run_is_not_offered(tmp_path: Path) -> None:
+def test_a_name_that_a_shell_might_run_is_not_offered(tmp_path: Path, offered: Offered) -> None:
     names = ["web-0", "$(touch owned)", "`id`", "a b", "a;b", "'", '"', "\x1b[31m", "-rf", "*", "a\\b", "a\nb", "a:b"]
     cluster = write(tmp_path, *map(node, names), *(pod(name) for name in names))
     assert offered("why", "-s", str(cluster), "--node", "") == ["web-0"]
     assert offered("why", "-s", str(cluster), "") == ["node/web-0", "pod/web-0"]
 
 
-def test_a_huge_snapshot_does_not_keep_the_shell_waiting(tmp_path: Path) -> None:
+def test_a_huge_snapshot_does_not_keep_the_shell_waiting(tmp_path: Path, offered: Offered) -> None:
     huge = tmp_path / "huge.json"
     with huge.open("wb") as file:
         file.truncate(1 << 30)
@@ -130,7 +141,7 @@ def test_nothing_that_kschedx_prints_is_evaluated(shell: Shell) -> None:
     assert "eval" not in script(shell)
 
 
-def test_names_of_an_archive_and_of_a_folder_with_links_in_circles(tmp_path: Path) -> None:
+def test_names_of_an_archive_and_of_a_folder_with_links_in_circles(tmp_path: Path, offered: Offered) -> None:
     (tmp_path / "cluster").mkdir()
     cluster = write(tmp_path / "cluster", node("node-a"))
     for name in "abc":
@@ -141,7 +152,7 @@ def test_names_of_an_archive_and_of_a_folder_with_links_in_circles(tmp_path: Pat
     assert offered("why", "-s", "cluster.zip", "--node", "", cwd=tmp_path) == ["node-a"]
 
 
-def test_names_of_the_live_cluster(tmp_path: Path) -> None:
+def test_names_of_the_live_cluster(tmp_path: Path, offered: Offered) -> None:
     deployment: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

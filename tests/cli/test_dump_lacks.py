@@ -67,6 +67,10 @@ def test_events_alone_leave_their_pods_undecided(tmp_path: Path) -> None:
     cluster = write(tmp_path, event, name="events.yaml")
     ran = kschedx("why", "web-0", "-n", "shop", "-s", cluster)
     assert (ran.code, message in ran.out, "holds no pods and no nodes" in ran.out) == (3, True, True)
+    small = tmp_path / "small.json"
+    assert kschedx("snapshot", "-s", cluster, "-o", small).code == 0
+    of_snapshot = kschedx("why", "web-0", "-n", "shop", "-s", small)
+    assert (of_snapshot.code, of_snapshot.out) == (3, ran.out)
     assert message in " ".join(kschedx("why", "--all-pending", "-s", cluster).out.split())
     assert kschedx("nodes", "-s", cluster).code == 2
 

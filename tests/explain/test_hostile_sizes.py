@@ -62,9 +62,9 @@ TAINTS = [{"key": f"t{number}", "operator": "Exists"} for number in range(10_000
         (node("n", taints=[f"t{number}:NoSchedule" for number in range(10_000)]), {"tolerations": TAINTS[1:]}),
         (node("n"), terms(3_000, "podAffinity")),
         (node("n"), terms(3_000, "podAntiAffinity")),
-        (node("n"), node_terms(5_000, 1)),
-        (node("n"), node_terms(1, 20_000)),
-        (node("n"), {"nodeSelector": {f"k{number}": "v" for number in range(20_000)}}),
+        (node("n"), node_terms(3_000, 1)),
+        (node("n"), node_terms(1, 10_000)),
+        (node("n"), {"nodeSelector": {f"k{number}": "v" for number in range(10_000)}}),
         (node("n"), {"topologySpreadConstraints": [{**SPREAD, "topologyKey": f"z{n}"} for n in range(5_000)]}),
     ],
     ids=["tolerations", "affinity", "anti-affinity", "terms", "expressions", "labels", "constraints"],
@@ -94,20 +94,20 @@ def test_why_no_fix_is_tried_is_in_the_document() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        "0/1 nodes are available: " + ", ".join(f"{number} x" for number in range(200_000)),
-        "failed to fit in any node fit failure summary on nodes : " + "a (" * 300_000,
-        "failed to fit in any node fit failure summary on nodes : " + "a (1), " * 200_000,
-        "9" * 1_000_000 + "/1 nodes are available: 1 a.",
+        "0/1 nodes are available: " + ", ".join(f"{number} x" for number in range(40_000)),
+        "failed to fit in any node fit failure summary on nodes : " + "a (" * 60_000,
+        "failed to fit in any node fit failure summary on nodes : " + "a (1), " * 40_000,
+        "9" * 200_000 + "/1 nodes are available: 1 a.",
         "0/1 nodes are available: " + "9" * 5000 + " Insufficient cpu.",
-        "0/1 nodes are available: 1 node(s) had untolerated taint {" + "a: " * 300_000,
-        'PersistentVolumeClaim is not bound: "' * 50_000,
-        ". 1 " * 300_000,
+        "0/1 nodes are available: 1 node(s) had untolerated taint {" + "a: " * 60_000,
+        'PersistentVolumeClaim is not bound: "' * 10_000,
+        ". 1 " * 60_000,
     ],
 )
 def test_a_message_without_end(message: str) -> None:
     started = time.process_time()
     events.parse(message)
-    assert time.process_time() - started < 60  # each position of the text again would take hours
+    assert time.process_time() - started < 10  # each position of the text again would take many minutes
 
 
 def test_requests_whose_sum_passes_int64(tmp_path: Path) -> None:

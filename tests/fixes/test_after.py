@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-import kschedx
 from kschedx.fixes import FixCertainty
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.explanation import Explanation
-from tests.golden.stories import STORIES, Story
+from tests.golden.stories import OF_PODS, Story, explained
 
 
-def asked(story: Story) -> Explanation:
-    return kschedx.explain(kschedx.load(str(story.cluster)), story.manifest, config=story.configuration)
-
-
-@pytest.mark.parametrize(
-    "story", [one for one in STORIES if one.manifest["kind"] == "Pod"], ids=lambda story: story.name
-)
+@pytest.mark.parametrize("story", OF_PODS, ids=lambda story: story.name)
 def test_a_verified_fix_puts_the_pod_on_a_node_that_it_names(story: Story) -> None:
-    answer = asked(story)
+    answer = explained(story)
     for fix in answer.fixes:
         if fix.certainty is FixCertainty.VERIFIED:
             after = answer.after(fix)

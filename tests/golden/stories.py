@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 import kschedx as library
+from kschedx.inquiry.explanation import Explanation
 from tests.command import ROOT, Ran, kschedx
 
 FIXTURES = ROOT / "fixtures"
@@ -72,7 +73,15 @@ def _yaml(path: Path) -> dict[str, Any]:
     return result
 
 
+@cache
+def explained(story: Story) -> Explanation:
+    """What the library says of a story whose manifest is a pod."""
+    return library.explain(library.load(str(ROOT / story.cluster)), story.manifest, config=story.configuration)
+
+
 STORIES = tuple(Story(path.parent.name) for path in sorted(FIXTURES.glob("*/pod.yaml")))
+OF_PODS = tuple(story for story in STORIES if story.manifest["kind"] == "Pod")
+"""The others are of workloads."""
 
 
 @cache

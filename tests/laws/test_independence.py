@@ -10,8 +10,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import pytest
 import yaml
@@ -87,9 +88,10 @@ from kschedx import parallel
 from tests.command import kschedx
 workers = int(sys.argv[1])
 parallel.processors, parallel.FEW, parallel.CHUNK = lambda: workers, 8, 4
-lines = [asked if "-s" in asked else [*asked, "-s", "cluster"] for asked in json.load(sys.stdin)]
-ran = [kschedx(*line, columns=80, env=os.environ, cwd=os.getcwd()) for line in lines]
-json.dump([(one.code, one.out, one.err) for one in ran], sys.stdout)
+for folder, asked in json.load(sys.stdin):
+    lines = [words if "-s" in words else [*words, "-s", "cluster"] for words in asked]
+    ran = [kschedx(*line, columns=80, env=os.environ, cwd=folder) for line in lines]
+    print(json.dumps([(answer.code, answer.out, answer.err) for answer in ran]))
 """
 
 
@@ -156,10 +158,10 @@ AUTOSCALER: Manifest = {
 }
 
 
-def plain(objects: list[Manifest]) -> list[Any]:
+def plain(objects: list[Manifest]) -> list[Manifest]:
     """Without what the builders share, which YAML would write as an anchor."""
-    found: list[Any] = json.loads(hostile.as_json(objects))["items"]
-    return found
+    items: list[Manifest] = json.loads(hostile.as_json(objects))["items"]
+    return items
 
 
 FORMS: Mapping[str, Callable[[list[Manifest]], bytes]] = {
@@ -212,12 +214,12 @@ def clusters() -> list[tuple[str, list[Manifest]]]:
 
 def once(objects: list[Manifest]) -> list[Manifest]:
     """Without a second object of a name: the files of a story may have one."""
-    found: dict[tuple[object, ...], Manifest] = {}
-    for one in objects:
-        metadata = one.get("metadata")
+    by_name: dict[tuple[object, ...], Manifest] = {}
+    for item in objects:
+        metadata = item.get("metadata")
         named = metadata if isinstance(metadata, dict) else {}
-        found.setdefault((one["kind"], named.get("namespace", "default"), named.get("name")), one)
-    return list(found.values())
+        by_name.setdefault((item["kind"], named.get("namespace", "default"), named.get("name")), item)
+    return list(by_name.values())
 
 
 def questions(objects: list[Manifest]) -> list[list[str]]:
@@ -236,36 +238,74 @@ def questions(objects: list[Manifest]) -> list[list[str]]:
     ]
 
 
-def begun(folder: Path, written: bytes, workers: int, **environment: str) -> subprocess.Popen[bytes]:
-    folder.mkdir()
-    (folder / "cluster").write_bytes(written)
-    (folder / "policy.yaml").write_text(DESCHEDULER)
+Answers = list[tuple[int, str, str]]
+
+
+def begun(workers: int, **environment: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-c", ANSWERS, str(workers)],
-        cwd=folder,
+        cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
 
 
-@pytest.mark.parametrize(("name", "objects"), clusters(), ids=lambda given: given if isinstance(given, str) else "")
-def test_an_answer_depends_on_the_cluster_alone(name: str, objects: list[Manifest], tmp_path: Path) -> None:
-    chance = random.Random(name)
-    shuffled = chance.sample(objects, len(objects))
-    form = FORMS[chance.choice(sorted(FORMS))]
-    asked = questions(objects)
-    if "ORDERS" not in os.environ:
-        asked = asked[name.startswith("cluster") :: 2]
-    first_environment = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
-    other = {"PYTHONHASHSEED": "4711", "TZ": "Asia/Kathmandu", "LC_ALL": "tr_TR.UTF-8", "LANG": "de_DE.UTF-8"}
-    one = begun(tmp_path / "one", hostile.as_json(objects), 1, **first_environment)
-    two = begun(tmp_path / "two", form(shuffled), 3, **other)
-    answers: list[list[Any]] = [json.loads(ran.communicate(json.dumps(asked).encode())[0]) for ran in (one, two)]
-    for question, first, second in zip(asked, *answers, strict=True):
+@dataclass(frozen=True)
+class Asked:
+    """A cluster in two files, and the questions about it."""
+
+    name: str
+    questions: list[list[str]]
+    folders: tuple[Path, Path]
+
+    @classmethod
+    def of(cls, name: str, objects: list[Manifest], folder: Path) -> Self:
+        chance = random.Random(name)
+        shuffled = chance.sample(objects, len(objects))
+        form = FORMS[chance.choice(sorted(FORMS))]
+        asked = questions(objects)
+        if "ORDERS" not in os.environ:
+            asked = asked[name.startswith("cluster") :: 2]
+        folders = folder / "first", folder / "second"
+        for path, content in zip(folders, (hostile.as_json(objects), form(shuffled)), strict=True):
+            path.mkdir(parents=True)
+            (path / "cluster").write_bytes(content)
+            (path / "policy.yaml").write_text(DESCHEDULER)
+        return cls(name, asked, folders)
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Asked, Answers, Answers]]:
+    """What two processes answer about every cluster: of one file each, in circumstances of their own."""
+    folder = tmp_path_factory.mktemp("clusters")
+    asked = [Asked.of(name, objects, folder / str(number)) for number, (name, objects) in enumerate(CHOSEN)]
+    processes = (
+        begun(1, PYTHONHASHSEED="0", TZ="UTC", LC_ALL="C.UTF-8"),
+        begun(3, PYTHONHASHSEED="4711", TZ="Asia/Kathmandu", LC_ALL="tr_TR.UTF-8", LANG="de_DE.UTF-8"),
+    )
+    todo = ([(str(item.folders[side]), item.questions) for item in asked] for side in range(2))
+    written = [
+        ran.communicate(json.dumps(lines).encode())[0].splitlines() for ran, lines in zip(processes, todo, strict=True)
+    ]
+    return {
+        item.name: (item, json.loads(first), json.loads(second))
+        for item, first, second in zip(asked, *written, strict=True)
+    }
+
+
+CHOSEN = clusters()
+
+
+@pytest.mark.parametrize("name", [name for name, _ in CHOSEN])
+def test_an_answer_depends_on_the_cluster_alone(
+    name: str, answers: Mapping[str, tuple[Asked, Answers, Answers]]
+) -> None:
+    asked, *both = answers[name]
+    for question, first, second in zip(asked.questions, *both, strict=True):
         assert "Usage" not in first[2], question
         assert first[0] != ExitCode.INTERNAL, (question, first[2])
         assert "--help" not in first[2], question
         assert first[0] != 2 or name.startswith("story"), (question, first[2])
-        answered = ([DIGEST.sub("", str(part)) for part in answer] for answer in (first, second))
-        assert next(answered) == next(answered), question
+        texts = ([DIGEST.sub("", str(part)) for part in answer] for answer in (first, second))
+        assert next(texts) == next(texts), question

@@ -21,9 +21,9 @@ def test_where_web_goes(kschedx_snapshot, placement):
     web = placement(snapshot, "shop/search-api-wpn7dxsnmv-jdk92"CONFIG)
     assert web.nodes
     assert not web.message
-    web.matches("expected/search.json")
+    web.matches("expected/NAME.json")
 """
-FILE = Path("expected/search.json")
+FILE = Path("expected/rules.json")
 
 
 @pytest.fixture
@@ -32,12 +32,13 @@ def team(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "fixtures/web-rollout/cluster", tmp_path / "cluster")
     shutil.copy(ROOT / "profiles/binpack.yaml", tmp_path / "binpack.yaml")
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    write_rule(tmp_path)
+    write_rule(tmp_path, "rules")
     return tmp_path
 
 
-def write_rule(folder: Path, config: str = "") -> None:
-    (folder / "test_rules.py").write_text(RULES.replace("CONFIG", config), encoding="utf-8")
+def write_rule(folder: Path, name: str, config: str = "") -> None:
+    rule = RULES.replace("CONFIG", config).replace("NAME", name)
+    (folder / f"test_{name}.py").write_text(rule, encoding="utf-8")
 
 
 def run(folder: Path, *options: str) -> tuple[int, str]:
@@ -60,30 +61,34 @@ def test_a_rule_is_written_kept_and_broken(team: Path) -> None:
 
     code, text = run(team, "--kschedx-update")
     assert code == 0, text
-    assert json.loads((team / FILE).read_text(encoding="utf-8"))["kind"] == "Story"
-
-    code, text = run(team)
-    assert code == 0, text
-
-    write_rule(team, ', config="binpack.yaml"')
-    code, text = run(team)
-    assert code == 1
-    assert "shop/search-api-wpn7dxsnmv-jdk92 differs: " in text
-    assert "NodeResourcesBalancedAllocation" in text
-    assert "If this is correct: pytest --kschedx-update" in text
-    # a story, and no document
-    assert not {"{", '"kind"', "Traceback", "test_rules.py:"} & set(text.split())
-
-
-def test_what_does_not_differ_is_left_out_of_a_failure(team: Path) -> None:
-    run(team, "--kschedx-update")
     document = json.loads((team / FILE).read_text(encoding="utf-8"))
-    document["nodes"] = ["another"]
-    (team / FILE).write_text(json.dumps(document), encoding="utf-8")
-    _, text = run(team)
-    marked = [line for line in text.splitlines() if line.startswith("≠")]
-    assert len(marked) == 1
-    assert marked[0].split() == ["≠", "assigned", "to", "another", "ip-10-20-96-71.eu-west-1.compute.internal"]
+    assert document["kind"] == "Story"
+
+    write_rule(team, "other_profile", ', config="binpack.yaml"')
+    write_rule(team, "edited")
+    (team / "expected/edited.json").write_text(json.dumps({**document, "nodes": ["another"]}), encoding="utf-8")
+    write_rule(team, "no_story")
+    (team / "expected/no_story.json").write_text('{"kind": "Pod"}', encoding="utf-8")
+    shutil.copy(team / FILE, team / "expected/other_profile.json")
+    code, text = run(team, "-v")
+    assert code == 1
+    assert "test_rules.py::test_where_web_goes PASSED" in text
+    by_rule = dict(
+        zip(("edited", "no_story", "other_profile"), text.split("___ test_where_web_goes ___")[1:], strict=True)
+    )
+
+    broken = by_rule["other_profile"]
+    assert "shop/search-api-wpn7dxsnmv-jdk92 differs: " in broken
+    assert "NodeResourcesBalancedAllocation" in broken
+    assert "If this is correct: pytest --kschedx-update" in broken
+    # a story, and no document
+    assert not {"{", '"kind"', "Traceback", "test_other_profile.py:"} & set(broken.partition("=====")[0].split())
+
+    # what does not differ is left out
+    [marked] = [line for line in by_rule["edited"].splitlines() if line.startswith("≠")]
+    assert marked.split() == ["≠", "assigned", "to", "another", "ip-10-20-96-71.eu-west-1.compute.internal"]
+
+    assert "expected kschedx/v1, Story" in by_rule["no_story"]
 
 
 def test_the_example_of_the_guide_works(team: Path) -> None:
@@ -100,11 +105,3 @@ def test_the_example_of_the_guide_works(team: Path) -> None:
     assert (code, (folder / "expected/web.json").exists()) == (0, True), text
     code, text = run(team, "placement/")
     assert (code, "2 passed" in text) == (0, True), text
-
-
-def test_a_file_that_is_no_story_is_named(team: Path) -> None:
-    (team / FILE).parent.mkdir()
-    (team / FILE).write_text('{"kind": "Pod"}', encoding="utf-8")
-    code, text = run(team)
-    assert code == 1
-    assert "expected kschedx/v1, Story" in text

@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 
 import kschedx
-from kschedx.inquiry.explanation import Explanation
 from kschedx.render.page import explanation
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
@@ -20,20 +19,12 @@ from kschedx.render.page.simulation import simulation_page
 from kschedx.render.page.svg import svg
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact
-from tests.command import ROOT
-from tests.golden.stories import STORIES, Story
+from tests.golden.stories import OF_PODS, Story, explained
 
 EVIL = "</script><img src=x onerror=alert(1)>`` | @team \u202e\"'"
 SVG = "{http://www.w3.org/2000/svg}"
 
-each_story = pytest.mark.parametrize(
-    "story", [one for one in STORIES if one.manifest["kind"] == "Pod"], ids=lambda story: story.name
-)
-
-
-def told(story: Story) -> Explanation:
-    snapshot = kschedx.load(str(ROOT / story.cluster))
-    return kschedx.explain(snapshot, story.manifest, config=story.configuration)
+each_story = pytest.mark.parametrize("story", OF_PODS, ids=lambda story: story.name)
 
 
 def node(name: str, cpu: str = "4", **labels: str) -> dict[str, object]:
@@ -86,7 +77,7 @@ def test_a_page_has_one_script_of_its_own_and_names_it_in_its_policy() -> None:
 
 @each_story
 def test_a_page_stays_small_beside_its_data(story: Story) -> None:
-    page = explanation_page(told(story), every_node=True)
+    page = explanation_page(explained(story), every_node=True)
     text = html(page)
     data = re.search(r'id="page">(.*?)</script>', text, re.DOTALL)
     assert data
@@ -167,7 +158,7 @@ def test_markdown_is_cut_to_a_comment_with_a_count() -> None:
 
 @each_story
 def test_a_picture_is_well_formed_and_inside_its_frame(story: Story) -> None:
-    page = explanation_page(told(story), every_node=True)
+    page = explanation_page(explained(story), every_node=True)
     root = ElementTree.fromstring(svg(page))
     assert root.tag == f"{SVG}svg"
     width, height = float(root.attrib["width"]), float(root.attrib["height"])

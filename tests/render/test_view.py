@@ -6,6 +6,7 @@ import html as entities
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from kschedx.render.wording import Fact
 from kschedx.results import Shown
 from tests.command import ROOT
 from tests.command import kschedx as kschedx_command
-from tests.golden.stories import STORIES, Story
+from tests.golden.stories import OF_PODS, STORIES, Story, explained
 
 ASKED = [
     *(shlex.join(story.arguments) for story in STORIES),
@@ -82,6 +83,7 @@ def letters(text: str) -> str:
     return re.sub(r"[\s\\*`#|]|&#64;|<br>", "", entities.unescape(shown(text)))
 
 
+@cache
 def answered(question: str) -> Answer:
     answer = answer_to(run, shlex.split(question))
     assert isinstance(answer, Answer), question
@@ -192,18 +194,16 @@ def pictured(picture: str) -> str:
     return letters(re.sub("<[^>]*>", "", letters(picture)))
 
 
-@pytest.mark.parametrize(
-    "story", [one for one in STORIES if one.manifest["kind"] == "Pod"], ids=lambda story: story.name
-)
+@pytest.mark.parametrize("story", OF_PODS, ids=lambda story: story.name)
 def test_a_notebook_has_the_card_of_the_command(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     report = reported(shlex.join(story.arguments))
     if report is None or story.extenders is not None:
         return
     assert report.page is not None
-    snapshot = kschedx.load(str(story.cluster))
-    shown = kschedx.explain(snapshot, story.manifest, config=story.configuration)._repr_html_()
-    with short_node_names(snapshot.cluster.names):
+    explanation = explained(story)
+    shown = explanation._repr_html_()
+    with short_node_names(explanation.cycle.all_nodes.names):
         assert not [item for item in card(report.page(True)) if item not in pictured(shown)]
 
 

@@ -112,8 +112,8 @@ def recorded_expressions() -> list[str]:
 
 @pytest.mark.parametrize("mark", MARKS)
 def test_a_marked_selector_keeps_no_mark(mark: str) -> None:
-    """It is written without the mark, or refused."""
-    written = {MARKS[mark](recorded_expression) for recorded_expression in recorded_expressions()}
+    """It is written without the mark, or refused. Each mark takes a half of the expressions, in turn."""
+    written = set(map(MARKS[mark], recorded_expressions()[list(MARKS).index(mark) % 2 :: 2]))
     refused, kept = 0, []
     for recorded_expression in sorted(written):
         try:
