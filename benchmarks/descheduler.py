@@ -67,7 +67,7 @@ def main() -> None:
         ("facts and loop", read - begun + done - judged),
     ):
         print(f"{what:40} {seconds:5.1f} s")
-    print(f"{loop.total:,} pods evicted", dict(Counter(one.plugin for one in loop.evicted)))
+    print(f"{loop.total:,} pods evicted", dict(Counter(item.plugin for item in loop.evicted)))
 
 
 if __name__ == "__main__":

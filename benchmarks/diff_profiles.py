@@ -46,13 +46,13 @@ def main() -> None:
     compared = rows if options.sample is None else rows[:: max(len(rows) // options.sample, 1)][: options.sample]
 
     def compare(part: int) -> list[Difference]:
-        return [found for _, found in pair.differences(parts[part]) if isinstance(found, Difference)]
+        return [result for _, result in pair.differences(parts[part]) if isinstance(result, Difference)]
 
     start, spent = time.perf_counter(), processor_time()
     pair.prepare()
     parts = pair.parts(compared)
     weights = [len(part.rows) for part in parts]
-    found = sum(map(len, results(compare, range(len(parts)), options.jobs, weights=weights)))
+    result = sum(map(len, results(compare, range(len(parts)), options.jobs, weights=weights)))
     took, spent = time.perf_counter() - start, processor_time() - spent
 
     rate = len(compared) / took
@@ -62,7 +62,7 @@ def main() -> None:
     print(f"| loaded in | {loading:.1f} s |")
     print(f"| compared | {len(compared):,} pods in {took:.1f} s, {rate:,.0f} a second |")
     print(f"| time of the processor | {spent:.1f} s |")
-    print(f"| different | {found:,} |")
+    print(f"| different | {result:,} |")
     if len(compared) < len(rows):
         print(f"| all pods, extrapolated from this sample | {len(rows) / rate / 60:.0f} min |")
 

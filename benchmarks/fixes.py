@@ -51,11 +51,11 @@ def of_case(case: dict[str, Any]) -> dict[str, str] | None:
     """The titles of the fixes to their certainty; None for a pod that can be scheduled."""
     snapshot = kschedx.Snapshot.from_objects(case["objects"])
     gates = case.get("featureGates") or {}
-    found = kschedx.explain(snapshot, case["pod"], config=case.get("config"), feature_gates=gates)
-    if found.outcome.value != "Unschedulable":
+    result = kschedx.explain(snapshot, case["pod"], config=case.get("config"), feature_gates=gates)
+    if result.outcome.value != "Unschedulable":
         return None
-    case["why"] = found.no_fix or found.message
-    return {fix.title: fix.certainty.value for fix in found.fixes}
+    case["why"] = result.no_fix or result.message
+    return {fix.title: fix.certainty.value for fix in result.fixes}
 
 
 def reason(case: dict[str, Any]) -> str:

@@ -37,8 +37,8 @@ def measured(path: str) -> dict[str, float]:
     start = time.process_time()
     snapshot = kschedx.load(path)
     loaded = time.process_time()
-    found = kschedx.explain(snapshot, "team-3/pending")
-    _ = found.fixes, found.to_dict()
+    result = kschedx.explain(snapshot, "team-3/pending")
+    _ = result.fixes, result.to_dict()
     explained = time.process_time()
     figures: dict[str, float] = {
         "nodes": len(snapshot.cluster.names),
@@ -77,14 +77,14 @@ def main(paths: list[str]) -> None:
         command = [sys.executable, __file__, "--one", path]
         runs.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
         print(runs[-1], flush=True)
-    fit("load", [one["load"] for one in runs], {"pods": [one["pods"] for one in runs]})
-    queues = [(one, kinds) for one in runs for kinds in DISTINCT]
+    fit("load", [item["load"] for item in runs], {"pods": [item["pods"] for item in runs]})
+    queues = [(item, kinds) for item in runs for kinds in DISTINCT]
     terms = {
-        "pods": [one[f"pods in it, {kinds} distinct"] for one, kinds in queues],
+        "pods": [item[f"pods in it, {kinds} distinct"] for item, kinds in queues],
         "distinct pods": [kinds for _, kinds in queues],
-        "nodes x distinct pods": [one["nodes"] * kinds for one, kinds in queues],
+        "nodes x distinct pods": [item["nodes"] * kinds for item, kinds in queues],
     }
-    fit("queue", [one[f"queue, {kinds} distinct"] for one, kinds in queues], terms)
+    fit("queue", [item[f"queue, {kinds} distinct"] for item, kinds in queues], terms)
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ class GpuShare(FilterPlugin):
             return Verdicts.success(len(nodes))
         numbers = self.numbers(nodes)
         fits = self._fitting[wish]
-        fits += [one.fits(wish) for one in self._hardware[len(fits) :]]
+        fits += [item.fits(wish) for item in self._hardware[len(fits) :]]
         lacking = ~np.array(fits, dtype=np.bool_)[numbers]
         text = "node(s) had no GPU with room"
         why = finding("openb-no-room", f"no {wish.gpus} GPUs have {wish.milli}/{MILLI} free")
@@ -169,7 +169,7 @@ class GpuShare(FilterPlugin):
         if not len(rows):
             count = int(node.metadata.labels[COUNT])
             cpu = int(str(node.status.allocatable["cpu"]).removesuffix("m"))
-            found = (MILLI,) * count, frozenset[str](), cpu
+            result = (MILLI,) * count, frozenset[str](), cpu
         else:
             left, kinds, cpu = self._devices_after(node, pods, rows[:-1])
             row = int(rows[-1])
@@ -179,17 +179,17 @@ class GpuShare(FilterPlugin):
                 for at in self.choose(left, node.metadata.labels[MODEL], cpu, cpu_of(pods.specs[row]), wish, row):
                     devices[at] -= wish.milli
                 left, kinds = tuple(devices), kinds | {wish.kind}
-            found = left, kinds, cpu - cpu_of(pods.specs[row])
-        self._devices[key] = found
-        return found
+            result = left, kinds, cpu - cpu_of(pods.specs[row])
+        self._devices[key] = result
+        return result
 
     def choose(
         self, left: tuple[int, ...], model: str, cpu: int, wanted_cpu: int, wish: Wish, row: int
     ) -> Sequence[int]:
         """The GPUs that a pod gets: the fullest one that has room, and whole ones in order."""
         if not wish.shares:
-            return [at for at, one in enumerate(left) if one == MILLI][: wish.gpus]
-        return [min((one, at) for at, one in enumerate(left) if one >= wish.milli)[1]]
+            return [at for at, item in enumerate(left) if item == MILLI][: wish.gpus]
+        return [min((item, at) for at, item in enumerate(left) if item >= wish.milli)[1]]
 
 
 def cpu_of(spec: PodSpec) -> int:
@@ -206,7 +206,7 @@ class Random(GpuShare):
     ) -> Sequence[int]:
         if not wish.shares:
             return super().choose(left, model, cpu, wanted_cpu, wish, row)
-        return [random.Random(row).choice([at for at, one in enumerate(left) if one >= wish.milli])]
+        return [random.Random(row).choice([at for at, item in enumerate(left) if item >= wish.milli])]
 
 
 class FromTotals(GpuShare, ScorePlugin):
@@ -215,7 +215,7 @@ class FromTotals(GpuShare, ScorePlugin):
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Numbers:
         wish = wish_in(pod.metadata.labels)
         numbers = self.numbers(nodes)
-        totals = np.array([sum(one.left) for one in self._hardware], dtype=np.int64)
+        totals = np.array([sum(item.left) for item in self._hardware], dtype=np.int64)
         cpu = nodes.allocatable[:, 0] - nodes.requested[:, 0]
         wanted = cpu_of(pod.spec), wish.milli * wish.gpus
         return self.from_left(cpu, totals[numbers], *wanted).astype(np.int64)
@@ -262,7 +262,7 @@ class FromHardware(GpuShare, ScorePlugin):
             return np.zeros(len(nodes), dtype=np.int64)
         numbers = self.numbers(nodes)
         scores = self._scores[wish]
-        scores += [self.of(one, wish) for one in self._hardware[len(scores) :]]
+        scores += [self.of(item, wish) for item in self._hardware[len(scores) :]]
         return np.array(scores, dtype=np.int64)[numbers]
 
     def of(self, hardware: Hardware, wish: Wish) -> int:
@@ -289,9 +289,9 @@ class Packing(FromHardware):
         free = hardware.left.count(MILLI)
         if free == len(hardware.left):
             return max(33 - free, free)
-        chosen = [one for one in hardware.left if one >= wish.milli][: wish.gpus]
+        chosen = [item for item in hardware.left if item >= wish.milli][: wish.gpus]
         whole = chosen.count(MILLI)
-        return max(50 - whole, 33) if whole else max(100 - sum(one * 100 // MILLI for one in chosen) // 10, 50)
+        return max(50 - whole, 33) if whole else max(100 - sum(item * 100 // MILLI for item in chosen) // 10, 50)
 
 
 class FGD(GpuShare, ScorePlugin):
@@ -303,15 +303,15 @@ class FGD(GpuShare, ScorePlugin):
         super().__init__(args, handle)
         assert isinstance(args, Mapping)
         self._typical = [Typical(cpu, wish_of(*wish), share) for cpu, wish, share in args["typical"]]
-        self._cpus = sorted({one.cpu for one in self._typical})
+        self._cpus = sorted({item.cpu for item in self._typical})
         self._table = np.zeros((0, len(self._cpus) + 1))
         """(state, thresholds of cpu that are reached) what is fragmented, in thousandths of a GPU."""
         self._after: dict[Wish, np.ndarray[tuple[int, int], np.dtype[np.int64]]] = {}
-        wishes = [one.wish for one in self._typical]
+        wishes = [item.wish for item in self._typical]
         self._milli = np.array([wish.milli for wish in wishes], dtype=np.int64)
         self._count = np.array([wish.gpus for wish in wishes], dtype=np.int64)
-        self._share = np.array([one.share for one in self._typical])
-        reached = [[one.cpu in self._cpus[:column] for one in self._typical] for column in range(len(self._cpus) + 1)]
+        self._share = np.array([item.share for item in self._typical])
+        reached = [[item.cpu in self._cpus[:column] for item in self._typical] for column in range(len(self._cpus) + 1)]
         self._has_cpu = np.array(reached, dtype=np.bool_)
 
     def number(self, hardware: Hardware) -> int:
@@ -332,7 +332,7 @@ class FGD(GpuShare, ScorePlugin):
         left = np.array(hardware.left, dtype=np.int64)
         room = left[:, None] >= self._milli
         fits = room.sum(axis=0) >= self._count
-        allowed = np.array([not one.wish.models or hardware.model in one.wish.models for one in self._typical])
+        allowed = np.array([not item.wish.models or hardware.model in item.wish.models for item in self._typical])
         asks, cpu = self._count > 0, self._has_cpu
         every = self._share * float(left.sum())
         unusable = self._share * (left[:, None] * ~room).sum(axis=0)
@@ -387,12 +387,12 @@ class FGD(GpuShare, ScorePlugin):
         if not wish.shares:
             rest = sorted(left)[: len(left) - wish.gpus]
             return [self.number(hardware._replace(left=tuple(sorted([*rest, *[0] * wish.gpus]))))]
-        found = []
-        for one in dict.fromkeys(one for one in left if one >= wish.milli):
+        result = []
+        for item in dict.fromkeys(item for item in left if item >= wish.milli):
             others = list(left)
-            others.remove(one)
-            found.append(self.number(hardware._replace(left=tuple(sorted([*others, one - wish.milli])))))
-        return found
+            others.remove(item)
+            result.append(self.number(hardware._replace(left=tuple(sorted([*others, item - wish.milli])))))
+        return result
 
     def choose(
         self, left: tuple[int, ...], model: str, cpu: int, wanted_cpu: int, wish: Wish, row: int
@@ -401,9 +401,9 @@ class FGD(GpuShare, ScorePlugin):
             return super().choose(left, model, cpu, wanted_cpu, wish, row)
         before = self._left_over(left, model, cpu)
         best = (-1, 0)
-        for at, one in enumerate(left):
-            if one >= wish.milli:
-                rest = (*left[:at], one - wish.milli, *left[at + 1 :])
+        for at, item in enumerate(left):
+            if item >= wish.milli:
+                rest = (*left[:at], item - wish.milli, *left[at + 1 :])
                 grown = before - self._left_over(rest, model, cpu - wanted_cpu)
                 best = max(best, (int(1 / (1 + exp(-grown / 1000)) * 100), -at))
         return [-best[1]]
@@ -492,8 +492,8 @@ def typical(pods: Sequence[Arriving]) -> list[list[object]]:
     """The commonest pods, which make up `TYPICAL` of all, with their shares."""
     counted = Counter((pod.cpu, pod.wish) for pod in pods)
 
-    def place(one: tuple[tuple[int, tuple[str, str, str]], int]) -> tuple[object, ...]:
-        (cpu, (count, milli, models)), number = one
+    def place(item: tuple[tuple[int, tuple[str, str, str]], int]) -> tuple[object, ...]:
+        (cpu, (count, milli, models)), number = item
         return number, cpu, int(milli or 0), int(count), models
 
     order = sorted(counted.items(), key=place, reverse=True)
@@ -506,12 +506,12 @@ def typical(pods: Sequence[Arriving]) -> list[list[object]]:
 
 def published(checkout: Path) -> Mapping[tuple[str, str], list[float]]:
     """Trace and policy to the allocation of GPUs, in percent, of ten seeds when all pods have arrived."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    result: dict[tuple[str, str], list[float]] = defaultdict(list)
     with (checkout / PATH).open() as file:
         for row in csv.DictReader(file):
             policy = row["sc_policy"].partition("-")[2].removeprefix("Gpu")
-            found[row["workload"].removeprefix("openb_pod_list_"), policy].append(float(row["130"]))
-    return found
+            result[row["workload"].removeprefix("openb_pod_list_"), policy].append(float(row["130"]))
+    return result
 
 
 # --- placing it
@@ -612,7 +612,9 @@ def allocation(checkout: Path, trace: str, policy: str, seed: int) -> float:
     load = inflated(pods, gpus, seed)
     objects = [pod.manifest(number) for number, pod in enumerate(load)]
     if policy in SCORING:
-        objects = [one for pod, made in zip(load, objects, strict=True) for one in with_claim(made, wish_of(*pod.wish))]
+        objects = [
+            item for pod, made in zip(load, objects, strict=True) for item in with_claim(made, wish_of(*pod.wish))
+        ]
         objects += devices(nodes)
         config = own_configuration(SCORING[policy])
     else:
@@ -659,9 +661,9 @@ def main() -> None:
         for trace in TRACES if options.traces == "all" else options.traces.split(","):
             for policy in policies:
                 start = time.process_time()
-                found = [allocation(options.checkout, trace, policy, 42 + at) for at in range(options.seeds)]
+                result = [allocation(options.checkout, trace, policy, 42 + at) for at in range(options.seeds)]
                 took = (time.process_time() - start) / options.seeds
-                ours, theirs = statistics.mean(found), expected.get((trace, policy), [])
+                ours, theirs = statistics.mean(result), expected.get((trace, policy), [])
                 line = f"{trace:<12} {policy:<15} {ours:6.2f} %   {took:5.1f} s"
                 if theirs:
                     mean, spread = statistics.mean(theirs), statistics.stdev(theirs)

@@ -81,7 +81,7 @@ def of_dump(path: Path, pod: str, repeat: int) -> Iterator[Row]:
     yield Row(name, "explain, the first time", milliseconds(seconds(explain)))
     yield Row(name, f"explain, median of {repeat}", milliseconds(median(explain, repeat)))
     explained = [explain() for _ in range(repeat)]
-    looking = [seconds(partial(getattr, one, "fixes")) for one in explained]
+    looking = [seconds(partial(getattr, item, "fixes")) for item in explained]
     yield Row(name, "looking for fixes", milliseconds(statistics.median(looking)))
     document = median(explained[0].to_dict, repeat)
     yield Row(name, "materializing every finding and score", milliseconds(document))

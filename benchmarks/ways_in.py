@@ -92,14 +92,16 @@ def serve(lines: Path, rate: float, *, packs: bool) -> None:
     pages: dict[str, list[bytes]] = {}
     groups: dict[str, list[str]] = {}
     for kind in (*KINDS.values(), EVENTS):
-        found = kinds.get(kind.name, [])
+        result = kinds.get(kind.name, [])
         groups.setdefault(kind.group, []).append(kind.plural)
-        for start in range(0, max(len(found), 1), PAGE):
-            rest = len(found) - start - PAGE
+        for start in range(0, max(len(result), 1), PAGE):
+            rest = len(result) - start - PAGE
             more = {"continue": str(start + PAGE), "remainingItemCount": rest} if rest > 0 else {}
             metadata = {"resourceVersion": "7", **more}
             envelope = {"kind": f"{kind.name}List", "apiVersion": kind.api_version, "metadata": metadata}
-            body = msgspec.json.encode(envelope)[:-1] + b',"items":[' + b",".join(found[start : start + PAGE]) + b"]}\n"
+            body = (
+                msgspec.json.encode(envelope)[:-1] + b',"items":[' + b",".join(result[start : start + PAGE]) + b"]}\n"
+            )
             body = zlib.compress(body, 1, wbits=31) if packs else body
             for path in paths_of(kind):
                 pages.setdefault(path, []).append(body)

@@ -167,7 +167,7 @@ def reasons() -> Iterator[tuple[str, str]]:
         if words.fixes:
             lines += ["## What fixes it", "", *(f"- {_escaped(fix)}" for fix in words.fixes), ""]
         if words.useless:
-            lines += ["## What does not help", "", *(f"- {_escaped(one)}" for one in words.useless), ""]
+            lines += ["## What does not help", "", *(f"- {_escaped(item)}" for item in words.useless), ""]
         if words.links:
             lines += ["## Read more", "", *(f"- <{KUBERNETES_DOCS}{link}>" for link in words.links), ""]
         yield f"reasons/{name}.md", "\n".join(lines)
@@ -207,7 +207,7 @@ def plugins() -> str:
         "| --- | --- | --- | --- |",
     ]
     for row in PLUGINS:
-        points = re.sub(r" ([\d.]*\.\.[\d.]*)", lambda found: f" ({_versions(found[1])})", row.points)
+        points = re.sub(r" ([\d.]*\.\.[\d.]*)", lambda result: f" ({_versions(result[1])})", row.points)
         versions = _versions(row.releases) if row.releases else "all"
         lines.append(f"| `{row.name}` | {row.project} | {versions} | {_escaped(points)} |")
     return "\n".join([*lines, ""])
@@ -280,7 +280,7 @@ def _type(schema: dict[str, Any], whole: dict[str, Any]) -> str:
     if "const" in schema:
         return f"`{schema['const']}`"
     if choices := schema.get("oneOf") or schema.get("anyOf"):
-        kinds = dict.fromkeys(_type(one, whole) for one in choices)
+        kinds = dict.fromkeys(_type(choice, whole) for choice in choices)
         return " or ".join(sorted(kinds, key=lambda kind: kind == "null"))
     kind = schema.get("type") or ("string" if "enum" in schema else "object")
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
@@ -395,16 +395,16 @@ def annotated(screen: str) -> str:
     from mkdocs.exceptions import PluginError
 
     lines = screen.splitlines()
-    found = [next((at for at, line in enumerate(lines) if re.match(part, line)), None) for part in PARTS]
-    if None in found:
-        raise PluginError(f"the annotated screen lacks {PARTS[found.index(None)]!r}")
+    result = [next((at for at, line in enumerate(lines) if re.match(part, line)), None) for part in PARTS]
+    if None in result:
+        raise PluginError(f"the annotated screen lacks {PARTS[result.index(None)]!r}")
     body = []
     for at, line in enumerate(lines):
         y = 26 + at * LINE
         body.append(f'<text x="{MARGIN}" y="{y}">{escape(line)}</text>')
-        if at in found:
+        if at in result:
             body.append(f'<circle class="mark" cx="22" cy="{y - 4}" r="10"/>')
-            body.append(f'<text class="number" x="22" y="{y}">{found.index(at) + 1}</text>')
+            body.append(f'<text class="number" x="22" y="{y}">{result.index(at) + 1}</text>')
     width, height = MARGIN + 16 + max(map(len, lines)) * CHARACTER, 26 + len(lines) * LINE
     return ANNOTATED.format(width=width, height=height, inner=width - 1, below=height - 1, body="\n".join(body))
 

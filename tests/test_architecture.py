@@ -199,8 +199,8 @@ def all_imports() -> Mapping[Path, list[Import]]:
     return {path: imports for path, (imports, _) in all_modules().items()}
 
 
-def listed(found: Iterator[Import]) -> str:
-    return "\n".join(map(str, found))
+def listed(result: Iterator[Import]) -> str:
+    return "\n".join(map(str, result))
 
 
 def test_every_part_has_its_place() -> None:
@@ -214,11 +214,11 @@ def module_of(path: Path) -> str:
 def edges() -> dict[str, set[str]]:
     """Module to the modules that it imports, wherever the import stands."""
     modules = {module_of(path) for path in FILES}
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for path, imports in all_imports().items():
-        named = {one.module for one in imports} | {one.module.rpartition(".")[0] for one in imports}
-        found[module_of(path)] = (named & modules) - {module_of(path)}
-    return found
+        named = {item.module for item in imports} | {item.module.rpartition(".")[0] for item in imports}
+        result[module_of(path)] = (named & modules) - {module_of(path)}
+    return result
 
 
 KNOWN_CIRCLES = {
@@ -244,10 +244,10 @@ def test_no_module_imports_itself_through_others() -> None:
 def test_imports_point_one_way() -> None:
     rank = {part: place for place, part in enumerate(ORDER)}
     wrong = {
-        (part_of_file(path), found.target)
+        (part_of_file(path), result.target)
         for path, imports in all_imports().items()
-        for found in imports
-        if found.distribution == TOP and rank[found.target] > rank[part_of_file(path)]
+        for result in imports
+        if result.distribution == TOP and rank[result.target] > rank[part_of_file(path)]
     }
     assert not wrong
 
@@ -268,7 +268,10 @@ SATELLITES = {
 @pytest.mark.parametrize("satellite", SATELLITES)
 def test_the_core_imports_no_satellite(satellite: str) -> None:
     importing = {
-        part_of_file(path) for path, imports in all_imports().items() for found in imports if found.target == satellite
+        part_of_file(path)
+        for path, imports in all_imports().items()
+        for result in imports
+        if result.target == satellite
     }
     assert importing - {satellite} == SATELLITES[satellite]
 
@@ -295,27 +298,27 @@ def test_nobody_asks_which_scheduler_it_is(name: str) -> None:
 @pytest.mark.parametrize("package", sorted(ONLY_IN))
 def test_only_its_layer_imports(package: str) -> None:
     wrong = (
-        found
+        result
         for path, imports in all_imports().items()
-        for found in imports
-        if found.distribution == package and part_of_file(path) not in ONLY_IN[package]
+        for result in imports
+        if result.distribution == package and part_of_file(path) not in ONLY_IN[package]
     )
     assert not (text := listed(wrong)), f"{package} belongs in {sorted(ONLY_IN[package])} alone:\n{text}"
 
 
 def test_every_layer_of_a_package_imports_it() -> None:
     importing = {
-        (found.distribution, part_of_file(path)) for path, imports in all_imports().items() for found in imports
+        (result.distribution, part_of_file(path)) for path, imports in all_imports().items() for result in imports
     }
     assert not {(package, part) for package, parts in ONLY_IN.items() for part in parts} - importing
 
 
 def test_slow_packages_are_imported_inside_functions() -> None:
     wrong = (
-        found
+        result
         for imports in all_imports().values()
-        for found in imports
-        if found.at_start and found.distribution in NEVER_AT_MODULE_LEVEL
+        for result in imports
+        if result.at_start and result.distribution in NEVER_AT_MODULE_LEVEL
     )
     assert not (text := listed(wrong)), f"import these where they are used:\n{text}"
 
@@ -439,8 +442,8 @@ def test_any_stands_where_something_untyped_comes_in() -> None:
     naming = {
         path.relative_to(PACKAGE).as_posix()
         for path, imports in all_imports().items()
-        for found in imports
-        if found.module == "typing.Any" and part_of_file(path) != "sources"
+        for result in imports
+        if result.module == "typing.Any" and part_of_file(path) != "sources"
     }
     assert naming == WITH_ANY.keys()
 
@@ -509,8 +512,8 @@ class C:
     def method(self):
         from jsonschema import validators
 """
-    found = imports_below(PACKAGE / "cli" / "x.py", ast.parse(source))
-    assert [(each.module, each.at_start) for each in found] == [
+    result = imports_below(PACKAGE / "cli" / "x.py", ast.parse(source))
+    assert [(each.module, each.at_start) for each in result] == [
         ("json", True),
         ("yaml.parser", True),
         ("rich", False),

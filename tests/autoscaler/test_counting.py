@@ -13,7 +13,7 @@ from tests.autoscaler.small import autoscale, group, node, pod, status
 
 
 @pytest.mark.parametrize(
-    "case", [one for one in cases() if one["expect"].get("options")], ids=lambda case: case["name"]
+    "case", [item for item in cases() if item["expect"].get("options")], ids=lambda case: case["name"]
 )
 def test_counting_comes_to_the_same_as_placing(case: Json) -> None:
     setup = setup_of(

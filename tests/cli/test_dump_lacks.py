@@ -78,10 +78,10 @@ def test_events_alone_leave_their_pods_undecided(tmp_path: Path) -> None:
 def test_a_dump_of_one_namespace_says_so_where_the_event_contradicts(tmp_path: Path) -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes: full"}
     created = {"creationTimestamp": "2026-01-02T00:00:00Z"}
-    one = {**node("a"), "metadata": {"name": "a", **created}}
+    item = {**node("a"), "metadata": {"name": "a", **created}}
     waits = {**pod("x"), "status": {"phase": "Pending", "conditions": [condition]}}
     waits["metadata"] = {"name": "x", "namespace": "shop", **created}
-    ran = kschedx("why", "x", "-n", "shop", "-s", write(tmp_path, one, waits, name="dump.yaml"))
+    ran = kschedx("why", "x", "-n", "shop", "-s", write(tmp_path, item, waits, name="dump.yaml"))
     assert (ran.code, "the dump has pods of namespace shop only" in ran.out) == (3, True)
 
 

@@ -143,15 +143,15 @@ def test_a_row_is_sorted_copied_and_explained() -> None:
 def test_from_causes_to_pods_to_nodes_and_back() -> None:
     snapshot = library.load(str(ROOT / "fixtures/zone-full/cluster"))
     manifest = yaml.safe_load((ROOT / "fixtures/zone-full/pod.yaml").read_text())
-    found = library.explain(snapshot, manifest)
+    result = library.explain(snapshot, manifest)
     told = PodAnswer(
-        pod=found.cycle.pod.key, owner="", priority=0, outcome=found.outcome, command="kschedx why pod/a -n shop",
+        pod=result.cycle.pod.key, owner="", priority=0, outcome=result.outcome, command="kschedx why pod/a -n shop",
         headlines=("insufficient cpu",),
     )  # fmt: skip
     many = CauseGroup(answers=(told, *(replace(told, pod=f"shop/b{number}") for number in range(300))))
 
     async def run() -> None:
-        app = Browser(Pending("301 pods", Tone.BAD, [many], lambda _: Why(found, changed)))
+        app = Browser(Pending("301 pods", Tone.BAD, [many], lambda _: Why(result, changed)))
         async with app.run_test(size=(100, 30)) as pilot:
             await pilot.pause()
             await pilot.press("enter")

@@ -30,7 +30,7 @@ def simulated(tmp_path: Path, quotas: Sequence[Manifest], *options: str) -> Ran:
 
 def web(ran: Ran) -> dict[str, object]:
     workloads: list[dict[str, object]] = json.loads(ran.out)["workloads"]
-    return next(one for one in workloads if one["name"] == "web")
+    return next(workload for workload in workloads if workload["name"] == "web")
 
 
 @pytest.mark.parametrize("used", [None, 3], ids=["counted here", "counted by its controller"])
@@ -108,7 +108,7 @@ def test_a_new_stateful_set_gets_as_many_pods_and_claims_as_the_quota_has_left(t
     (said,) = json.loads(ran.out)["workloads"]
     assert (ran.code, said["pods"], said["refused"]) == (1, 1, 2)
     assert "create Claim data-db-1 for Pod db-1 in StatefulSet db failed error: " in said["refusal"]
-    kinds = [(one["kind"], one["metadata"]["name"]) for one in json.loads(after.read_text())["items"]]
+    kinds = [(item["kind"], item["metadata"]["name"]) for item in json.loads(after.read_text())["items"]]
     assert [name for kind, name in kinds if kind == "PersistentVolumeClaim"] == ["data-db-0"]
 
 
@@ -159,7 +159,7 @@ def test_quotas_count_workloads(resource: str, hard: int, options: Sequence[str]
     new = tmp_path / "new.json"
     new.write_text(json.dumps(deployment("more", "1", [None, None])[0]))
     ran = simulated(tmp_path, [quotas], *options, "-f", str(new), "-o", "json")
-    said = next(one for one in json.loads(ran.out)["workloads"] if one["name"] == "more")
+    said = next(item for item in json.loads(ran.out)["workloads"] if item["name"] == "more")
     assert ran.code == (1 if refusal else 0)
     assert str(said.get("refusal", "")).startswith(refusal)
     assert (said["pods"], said.get("refused", 0)) == ((0, 2) if refusal else (2, 0))

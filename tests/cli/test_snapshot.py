@@ -53,10 +53,10 @@ def test_every_form_holds_the_same(name: str, tmp_path: Path) -> None:
         content = gzip.decompress(content)
     elif name.endswith(".zst"):
         content = zstandard.ZstdDecompressor().decompressobj().decompress(content)
-    found = yaml.safe_load(content) if ".y" in name else json.loads(content)
-    assert json.loads(kschedx("snapshot", "-s", cluster, "-o", "-").out) == found
-    assert [item["kind"] for item in found["items"]] == ["Namespace", "Node", "Pod", "Pod", "Pod"]
-    assert (found["apiVersion"], found["kind"]) == ("v1", "List")
+    result = yaml.safe_load(content) if ".y" in name else json.loads(content)
+    assert json.loads(kschedx("snapshot", "-s", cluster, "-o", "-").out) == result
+    assert [item["kind"] for item in result["items"]] == ["Namespace", "Node", "Pod", "Pod", "Pod"]
+    assert (result["apiVersion"], result["kind"]) == ("v1", "List")
 
 
 def test_yaml_is_read_by_kubectl_as_it_was_meant(tmp_path: Path) -> None:
@@ -133,9 +133,9 @@ def test_an_anonymized_cluster_gives_the_same_answer_under_other_names(tmp_path:
 
 def test_one_anonymized_namespace_is_named_by_its_new_name(tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
-    found = json.loads(kschedx("snapshot", "-s", cluster, "-n", "shop", "--anonymize", "-o", "-").out)
-    (namespace,) = [item["metadata"]["name"] for item in found["items"] if item["kind"] == "Namespace"]
-    assert found["metadata"]["annotations"]["kschedx.dev/namespaces"] == namespace != "shop"
+    result = json.loads(kschedx("snapshot", "-s", cluster, "-n", "shop", "--anonymize", "-o", "-").out)
+    (namespace,) = [item["metadata"]["name"] for item in result["items"] if item["kind"] == "Namespace"]
+    assert result["metadata"]["annotations"]["kschedx.dev/namespaces"] == namespace != "shop"
 
 
 def test_a_map_of_nothing(tmp_path: Path) -> None:
@@ -199,8 +199,8 @@ def test_a_configuration_is_anonymized_with_its_cluster(tmp_path: Path) -> None:
     before, after = why("shop/web-0", "-s", cluster, "--config", config), why(new, "-s", hidden, "--config", beside)
     assert (before["outcome"], len(before["bestNodes"])) == ("Scheduled", 1)
     assert after["outcome"] == before["outcome"]
-    assert [one["total"] for one in after["score"]["nodes"].values()] == [
-        one["total"] for one in before["score"]["nodes"].values()
+    assert [each["total"] for each in after["score"]["nodes"].values()] == [
+        each["total"] for each in before["score"]["nodes"].values()
     ]
     assert len(after["filter"]["nodes"]) == 2
     ran = kschedx("snapshot", "-s", cluster, "--anonymize", "-o", "-", "--config", config)
@@ -283,9 +283,9 @@ def test_a_namespace_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.fixture
 def api() -> FakeApiServer:
-    found = FakeApiServer(CLUSTER)
-    found.page_size = 2
-    return found
+    result = FakeApiServer(CLUSTER)
+    result.page_size = 2
+    return result
 
 
 @pytest.fixture
@@ -384,8 +384,8 @@ def test_a_header_says_the_same_when_it_is_read() -> None:
 
 @pytest.mark.parametrize("text", ["Node", "Node=", "=3", "Node=x,Pod=-1", "Node=٣", ",,,", "Node=3=4"])
 def test_a_header_that_nobody_wrote_is_harmless(text: str) -> None:
-    found = of_annotations({"kschedx.dev/snapshot": "v1", "kschedx.dev/kinds": text, "kschedx.dev/lacks": text})
-    assert found == SnapshotHeader()
+    result = of_annotations({"kschedx.dev/snapshot": "v1", "kschedx.dev/kinds": text, "kschedx.dev/lacks": text})
+    assert result == SnapshotHeader()
 
 
 def test_a_later_format_is_refused(tmp_path: Path) -> None:
@@ -398,11 +398,11 @@ def test_a_later_format_is_refused(tmp_path: Path) -> None:
 
 
 def test_several_headers_together() -> None:
-    one = SnapshotHeader(taken="2026-11-21T20:00:00Z", source="a", complete={"Pod": 1}, missing={"Node": "forbidden"})
+    each = SnapshotHeader(taken="2026-11-21T20:00:00Z", source="a", complete={"Pod": 1}, missing={"Node": "forbidden"})
     other = SnapshotHeader(
         taken="2026-11-20T20:00:00Z", source="b", complete={"Node": 2}, missing={"Service": "absent"}
     )
-    assert merged([one, other]) == SnapshotHeader(
+    assert merged([each, other]) == SnapshotHeader(
         taken="2026-11-20T20:00:00Z", source="a, b", complete={"Node": 2, "Pod": 1}, missing={"Service": "absent"}
     )
     assert merged([]) == SnapshotHeader()
@@ -421,8 +421,8 @@ def test_a_node_that_is_to_be_added_has_nothing_that_a_file_lacks(tmp_path: Path
 def test_a_claim_that_is_to_be_created_has_nothing_that_a_file_lacks(tmp_path: Path) -> None:
     folder = ROOT / "fixtures" / "volume-statefulset-no-claim"
     objects = list(yaml.safe_load_all((folder / "cluster.yaml").read_text(encoding="utf-8")))
-    for one in objects:
-        for template in one["spec"].get("volumeClaimTemplates", ()) if one["kind"] == "StatefulSet" else ():
+    for each in objects:
+        for template in each["spec"].get("volumeClaimTemplates", ()) if each["kind"] == "StatefulSet" else ():
             template["metadata"]["annotations"] = NOISY
     fixes = the_same_fixes(tmp_path, folder / "pod.yaml", write(tmp_path, *objects))
     assert fixes[0]["title"].startswith("create claim ")
@@ -434,5 +434,5 @@ def the_same_fixes(folder: Path, target: str | Path, cluster: Path) -> list[dict
     taken(kschedx("snapshot", "-s", cluster, "-o", folder / "cut.json"))
     dumped, kept = (why(target, *space, "-s", path)["fixes"] for path in (cluster, folder / "cut.json"))
     assert dumped == kept
-    found: list[dict[str, Any]] = dumped
-    return found
+    result: list[dict[str, Any]] = dumped
+    return result

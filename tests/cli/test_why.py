@@ -83,7 +83,7 @@ def test_standard_input_as_the_cluster(tmp_path: Path) -> None:
 
 
 def test_several_snapshots_are_one_cluster(tmp_path: Path) -> None:
-    files = [write(tmp_path, one, name=name) for name, one in (("a.yaml", NODE), ("b.json", node("node-02")))]
+    files = [write(tmp_path, item, name=name) for name, item in (("a.yaml", NODE), ("b.json", node("node-02")))]
     ran = kschedx("why", write(tmp_path, POD, name="pod.yaml"), "-s", files[0], "-s", files[1], "-o", "json")
     assert sorted(json.loads(ran.out)["filter"]["nodes"]) == ["node-01", "node-02"]
 
@@ -154,7 +154,7 @@ def test_the_profile_is_the_one_named(tmp_path: Path) -> None:
     plain, packed = (json.loads(kschedx("why", *files, *more).out) for more in ((), ("--profile", "packing")))
     assert plain["profile"]["schedulerName"] == "default-scheduler"
     assert packed["profile"]["schedulerName"] == "packing"
-    names = [{plugin["name"] for plugin in one["profile"]["extensionPoints"]["score"]} for one in (plain, packed)]
+    names = [{plugin["name"] for plugin in item["profile"]["extensionPoints"]["score"]} for item in (plain, packed)]
     assert names[0] - names[1] == {"ImageLocality"}
 
 
@@ -240,7 +240,7 @@ def test_a_pod_of_a_cluster_on_a_node_that_is_gone_is_left_out(tmp_path: Path) -
     stored = changed(lost, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     pod = write(tmp_path, POD, name="pod.yaml")
     ran = kschedx("why", pod, "-s", write(tmp_path, NODE, stored), "-o", "json")
-    (note,) = (one for one in json.loads(ran.out)["notes"] if one["id"] == "orphans")
+    (note,) = (item for item in json.loads(ran.out)["notes"] if item["id"] == "orphans")
     assert (ran.code, note["nodes"]) == (0, ["node-99"])
     assert note["text"] == "1 pod runs on nodes that do not exist and is ignored: node-99"
     assert "there is no node" in kschedx("why", pod, "-s", write(tmp_path, NODE, stored), "--refuse-orphans").err

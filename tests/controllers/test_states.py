@@ -48,7 +48,7 @@ READS: list[tuple[states.Lifecycle, str, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("facts", "reads", "code"), READS, ids=[type(one[0]).__name__ for one in READS])
+@pytest.mark.parametrize(("facts", "reads", "code"), READS, ids=[type(item[0]).__name__ for item in READS])
 def test_how_a_state_reads(facts: states.Lifecycle, reads: str, code: int) -> None:
     assert (states.headline(facts), states.row_of(facts).exit_code) == (f"{WEB} {reads}", code)
 

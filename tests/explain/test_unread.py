@@ -21,9 +21,9 @@ NODES = [node("n1"), node("n2")]
 CLASS = storage_class("fast", provisioner="x.io/disks")
 IMMEDIATE = storage_class("local", waits=False)
 ON_EACH = [
-    one
+    each
     for number in (1, 2)
-    for one in (
+    for each in (
         claim(f"its-{number}", volume=f"disk-{number}"),
         volume(f"disk-{number}"),
         using(f"it-{number}", f"its-{number}", on=f"n{number}"),

@@ -83,8 +83,8 @@ def start() -> Iterator[Start]:
         return started[-1]
 
     yield begin
-    for one in started:
-        one.stop()
+    for item in started:
+        item.stop()
 
 
 def answer(

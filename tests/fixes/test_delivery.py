@@ -68,7 +68,7 @@ def test_the_pod_is_deleted_where_its_controller_keeps_it(kind: str, spec: Manif
 
 def test_a_partition_is_lowered_to_the_pod() -> None:
     _, commands = script("StatefulSet", {"replicas": 2, **PARTITIONED}, name="x-1")
-    assert any('"path": "/spec/updateStrategy/rollingUpdate/partition", "value": 1' in one for one in commands)
+    assert any('"path": "/spec/updateStrategy/rollingUpdate/partition", "value": 1' in command for command in commands)
 
 
 def test_a_paused_deployment_is_resumed() -> None:
@@ -156,7 +156,7 @@ def test_a_new_node_helps_whichever_replica_is_explained(number: int) -> None:
     reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "u", "controller": True}
     spec: Manifest = {"replicas": 2, "template": {"spec": {"containers": ASKS}}}
     replica_set = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": METADATA, "spec": spec}
-    pods = [pod(f"x-{one}", containers=ASKS, metadata={"ownerReferences": [reference]}) for one in range(2)]
+    pods = [pod(f"x-{item}", containers=ASKS, metadata={"ownerReferences": [reference]}) for item in range(2)]
     snapshot = kschedx.Snapshot.from_objects([node("n", allocatable=ROOM), HELD, replica_set, *pods])
     first = kschedx.explain(snapshot, f"default/x-{number}").fixes[0]
     assert first.title == "add a node like n"

@@ -133,9 +133,9 @@ def test_a_node_that_is_kept_for_others(taint: str) -> None:
 
 def test_an_agent_may_be_meant_for_the_control_plane() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}
-    found = told(node("n", taints=[CONTROL_PLANE]), FULL, pod("me", metadata={"ownerReferences": [owner]}))
-    assert f"tolerate {CONTROL_PLANE}" in found
-    assert not any("remove taint" in one for one in found)
+    result = told(node("n", taints=[CONTROL_PLANE]), FULL, pod("me", metadata={"ownerReferences": [owner]}))
+    assert f"tolerate {CONTROL_PLANE}" in result
+    assert not any("remove taint" in each for each in result)
 
 
 def test_a_node_that_is_back_in_service() -> None:
@@ -156,7 +156,7 @@ def test_a_taint_with_the_name_of_what_the_pod_asks_for() -> None:
     ):
         selected = told(node("n", taints=[taint], labels={key: value}), pod("me", nodeSelector={key: value}))
         assert selected[0] == f"tolerate {taint}"
-        assert not any("remove taint" in one for one in selected), "its provider sets it again"
+        assert not any("remove taint" in each for each in selected), "its provider sets it again"
 
 
 def test_a_cluster_that_is_a_control_plane_alone() -> None:
@@ -327,8 +327,8 @@ def test_a_label_by_which_kueue_finds_the_nodes_of_a_flavor() -> None:
         "metadata": {"name": "w", "namespace": "default", **owners},
     }
     asking = pod("me", nodeSelector={"pool": "gold"}, metadata=owners)
-    found = told(node("n"), {**flavor, "spec": {"nodeLabels": {"pool": "gold"}}}, workload, asking)
-    assert found == ["add a node with label pool=gold"]
+    result = told(node("n"), {**flavor, "spec": {"nodeLabels": {"pool": "gold"}}}, workload, asking)
+    assert result == ["add a node with label pool=gold"]
 
 
 def test_what_an_injected_container_requests_is_set_for_its_injector() -> None:
@@ -448,9 +448,9 @@ def test_a_pod_whose_turn_a_controller_decides() -> None:
     assert [(fix.title, fix.certainty.value) for fix in explanation.fixes] == [
         ("select pool=general instead of pool=generall, then wait for Kueue to admit the pod", "partial")
     ]
-    assert [one["path"] for change in explanation.fixes[0].changes for one in change.patch] == ["/spec/nodeSelector"], (
-        "nobody jumps the queue"
-    )
+    assert [each["path"] for change in explanation.fixes[0].changes for each in change.patch] == [
+        "/spec/nodeSelector"
+    ], "nobody jumps the queue"
 
 
 def test_a_node_that_the_pod_names_and_that_is_not_enough() -> None:
@@ -615,7 +615,7 @@ def test_anti_affinity_to_other_pods_alone_may_be_what_was_meant() -> None:
     rules = at(rule, "affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution")
     rules.append({**rules[0], "labelSelector": {"matchLabels": {"app": "me"}}})
     assert not [
-        one for one in told(*nodes, *web, pod("me", labels={"app": "me"}, spec=rule)) if one.startswith("select")
+        each for each in told(*nodes, *web, pod("me", labels={"app": "me"}, spec=rule)) if each.startswith("select")
     ]
 
 
@@ -645,7 +645,7 @@ def test_more_domains_than_exist_are_asked_for_first_of_all() -> None:
     spread = {"topologyKey": "zone", "maxSkew": 1, "minDomains": 3, "whenUnsatisfiable": "DoNotSchedule"}
     rule = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
     nodes = [node(name, labels={"zone": name[0]}) for name in ("a1", "a2", "b1")]
-    pods = [pod(f"on-{one}", on=one, labels={"app": "web"}) for one in ("a1", "a2", "b1")]
+    pods = [pod(f"on-{each}", on=each, labels={"app": "web"}) for each in ("a1", "a2", "b1")]
     titles = told(*nodes, *pods, pod("me", labels={"app": "web"}, topologySpreadConstraints=[rule]))
     assert titles[0] == "lower minDomains over zone from 3 to 2"
     assert titles[-1].startswith("add a node with a new value of label zone")
@@ -675,11 +675,11 @@ def test_members_that_a_gang_lacks_are_tried() -> None:
         ),
     ):
         snapshot = kschedx.Snapshot.from_objects([node("n"), group, *members])
-        found = kschedx.explain(snapshot, "default/a", config=config)
-        fix, *_ = found.fixes
+        result = kschedx.explain(snapshot, "default/a", config=config)
+        fix, *_ = result.fixes
         assert (fix.title, fix.certainty) == (title, "verified")
-        assert sum(one.create is not None for one in fix.changes) == 2
-        assert found.after(fix).outcome == "Scheduled"
+        assert sum(each.create is not None for each in fix.changes) == 2
+        assert result.after(fix).outcome == "Scheduled"
 
 
 ZONE, TYPE = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"

@@ -8,12 +8,12 @@ import kschedx
 from tests.builders import Manifest, node, pod
 from tests.storage_builders import ZONE, claim, in_term, volume
 
-DATA = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in ("a", "b")]
+DATA = [{"name": item, "persistentVolumeClaim": {"claimName": item}} for item in ("a", "b")]
 APART = [
-    *(claim(one, volume=f"pv-{one}") for one in ("a", "b")),
-    *(volume(f"pv-{one}", holder=one, reach=in_term(ZONE, one)) for one in ("a", "b")),
+    *(claim(item, volume=f"pv-{item}") for item in ("a", "b")),
+    *(volume(f"pv-{item}", holder=item, reach=in_term(ZONE, item)) for item in ("a", "b")),
 ]
-USERS = [pod(f"user-{one['name']}", on="n", volumes=[one]) for one in DATA]
+USERS = [pod(f"user-{item['name']}", on="n", volumes=[item]) for item in DATA]
 SINGLE = [claim("a", modes=["ReadWriteOncePod"], volume="pv-a"), volume("pv-a", holder="a")]
 IN_USE = pod("holder", on="n", priority=2_000_000_000, volumes=DATA[:1])
 

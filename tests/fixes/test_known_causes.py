@@ -31,10 +31,10 @@ def asking(name: str, on: str | None = None, **requests: str) -> Manifest:
 
 
 def resized(name: str, on: str, requested: str, allocated: str) -> Manifest:
-    one = asking(name, on, cpu=requested)
+    item = asking(name, on, cpu=requested)
     condition = {"type": "PodResizePending", "status": "True", "reason": "Deferred", "message": "no room"}
     given = {"name": "main", "allocatedResources": {"cpu": allocated}, "resources": {"requests": {"cpu": allocated}}}
-    return {**one, "status": {"phase": "Running", "conditions": [condition], "containerStatuses": [given]}}
+    return {**item, "status": {"phase": "Running", "conditions": [condition], "containerStatuses": [given]}}
 
 
 def kept_by(annotation: str, value: str) -> Manifest:
@@ -322,18 +322,18 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
     ],
 )
 def test_cause_and_first_fix(objects: list[Manifest], cause: str, fix: str) -> None:
-    found = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
-    diagnosis = Diagnosis(found.cycle)
-    assert any(one.startswith(cause) for one in (*causes(diagnosis), *roots(diagnosis)))
-    assert found.fixes[0].title.startswith(fix)
-    assert found.fixes[0].certainty == "verified"
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    diagnosis = Diagnosis(result.cycle)
+    assert any(item.startswith(cause) for item in (*causes(diagnosis), *roots(diagnosis)))
+    assert result.fixes[0].title.startswith(fix)
+    assert result.fixes[0].certainty == "verified"
 
 
 def test_an_event_of_an_earlier_claim_is_not_quoted() -> None:
     other = {**FAILED, "involvedObject": {**at(FAILED, "involvedObject"), "uid": "u-earlier"}}
     objects = [node("a"), storage("fast"), made("fast", "Immediate"), other, pod("me", volumes=DATA)]
-    found = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
-    assert roots(Diagnosis(found.cycle)) == ()
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    assert roots(Diagnosis(result.cycle)) == ()
 
 
 # What lies outside the pod and its nodes: the fix comes first, and no trial can show it.
@@ -505,9 +505,9 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
     ],
 )
 def test_cause_outside_and_first_fix(objects: list[Manifest], cause: str, fixes: str) -> None:
-    found = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
-    assert roots(Diagnosis(found.cycle)) == (cause,)
-    assert (found.fixes[0].title, found.fixes[0].certainty) == (fixes, "untried")
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    assert roots(Diagnosis(result.cycle)) == (cause,)
+    assert (result.fixes[0].title, result.fixes[0].certainty) == (fixes, "untried")
 
 
 def test_the_selector_of_a_project_is_added_to_new_pods_and_not_dropped() -> None:
@@ -519,7 +519,7 @@ def test_the_selector_of_a_project_is_added_to_new_pods_and_not_dropped() -> Non
         kschedx.explain(cluster, pod("me", containers=IMAGE, nodeSelector={"env": "dev"}))
     without = kschedx.Snapshot.from_objects([node("a", labels={"env": "dev"}), PROJECT])
     assert not any(
-        one.title.startswith("stop requiring") for one in kschedx.explain(without, pod("me", containers=IMAGE)).fixes
+        item.title.startswith("stop requiring") for item in kschedx.explain(without, pod("me", containers=IMAGE)).fixes
     )
 
 
@@ -540,9 +540,11 @@ def test_what_a_runtime_class_adds_is_neither_dropped_nor_changed(runtime: str, 
     own = {"affinity": rules} if affinity else {}
     me = pod("me", spec={"containers": IMAGE, "nodeSelector": selector, "runtimeClassName": runtime, **own})
     near = node("a", labels={"sandbox": "kata-qemv"})
-    found = kschedx.explain(kschedx.Snapshot.from_objects([near, {**kata, "scheduling": scheduling}, me]), "default/me")
-    assert not any("kata-qemv" in one.title or "stop requiring sandbox=" in one.title for one in found.fixes)
-    assert found.fixes[0].certainty == "verified"
+    result = kschedx.explain(
+        kschedx.Snapshot.from_objects([near, {**kata, "scheduling": scheduling}, me]), "default/me"
+    )
+    assert not any("kata-qemv" in item.title or "stop requiring sandbox=" in item.title for item in result.fixes)
+    assert result.fixes[0].certainty == "verified"
 
 
 def test_the_default_node_selector_of_openshift_is_named_and_not_dropped() -> None:
@@ -550,13 +552,13 @@ def test_the_default_node_selector_of_openshift_is_named_and_not_dropped() -> No
     default = {**config, "spec": {"defaultNodeSelector": "type=user"}}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
     cluster = kschedx.Snapshot.from_objects([node("a"), default, namespace])
-    found = kschedx.explain(cluster, pod("me", containers=IMAGE))
-    assert roots(Diagnosis(found.cycle)) == (
+    result = kschedx.explain(cluster, pod("me", containers=IMAGE))
+    assert roots(Diagnosis(result.cycle)) == (
         "node selector type=user is spec.defaultNodeSelector of OpenShift's Scheduler cluster",
     )
-    first, *others = found.fixes
+    first, *others = result.fixes
     assert first.commands == ("kubectl annotate namespace default openshift.io/node-selector= --overwrite",)
-    assert not any(one.title.startswith("stop requiring") for one in others)
+    assert not any(item.title.startswith("stop requiring") for item in others)
 
 
 @pytest.mark.parametrize(("priority", "is_taken"), [(8, False), (9, True)])
@@ -568,8 +570,8 @@ def test_a_nominated_node_that_was_taken(priority: int, is_taken: bool) -> None:
     created = at(me, "metadata") | {"creationTimestamp": "2026-01-01T00:00:00Z"}
     me = {**me, "metadata": created, "spec": at(me, "spec") | {"priority": 9}, "status": {"nominatedNodeName": "a"}}
     small = node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
-    found = roots(Diagnosis(kschedx.explain(kschedx.Snapshot.from_objects([small, taker, me]), "default/me").cycle))
-    assert found == (("nominated node a was taken: default/taker (priority 9) runs there and is newer",) * is_taken)
+    result = roots(Diagnosis(kschedx.explain(kschedx.Snapshot.from_objects([small, taker, me]), "default/me").cycle))
+    assert result == (("nominated node a was taken: default/taker (priority 9) runs there and is newer",) * is_taken)
 
 
 @pytest.mark.parametrize(("user", "is_offered"), [("", True), ("a", False)])
@@ -581,7 +583,7 @@ def test_a_bound_claim_that_no_pod_uses_is_used(user: str, is_offered: bool) -> 
     using = [{"name": "data", "persistentVolumeClaim": {"claimName": "old"}}]
     users = [pod("user", on=user, volumes=using)] if user else []
     objects = [node("a"), static, kept, *others, *users, pod("me", volumes=DATA)]
-    titles = [one.title for one in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes]
+    titles = [item.title for item in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes]
     told = "use claim old instead of data, which is bound to kept and used by no pod"
     assert (titles[0] == told) is is_offered
     assert (told in titles) is is_offered
@@ -599,6 +601,6 @@ def test_a_new_claim_is_provisioned_at_once_where_every_node_reaches_its_volume(
     cluster = kschedx.Snapshot.from_objects([node("a"), made("fast", "Immediate"), csi])
     template = {"metadata": {"name": "data"}, "spec": at(storage("fast"), "spec")}
     volumes = [{"name": "data", "ephemeral": {"volumeClaimTemplate": template}}]
-    found = kschedx.explain(cluster, pod("me", containers=IMAGE, volumes=volumes))
-    assert found.outcome == ("Unschedulable" if topology_keys else "Scheduled")
-    assert not any("repair" in one.title for one in found.fixes)
+    result = kschedx.explain(cluster, pod("me", containers=IMAGE, volumes=volumes))
+    assert result.outcome == ("Unschedulable" if topology_keys else "Scheduled")
+    assert not any("repair" in item.title for item in result.fixes)

@@ -54,24 +54,24 @@ def test_a_namespace_that_a_term_does_not_select(labels: dict[str, str], is_name
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     redis = pod("redis", namespace="data", labels={"app": "redis"}, on="a")
     cluster = [node("a", labels={"kubernetes.io/hostname": "a"}), namespaced("data", **labels), namespaced("default")]
-    found = explained(*cluster, redis, pod("me", affinity=affinity))
+    result = explained(*cluster, redis, pod("me", affinity=affinity))
     if is_named:
         selects = "podAffinity term 1 selects pods only in namespaces with team=platform"
         run = "pods app=redis run in namespace data"
-        assert roots(Diagnosis(found.cycle)) == (f"{selects}; {run}",)
-        assert found.fixes[0].title == "add namespaces: [data] to podAffinity term 1 (app=redis)"
+        assert roots(Diagnosis(result.cycle)) == (f"{selects}; {run}",)
+        assert result.fixes[0].title == "add namespaces: [data] to podAffinity term 1 (app=redis)"
     else:
-        assert found.outcome == "Scheduled"
+        assert result.outcome == "Scheduled"
 
 
 def test_a_term_that_names_other_namespaces_than_that_of_its_pods() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "redis"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term | {"namespaces": ["caches"]}]}}
     redis = pod("redis", labels={"app": "redis"}, on="a")
-    found = explained(node("a", labels={"kubernetes.io/hostname": "a"}), redis, pod("me", affinity=affinity))
+    result = explained(node("a", labels={"kubernetes.io/hostname": "a"}), redis, pod("me", affinity=affinity))
     selects = "podAffinity term 1 selects pods only in namespace caches; pods app=redis run in namespace default"
-    assert roots(Diagnosis(found.cycle)) == (selects,)
-    assert found.fixes[0].title == "set namespaces: [default] in podAffinity term 1 (app=redis)"
+    assert roots(Diagnosis(result.cycle)) == (selects,)
+    assert result.fixes[0].title == "set namespaces: [default] in podAffinity term 1 (app=redis)"
 
 
 @pytest.mark.parametrize("field", [{"namespaces": ["default"]}, {"namespaceSelector": {}}])
@@ -81,9 +81,9 @@ def test_an_anti_affinity_of_another_namespace_is_named(field: dict[str, Any]) -
     theirs = pod("api", namespace="prod", labels={"app": "api"}, on="a", affinity=affinity)
     me = pod("me", labels={"app": "api"})
     spaces = [namespaced("prod"), namespaced("default")]
-    found = explained(node("a", labels={"kubernetes.io/hostname": "a"}), *spaces, theirs, me)
+    result = explained(node("a", labels={"kubernetes.io/hostname": "a"}), *spaces, theirs, me)
     by = f"the anti-affinity of prod/api covers namespace default by its {next(iter(field))}"
-    assert roots(Diagnosis(found.cycle)) == (by,)
+    assert roots(Diagnosis(result.cycle)) == (by,)
 
 
 @pytest.mark.parametrize(("owner", "is_named"), [("web", True), ("me", False)])
@@ -98,9 +98,9 @@ def test_pods_of_another_workload_that_a_spread_counts_are_named(owner: str, is_
 
     cluster = [node("a", labels={"zone": "a"}), node("b", labels={"zone": "b"}, unschedulable=True)]
     me = of("me", "me", topologySpreadConstraints=[spread])
-    found = explained(*cluster, of("other", owner, on="a"), me)
+    result = explained(*cluster, of("other", owner, on="a"), me)
     counted = ("the spread constraint over zone also counts 1 pod of Deployment web",)
-    assert roots(Diagnosis(found.cycle)) == (counted if is_named else ())
+    assert roots(Diagnosis(result.cycle)) == (counted if is_named else ())
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,14 @@ def test_a_volume_that_is_attached_for_another_pod(
         storage_class("waits", provisioner=DISK),
     ]
     cluster = [node("a", labels={ZONE: "a"}, allocatable={"cpu": "1", "pods": "9"}), beside, theirs, *stored]
-    found = explained(*cluster, pod("me", volumes=DATA, containers=[{"name": "c", "resources": TWO_CPUS}]))
+    result = explained(*cluster, pod("me", volumes=DATA, containers=[{"name": "c", "resources": TWO_CPUS}]))
     used = "claim default/data (ReadWriteOnce) is in use by default/other on a, to which its volume is attached"
     if room == "full":
-        assert (used in roots(Diagnosis(found.cycle))) == is_held
-        assert any(fix.title.startswith("add a node") for fix in found.fixes) != is_held
+        assert (used in roots(Diagnosis(result.cycle))) == is_held
+        assert any(fix.title.startswith("add a node") for fix in result.fixes) != is_held
     else:
-        assert (found.state.name == "CannotStart") == is_held
-        assert not is_held or (found.lifecycle is not None and used in headline(found.lifecycle))
+        assert (result.state.name == "CannotStart") == is_held
+        assert not is_held or (result.lifecycle is not None and used in headline(result.lifecycle))
 
 
 TWO_CPUS = {"requests": {"cpu": "2"}}
@@ -163,9 +163,9 @@ def test_the_rule_that_taints_devices_is_named_and_deleted() -> None:
     }
     devices = [resource_slice("a", device("gpu-0")), device_class(), claim("c", request())]
     gates = {"DRADeviceTaints": True, "DRADeviceTaintRules": True}
-    found = explained(node("a"), *devices, rule, claiming("c"), feature_gates=gates)
-    assert "DeviceTaintRule recall sets the taint recall:NoSchedule on devices" in roots(Diagnosis(found.cycle))
-    first = found.fixes[0]
+    result = explained(node("a"), *devices, rule, claiming("c"), feature_gates=gates)
+    assert "DeviceTaintRule recall sets the taint recall:NoSchedule on devices" in roots(Diagnosis(result.cycle))
+    first = result.fixes[0]
     assert (first.title, first.commands) == (
         "delete DeviceTaintRule recall, if the devices may be used again",
         ("kubectl delete devicetaintrule recall",),
@@ -182,12 +182,12 @@ def test_a_claim_with_admin_access_needs_a_label_of_the_namespace() -> None:
         "spec": {"spec": spec},
     }
     me = pod("me", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "monitor"}])
-    found = explained(node("a"), device_class(), template, namespaced("default"), me)
+    result = explained(node("a"), device_class(), template, namespaced("default"), me)
     label = "resource.kubernetes.io/admin-access=true"
-    assert roots(Diagnosis(found.cycle)) == (
+    assert roots(Diagnosis(result.cycle)) == (
         f"template default/monitor requests admin access, for which namespace default lacks the label {label}",
     )
-    assert [(fix.title, fix.seen) for fix in fix_views(found)] == [(f"label namespace default {label}", "not tried")]
+    assert [(fix.title, fix.seen) for fix in fix_views(result)] == [(f"label namespace default {label}", "not tried")]
 
 
 @pytest.mark.parametrize(
@@ -205,8 +205,8 @@ def test_a_claim_with_admin_access_needs_a_label_of_the_namespace() -> None:
     ],
 )
 def test_an_unknown_gate_is_left_to_its_controller(keeper: list[Manifest], first: str) -> None:
-    found = titles(node("a"), *keeper, pod("me", schedulingGates=[{"name": "quota.acme.io/ok"}]))
-    assert found == [first, "remove scheduling gate quota.acme.io/ok"]
+    result = titles(node("a"), *keeper, pod("me", schedulingGates=[{"name": "quota.acme.io/ok"}]))
+    assert result == [first, "remove scheduling gate quota.acme.io/ok"]
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,9 @@ def test_an_extender_that_fails_keeps_the_pod_unscheduled(tmp_path: Path) -> Non
     extenders: Any = [{"urlPrefix": "http://hami.kube-system.svc", "filterVerb": "filter"}]
     config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     for extended in (None, {**config, "extenders": extenders}):
-        found = kschedx.explain(kschedx.load(str(tmp_path / "cluster.json")), "default/me", config=extended)
-        assert (type(found.lifecycle).__name__, found.overall) == ("NotBound", "Unschedulable")
-        assert found.fixes[0].title.startswith("repair Service kube-system/hami of the scheduler's extender")
+        result = kschedx.explain(kschedx.load(str(tmp_path / "cluster.json")), "default/me", config=extended)
+        assert (type(result.lifecycle).__name__, result.overall) == ("NotBound", "Unschedulable")
+        assert result.fixes[0].title.startswith("repair Service kube-system/hami of the scheduler's extender")
 
 
 @pytest.mark.parametrize(
@@ -289,9 +289,9 @@ def test_a_resize_that_is_not_complete_counts() -> None:
 
 def test_a_claim_of_another_namespace_does_not_count() -> None:
     other = volume_claim("data", storage_class="fast") | {"metadata": {"name": "data", "namespace": "other"}}
-    found = explained(node("a"), storage_class("fast", provisioner=DISK), other, pod("me", volumes=DATA))
+    result = explained(node("a"), storage_class("fast", provisioner=DISK), other, pod("me", volumes=DATA))
     assert "claim other/data exists, but a pod of namespace default uses only claims of that namespace" in roots(
-        Diagnosis(found.cycle)
+        Diagnosis(result.cycle)
     )
 
 
@@ -299,8 +299,8 @@ def test_nodes_without_a_resource_are_named_before_nodes_that_are_full() -> None
     """The nodes without the resource also lack CPU, which says less."""
     gpus = node("gpu", allocatable={"cpu": "9", "pods": "9", GPU: "1"})
     plain = [node(name, allocatable={"cpu": "1", "pods": "9"}) for name in "ab"]
-    found = explained(gpus, *plain, asking("holder", "gpu", **{GPU: "1"}), asking("me", cpu="4", **{GPU: "1"}))
-    assert causes(Diagnosis(found.cycle)) == (f"3 nodes lack 1 {GPU} each",)
+    result = explained(gpus, *plain, asking("holder", "gpu", **{GPU: "1"}), asking("me", cpu="4", **{GPU: "1"}))
+    assert causes(Diagnosis(result.cycle)) == (f"3 nodes lack 1 {GPU} each",)
 
 
 def test_huge_pages_are_reserved_only_if_no_node_has_them() -> None:
@@ -379,8 +379,8 @@ def test_an_anti_affinity_over_zones_is_one_cause() -> None:
     labels = {"labels": {"app": "zk"}}
     nodes = [node(name, labels={ZONE: f"eu-{name}"}) for name in "ab"]
     running = [pod(f"zk-{name}", on=name, metadata=labels) for name in "ab"]
-    found = explained(*nodes, *running, pod("me", metadata=labels, affinity=affinity))
-    assert causes(Diagnosis(found.cycle)) == (f"the pod's anti-affinity over {ZONE} excludes 2 nodes",)
+    result = explained(*nodes, *running, pod("me", metadata=labels, affinity=affinity))
+    assert causes(Diagnosis(result.cycle)) == (f"the pod's anti-affinity over {ZONE} excludes 2 nodes",)
 
 
 @pytest.mark.parametrize(("values", "is_named"), [(["eu-b"], True), (["eu-a", "eu-b"], False)])
@@ -388,14 +388,14 @@ def test_a_selector_and_an_affinity_that_exclude_each_other(values: list[str], i
     term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": values}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
     nodes = [node("b", labels={ZONE: "eu-b"}), node("c", labels={ZONE: "eu-c"})]
-    found = explained(*nodes, pod("me", affinity=affinity, nodeSelector={ZONE: "eu-a"}))
-    assert any("exclude each other" in root for root in roots(Diagnosis(found.cycle))) is is_named
+    result = explained(*nodes, pod("me", affinity=affinity, nodeSelector={ZONE: "eu-a"}))
+    assert any("exclude each other" in root for root in roots(Diagnosis(result.cycle))) is is_named
 
 
 def test_a_cordoned_node_that_is_being_removed_is_called_so() -> None:
     leaving = node("a", unschedulable=True, taints=["ToBeDeletedByClusterAutoscaler=1:NoSchedule"])
-    found = explained(leaving, asking("me"))
-    assert causes(Diagnosis(found.cycle)) == ("1 node is being removed by cluster-autoscaler",)
+    result = explained(leaving, asking("me"))
+    assert causes(Diagnosis(result.cycle)) == ("1 node is being removed by cluster-autoscaler",)
 
 
 def test_beside_sidecars_an_init_container_or_the_largest_sidecar_is_lowered() -> None:
@@ -445,8 +445,8 @@ def test_a_scheduler_without_a_node_is_asked_about_first() -> None:
         "controller": True,
     }
     down = pod("volcano-scheduler-1-x", namespace="system", metadata={"ownerReferences": [owner]})
-    found = explained(node("a"), down, pod("me", schedulerName="volcano"))
-    [fix] = found.fixes
+    result = explained(node("a"), down, pod("me", schedulerName="volcano"))
+    [fix] = result.fixes
     assert fix.title == "make room for system/volcano-scheduler-1-x first: volcano-scheduler has no node"
     assert fix.commands == ("kschedx why pod/volcano-scheduler-1-x -n system",)
 
@@ -476,5 +476,5 @@ def test_a_virtual_node_is_not_freed_for_a_daemon_set() -> None:
 
 def test_a_host_port_is_no_matter_of_priority() -> None:
     port: Manifest = {"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
-    found = titles(node("a"), pod("debug", on="a", containers=[port]), daemon_pod(containers=[port]))
-    assert found == ["use host port 81 instead of 80", "remove host port 80", "delete default/debug"]
+    result = titles(node("a"), pod("debug", on="a", containers=[port]), daemon_pod(containers=[port]))
+    assert result == ["use host port 81 instead of 80", "remove host port 80", "delete default/debug"]

@@ -255,17 +255,17 @@ ROW = ClusterRow(0)
 )
 def test_the_node(before: Any, step: s.FixStep, after: Any) -> None:
     snapshot = Snapshot.from_objects([before, pod("p")])
-    found = apply_step(step, Proposal(pod=snapshot.pods[0]), snapshot)
-    assert found.nodes == {ROW: Snapshot.from_objects([after]).cluster.nodes[0]}
-    assert apply_step(step, found, snapshot) == found, "a step is made once"
+    result = apply_step(step, Proposal(pod=snapshot.pods[0]), snapshot)
+    assert result.nodes == {ROW: Snapshot.from_objects([after]).cluster.nodes[0]}
+    assert apply_step(step, result, snapshot) == result, "a step is made once"
 
 
 def test_the_status_of_a_claim_takes_the_place_of_the_one_before() -> None:
     old, other = ({"name": name, "resourceClaimName": f"{name}-1"} for name in ("gpu", "nic"))
     before = Snapshot.from_objects([pod("p", status={"resourceClaimStatuses": [old, other]})]).pods[0]
     made_anew = PodResourceClaimStatus(name="gpu", resource_claim_name="gpu-2")
-    found = with_claim_status(before, made_anew).status.resource_claim_statuses
-    assert [(one.name, one.resource_claim_name) for one in found] == [("nic", "nic-1"), ("gpu", "gpu-2")]
+    result = with_claim_status(before, made_anew).status.resource_claim_statuses
+    assert [(item.name, item.resource_claim_name) for item in result] == [("nic", "nic-1"), ("gpu", "gpu-2")]
 
 
 def test_the_status_of_the_pod_is_no_change_of_a_node() -> None:

@@ -43,9 +43,9 @@ FAMILIES = (
 
 
 SCALED = [
-    found
+    outcome
     for name, points in resolve().plugin_points.items()
-    if "score" in points and issubclass(found := plugin_class(name), ScorePlugin) and found.normalizes_by_extremes
+    if "score" in points and issubclass(outcome := plugin_class(name), ScorePlugin) and outcome.normalizes_by_extremes
 ]
 
 

@@ -73,7 +73,7 @@ def renamed(data: bytes) -> list[Any]:
         if len(piece) > 1:
             number = int.from_bytes(piece[:2], "big")
             new[known[number % len(known)]] = piece[2:].decode(errors="replace")
-    return [_with(one, new, is_top=True) for one in objects]
+    return [_with(item, new, is_top=True) for item in objects]
 
 
 _MAPS = ("labels", "annotations", "matchLabels", "nodeSelector", "allocatable", "requests")
@@ -87,16 +87,16 @@ def _small_stories() -> tuple[list[Any], ...]:
 @cache
 def _words_of(text: str) -> list[str]:
     """What objects are called and what they say, and the keys of their maps of names."""
-    found: set[str] = set()
+    names: set[str] = set()
     for holder, key in hostile.places(json.loads(text)):
         value = holder[key]
         if isinstance(value, str) and key not in ("kind", "apiVersion"):
-            found.add(value)
+            names.add(value)
         if isinstance(value, dict) and key in _MAPS:
-            found.update(value)
+            names.update(value)
         if key == "ownerReferences":
-            found.update(word for owner in value for word in (owner["kind"], owner["apiVersion"]))
-    return sorted(found)
+            names.update(word for owner in value for word in (owner["kind"], owner["apiVersion"]))
+    return sorted(names)
 
 
 def _with(value: Any, new: dict[str, str], *, is_top: bool = False) -> Any:
@@ -140,15 +140,15 @@ def _asked(data: bytes, questions: tuple[tuple[str, ...], ...], columns: int = 1
     A question that begins with `tool` is one of an assistant.
     """
     asked = questions[data[0] % len(questions)] if data else questions[0]
-    found = renamed(data[1:])
-    pods = [one for one in found if one.get("kind") == "Pod"]
-    pods = [one for one in pods if not (one.get("spec") or {}).get("nodeName")] or pods
-    nodes = [str(one["metadata"].get("name")) for one in found if one.get("kind") == "Node"] or ["n"]
-    workloads = [one for one in found if one.get("kind") in _WORKLOADS] or [{"kind": "Job", "metadata": {}}]
+    objects = renamed(data[1:])
+    pods = [item for item in objects if item.get("kind") == "Pod"]
+    pods = [item for item in pods if not (item.get("spec") or {}).get("nodeName")] or pods
+    nodes = [str(item["metadata"].get("name")) for item in objects if item.get("kind") == "Node"] or ["n"]
+    workloads = [item for item in objects if item.get("kind") in _WORKLOADS] or [{"kind": "Job", "metadata": {}}]
     workload = workloads[len(data) % len(workloads)]
     with _folder() as folder:
         cluster = folder / FILES[len(data) % len(FILES)]
-        cluster.write_bytes(hostile.as_json(found))
+        cluster.write_bytes(hostile.as_json(objects))
         (folder / "pods.json").write_bytes(hostile.as_json(pods[:3]))
         (folder / "policy.yaml").write_text(POLICY)
         words = {
@@ -305,8 +305,8 @@ def _run(script: str) -> None:
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, b""), (script, done)
-        assert not [one.name for one in folder.iterdir() if one.name not in MEANT_FILES], script
-        calls = [one.read_bytes().decode().split("\0")[:-1] for one in record.iterdir()]
+        assert not [item.name for item in folder.iterdir() if item.name not in MEANT_FILES], script
+        calls = [item.read_bytes().decode().split("\0")[:-1] for item in record.iterdir()]
     for program, *words in calls:
         assert program in ("kubectl", "kschedx"), script
         for word in words:
@@ -412,11 +412,11 @@ def _is_harmless(elements: _Elements) -> bool:
 
 
 def _check_html(text: str) -> None:
-    found = _Elements(text)
-    assert found.tags.count("script") <= 2, found.tags
-    strange = {"img", "iframe", "object", "embed", "form", "base", "link"} & set(found.tags)
+    elements = _Elements(text)
+    assert elements.tags.count("script") <= 2, elements.tags
+    strange = {"img", "iframe", "object", "embed", "form", "base", "link"} & set(elements.tags)
     assert not strange, strange
-    assert _is_harmless(found), found.attributes
+    assert _is_harmless(elements), elements.attributes
 
 
 def _check_svg(text: str) -> None:
@@ -435,28 +435,28 @@ _MARKDOWN = {
 
 def _check_markdown(text: str) -> None:
     rendered = MarkdownIt("gfm-like", {"linkify": False, "html": True}).render(text)
-    found = _Elements(rendered)
-    strange = set(found.tags) - _MARKDOWN
-    links = {value for key, value in found.attributes if key == "href"}
+    elements = _Elements(rendered)
+    strange = set(elements.tags) - _MARKDOWN
+    links = {value for key, value in elements.attributes if key == "href"}
     if strange == {"a"}:
         assert all(link.startswith("https://") and "kschedx" in link for link in links), links
     else:
         assert not strange, strange
-    assert found.tags.count("details") == text.count("<details>"), found.tags
-    assert _is_harmless(found), found.attributes
+    assert elements.tags.count("details") == text.count("<details>"), elements.tags
+    assert _is_harmless(elements), elements.attributes
 
 
 def _check_sarif(text: str) -> None:
-    found = json.loads(text)
-    assert found["version"] == "2.1.0"
-    for result in found["runs"][0]["results"]:
+    document = json.loads(text)
+    assert document["version"] == "2.1.0"
+    for result in document["runs"][0]["results"]:
         assert set(result) <= {"ruleId", "level", "message", "locations", "partialFingerprints", "properties"}
 
 
 def _check_junit(text: str) -> None:
     root = ElementTree.fromstring(text)
     assert root.tag == "testsuite"
-    assert {one.tag for one in root.iter()} <= {"testsuite", "testcase", "failure", "error"}
+    assert {item.tag for item in root.iter()} <= {"testsuite", "testcase", "failure", "error"}
     assert int(root.attrib["tests"]) == len(root)
 
 
@@ -571,5 +571,5 @@ def request_seeds() -> Iterator[bytes]:
         for key, choices in values.items():
             if key in tool.properties or key in ("detail", "snapshot"):
                 for choice in choices:
-                    arguments = {**{one: values.get(one, ("x",))[0] for one in tool.required}, key: choice}
+                    arguments = {**{item: values.get(item, ("x",))[0] for item in tool.required}, key: choice}
                     yield json.dumps({"name": tool.name, "arguments": arguments}).encode()

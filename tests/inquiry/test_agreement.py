@@ -48,8 +48,8 @@ GROUP: Manifest = {
     "metadata": {"name": "pg", "namespace": "default"},
     "spec": {"minMember": 2},
 }
-MEMBERS = [pod(f"w-{one}", labels={"scheduling.x-k8s.io/pod-group": "pg"}, spec=LARGE) for one in "ab"]
-HALVES = [{**one, "spec": {**at(one, "spec"), **HALF}} for one in MEMBERS]
+MEMBERS = [pod(f"w-{each}", labels={"scheduling.x-k8s.io/pod-group": "pg"}, spec=LARGE) for each in "ab"]
+HALVES = [{**each, "spec": {**at(each, "spec"), **HALF}} for each in MEMBERS]
 LATE = storage_class("late", provisioner="disk.example.com")
 RUNS = pod(
     "low",
@@ -74,7 +74,7 @@ DECIDED: list[tuple[str, str, list[Manifest]]] = [
     (
         "WaitingForGang",
         "pod/w-a",
-        [GROUP, *({**one, "status": {"phase": "Pending", "conditions": [UNFIT]}} for one in HALVES)],
+        [GROUP, *({**each, "status": {"phase": "Pending", "conditions": [UNFIT]}} for each in HALVES)],
     ),
     ("Contradicted", "pod/x", [pod("x", status={"phase": "Pending", "conditions": [UNFIT]})]),
     (

@@ -754,8 +754,8 @@ def test_coscheduling_permits_no_pod_without_its_group(
     items = [DUMPED, *groups, pod("x", labels={"scheduling.x-k8s.io/pod-group": "pg"})]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
     asked = ("-s", "cluster.json", "--config", "config.yaml")
-    one, many = (kschedx("why", name, *asked, cwd=tmp_path, columns=200) for name in ("pod/x", "--all-pending"))
-    assert (one.code, many.code, reads in one.out) == (code, code, True)
+    item, many = (kschedx("why", name, *asked, cwd=tmp_path, columns=200) for name in ("pod/x", "--all-pending"))
+    assert (item.code, many.code, reads in item.out) == (code, code, True)
 
 
 def test_a_nominated_pod_has_one_answer(tmp_path: Path) -> None:
@@ -810,8 +810,8 @@ def test_the_members_of_a_gang_have_one_answer(tmp_path: Path) -> None:
     group["metadata"] = {"name": "pg", "namespace": "default"}
     labels = {"scheduling.x-k8s.io/pod-group": "pg"}
     pods = [
-        pod(f"w-{one}", labels=labels, containers=[{"name": "c", "resources": {"requests": {"cpu": "40"}}}])
-        for one in "ab"
+        pod(f"w-{item}", labels=labels, containers=[{"name": "c", "resources": {"requests": {"cpu": "40"}}}])
+        for item in "ab"
     ]
     (tmp_path / "config.yaml").write_text(json.dumps(COSCHEDULING))
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), group, *pods]}))
@@ -1327,8 +1327,8 @@ def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path
     ],
 )
 def test_a_kubelet_that_rejected_the_predecessors(tmp_path: Path, created: str, sibling: str, rejected: bool) -> None:
-    def at_time(one: Manifest, time: str) -> Manifest:
-        return {**one, "metadata": {**at(one, "metadata"), "creationTimestamp": time}}
+    def at_time(item: Manifest, time: str) -> Manifest:
+        return {**item, "metadata": {**at(item, "metadata"), "creationTimestamp": time}}
 
     *workloads, running, failed = ON_FULL_NODE
     pods = [at_time(running, sibling), at_time(failed, SINCE)]
@@ -1498,9 +1498,9 @@ def test_the_autoscaler_that_keeps_a_workload_at_zero_is_named(
     tmp_path: Path, autoscaler: Manifest, reads: str, fix: str
 ) -> None:
     ran = why(tmp_path, "deploy/web", workload("Deployment", replicas=0), autoscaler, output="json")
-    found = json.loads(ran.out)
+    result = json.loads(ran.out)
     by = reads if reads.startswith(":") else f" by {reads}"
-    assert (ran.code, found["state"]["headline"]) == (0, f"default/deploy/web is scaled to zero{by}")
+    assert (ran.code, result["state"]["headline"]) == (0, f"default/deploy/web is scaled to zero{by}")
     screen = why(tmp_path, "deploy/web", workload("Deployment", replicas=0), autoscaler).out
     assert fix in " ".join(screen.replace("\\", "").split())
 
@@ -1772,7 +1772,7 @@ PREEMPTED = pod(
             "kubectl describe apiservice v1beta1.metrics.k8s.io",
         ),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=lambda item: item if isinstance(item, str) else "",
 )
 def test_a_state_has_the_fix_of_an_operator(tmp_path: Path, target: str, objects: list[Manifest], fix: str) -> None:
     assert fix in " ".join(why(tmp_path, target, *objects).out.replace("\\", "").split())
@@ -1850,8 +1850,8 @@ def test_what_a_kubelet_reports(tmp_path: Path, state: Manifest, told: str) -> N
     here = node("m", allocatable={"pods": "9", "x.com/gpu": "1"})
     if status["phase"] == "Pending":
         here["status"] = {**at(here, "status"), "conditions": [SILENT]}
-    one = pod("x", on="m", spec={**USES_DEVICE, "nodeSelector": {"role": "edge"}}, status=status)
-    assert told in " ".join(why(tmp_path, "pod/x", here, one).out.split())
+    item = pod("x", on="m", spec={**USES_DEVICE, "nodeSelector": {"role": "edge"}}, status=status)
+    assert told in " ".join(why(tmp_path, "pod/x", here, item).out.split())
 
 
 def test_a_complete_workload_says_so(tmp_path: Path) -> None:

@@ -93,24 +93,24 @@ def budget(name: str, allowed: int) -> Json:
     ],
 )
 def test_the_first_obstacle_is_karpenters(snapshot: Snapshot, told: str) -> None:
-    [found] = disruptions(snapshot, ["one"], NOW)
-    assert [one.text for one in found.obstacles[:1]] == ([told] if told else [])
-    assert found.pool == "general"
-    assert found.is_consolidatable
-    assert not found.is_empty
+    [result] = disruptions(snapshot, ["one"], NOW)
+    assert [obstacle.text for obstacle in result.obstacles[:1]] == ([told] if told else [])
+    assert result.pool == "general"
+    assert result.is_consolidatable
+    assert not result.is_empty
 
 
 def test_a_budget_that_allows_nothing_is_named_in_the_fix() -> None:
-    [found] = disruptions(cluster(budgets=[{"nodes": "50%"}, {"nodes": "0%"}]), ["one"], NOW)
-    (fix,) = scale_down_view(None, (), [found]).items[0].fixes
+    [result] = disruptions(cluster(budgets=[{"nodes": "50%"}, {"nodes": "0%"}]), ["one"], NOW)
+    (fix,) = scale_down_view(None, (), [result]).items[0].fixes
     assert fix.title == "allow 1 node in disruption budget 2 of NodePool general"
     assert "/spec/disruption/budgets/1/nodes" in fix.commands[0]
 
 
 def test_identical_nodes_are_one_row_with_the_causes_counted() -> None:
     [kept] = disruptions(cluster(budgets=[{"nodes": "0"}]), ["one"], NOW)
-    found = [replace(kept, node=f"node-{number}") for number in range(40)]
-    lines = [line.plain for line in scale_down_screen((), None, (), found, width=80)]
+    result = [replace(kept, node=f"node-{number}") for number in range(40)]
+    lines = [line.plain for line in scale_down_screen((), None, (), result, width=80)]
     assert lines[1] == "  others    No allowed disruptions due to blocking budget: 40 nodes"
     assert "  node-0 and 39 more  No allowed disruptions due to blocking budget" in lines
     assert len(lines) <= 30
@@ -146,4 +146,4 @@ def test_when_a_budget_with_a_schedule_counts(
 
 def test_a_schedule_that_cannot_be_read_lets_nothing_go() -> None:
     unreadable = ("61 * * * *", "* * *", "0 9 * * 7", "9-3 * * * *", "a * * * *")
-    assert all(is_invalid(DisruptionBudget(schedule=one, duration="1h")) for one in unreadable)
+    assert all(is_invalid(DisruptionBudget(schedule=item, duration="1h")) for item in unreadable)

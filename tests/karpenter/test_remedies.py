@@ -14,9 +14,9 @@ ONE_ZONE = {"key": ZONE, "operator": "In", "values": ["eu-1a"]}
 def steps(pool: Json, pod: Json, *zones: str) -> list[str]:
     made = karpenter(pool, node(), node_class(*(zones or ("eu-1a",))), pod)
     waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
-    found = made.about(waiting)
-    assert found is not None
-    return [one.step.title for one in PoolScaling(autoscaler=made, decision=found, pod=waiting).remedies]
+    result = made.about(waiting)
+    assert result is not None
+    return [remedy.step.title for remedy in PoolScaling(autoscaler=made, decision=result, pod=waiting).remedies]
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def test_a_pool_whose_types_are_not_known_may_help_too() -> None:
     tainted["spec"]["template"]["spec"]["taints"] = [taint]
     made = karpenter(tainted, node_class("eu-1a"), pod("1"))
     waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
-    found = made.about(waiting)
-    assert found is not None
-    scaling = PoolScaling(autoscaler=made, decision=found, pod=waiting)
-    assert [(one.place, one.types) for one in scaling.remedies] == [("gpu", ())]
+    result = made.about(waiting)
+    assert result is not None
+    scaling = PoolScaling(autoscaler=made, decision=result, pod=waiting)
+    assert [(remedy.place, remedy.types) for remedy in scaling.remedies] == [("gpu", ())]
 
 
 def test_a_pool_that_is_not_ready_is_repaired_first() -> None:
@@ -83,8 +83,8 @@ def test_a_pool_that_is_not_ready_is_repaired_first() -> None:
     broken, of_class = pool(), node_class("eu-1a")
     broken["status"] = {"conditions": [{"type": "Ready", "status": "False", "reason": "NodeClassNotReady"}]}
     of_class["status"] = {**of_class.get("status", {}), "conditions": [fault]}
-    found = kschedx.explain(kschedx.Snapshot.from_objects([broken, of_class, node(), pod()]), "default/web")
-    assert found.fixes[0].title == (
+    result = kschedx.explain(kschedx.Snapshot.from_objects([broken, of_class, node(), pod()]), "default/web")
+    assert result.fixes[0].title == (
         "repair EC2NodeClass default, so that NodePool general is ready: SubnetsReady=False (SubnetsNotFound): none "
         "matches"
     )
@@ -101,8 +101,8 @@ def test_a_pool_that_is_not_ready_is_repaired_first() -> None:
 def test_types_and_zones_that_the_cluster_does_not_show(requirement: Json | None, asked: Json, fix: str) -> None:
     requirements = [] if requirement is None else [requirement]
     objects = [pool("general", *requirements), node(), node_class("eu-1a"), asked]
-    found = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web")
-    assert found.fixes[0].title.startswith(fix)
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web")
+    assert result.fixes[0].title.startswith(fix)
 
 
 def test_a_memory_limit_is_raised_to_what_people_write() -> None:

@@ -28,9 +28,9 @@ def inactive(message: str) -> Json:
 
 
 def verdict(*objects: Json) -> Verdict:
-    found = judge(snapshot(*objects), "ml/a")
-    assert found is not None
-    return found
+    result = judge(snapshot(*objects), "ml/a")
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize(
@@ -78,26 +78,26 @@ def verdict(*objects: Json) -> Verdict:
     ],
 )
 def test_a_change_that_was_tried(objects: list[Json], kind: RemedyKind, title: str, victims: tuple[str, ...]) -> None:
-    found = [one for one in verdict(*objects).remedies if one.kind is kind]
-    assert [(title in one.title, one.victims) for one in found[:1]] == [(True, victims)]
+    result = [item for item in verdict(*objects).remedies if item.kind is kind]
+    assert [(title in item.title, item.victims) for item in result[:1]] == [(True, victims)]
 
 
 def test_a_change_of_quota_is_a_patch_of_its_place() -> None:
     spot, place = quota("spot", "1", borrowingLimit="0"), "/spec/resourceGroups/0/flavors/1/resources/0"
     queues = [queue("q", quota("f", "1"), spot, cohortName="c"), queue("r", quota("spot", "8"), cohortName="c")]
     tried = verdict(*queues, local("q"), flavor("spot"), flavor(), workload("a", cpu="4")).remedies
-    [found] = [one for one in tried if one.kind is RemedyKind.QUOTA and "spot" in one.title]
-    assert found.target is not None
-    assert (found.target.kind, found.target.name) == ("ClusterQueue", "q")
-    assert [one["path"] for one in found.patch] == [f"{place}/borrowingLimit"]
+    [result] = [item for item in tried if item.kind is RemedyKind.QUOTA and "spot" in item.title]
+    assert result.target is not None
+    assert (result.target.kind, result.target.name) == ("ClusterQueue", "q")
+    assert [item["path"] for item in result.patch] == [f"{place}/borrowingLimit"]
 
 
 def test_a_resource_that_no_group_covers_gets_quota() -> None:
     requests = {"cpu": "1", "example.com/gpu": "2"}
     container = {"name": "c", "image": "x", "resources": {"requests": requests, "limits": requests}}
-    [found] = verdict(queue("q"), local("q"), workload("a", count=2, pod={"containers": [container]})).remedies
-    assert found.title == "cover example.com/gpu with a quota of 4 in ClusterQueue q"
-    assert [one["path"] for one in found.patch] == [
+    [result] = verdict(queue("q"), local("q"), workload("a", count=2, pod={"containers": [container]})).remedies
+    assert result.title == "cover example.com/gpu with a quota of 4 in ClusterQueue q"
+    assert [item["path"] for item in result.patch] == [
         "/spec/resourceGroups/0/coveredResources/-",
         "/spec/resourceGroups/0/flavors/0/resources/-",
     ]
@@ -107,50 +107,52 @@ def test_quota_of_a_workload_that_finishes_is_free_whatever_the_status_reports()
     full = queue("q")
     used = {"name": "cpu", "total": "3"}
     full["status"] = {"flavorsReservation": [{"name": "f", "resources": [used]}]}
-    found = verdict(full, *FULL[1:], workload("a", cpu="4"))
-    assert found.unseen == ()
-    assert "wait until ml/z finishes" in [one.title for one in found.remedies]
+    result = verdict(full, *FULL[1:], workload("a", cpu="4"))
+    assert result.unseen == ()
+    assert "wait until ml/z finishes" in [item.title for item in result.remedies]
 
 
 def test_kueue_waits_for_pods_of_another_workload() -> None:
     config = '{"kind": "Configuration", "waitForPodsReady": {"blockAdmission": true}}'
     meta = {"name": "kueue-manager-config", "namespace": "kueue-system"}
     cluster = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"config.yaml": config}}
-    found = verdict(*FULL, workload("a"), cluster)
-    assert (found.wait, found.not_ready) == (Wait.PODS_READY, ("ml/z",))
-    assert [one.title for one in found.remedies] == ["wait until the pods of ml/z are ready"]
+    result = verdict(*FULL, workload("a"), cluster)
+    assert (result.wait, result.not_ready) == (Wait.PODS_READY, ("ml/z",))
+    assert [item.title for item in result.remedies] == ["wait until the pods of ml/z are ready"]
 
 
 def test_a_toleration_opens_another_flavor() -> None:
     flavors = [flavor("f"), flavor("spot", nodeTaints=[TAINT])]
     both = queue("q", quota("f", "1"), quota("spot", "8"))
-    found = verdict(*flavors, both, local("q"), workload("a", cpu="4"))
-    assert [one.kind for one in found.remedies if "spot" in one.title][:1] == [RemedyKind.FLAVOR]
+    result = verdict(*flavors, both, local("q"), workload("a", cpu="4"))
+    assert [item.kind for item in result.remedies if "spot" in item.title][:1] == [RemedyKind.FLAVOR]
 
 
 def test_the_decision_with_its_numbers() -> None:
-    found = verdict(*FULL, workload("a", cpu="2"))
-    assert (found.state, found.position, found.waiting) == ("Pending", 1, 1)
-    assert [(one.resource, one.flavor, one.missing) for one in found.shortages] == [("cpu", "f", 1000)]
+    result = verdict(*FULL, workload("a", cpu="2"))
+    assert (result.state, result.position, result.waiting) == ("Pending", 1, 1)
+    assert [(shortage.resource, shortage.flavor, shortage.missing) for shortage in result.shortages] == [
+        ("cpu", "f", 1000)
+    ]
 
 
 def test_nothing_needs_to_change_where_it_is_admitted() -> None:
-    found = verdict(*FULL, workload("a", cpu="1"))
-    assert found.has_quota_now
-    assert found.remedies == ()
+    result = verdict(*FULL, workload("a", cpu="1"))
+    assert result.has_quota_now
+    assert result.remedies == ()
 
 
 def test_an_equal_workload_is_decided_with_the_first() -> None:
-    found = verdict(*FULL, workload("first", cpu="2"), workload("a", cpu="2", minute=1))
-    assert found.position == 2
-    assert found.ahead == ("ml/first",)
-    assert found.head is not None
+    result = verdict(*FULL, workload("first", cpu="2"), workload("a", cpu="2", minute=1))
+    assert result.position == 2
+    assert result.ahead == ("ml/first",)
+    assert result.head is not None
 
 
 def test_a_stopped_queue_is_resumed() -> None:
-    found = verdict(queue("q", stopPolicy="Hold"), local("q"), workload("a"))
-    assert found.blocked == "ClusterQueue q is inactive: Can't admit new workloads: is stopped."
-    assert [one.kind for one in found.remedies] == [RemedyKind.RESUME]
+    result = verdict(queue("q", stopPolicy="Hold"), local("q"), workload("a"))
+    assert result.blocked == "ClusterQueue q is inactive: Can't admit new workloads: is stopped."
+    assert [item.kind for item in result.remedies] == [RemedyKind.RESUME]
 
 
 @pytest.mark.parametrize(
@@ -177,9 +179,9 @@ def test_a_stopped_queue_is_resumed() -> None:
 def test_why_a_queue_is_inactive_is_part_of_the_state(
     objects: list[Json], state: str, repairs: tuple[str, ...]
 ) -> None:
-    found = verdict(*objects, workload("a"))
-    assert found.state_text == f"waits in Kueue because {state}"
-    assert found.repairs == repairs
+    result = verdict(*objects, workload("a"))
+    assert result.state_text == f"waits in Kueue because {state}"
+    assert result.repairs == repairs
 
 
 def test_a_workload_that_is_not_there() -> None:
@@ -188,11 +190,11 @@ def test_a_workload_that_is_not_there() -> None:
 
 def test_the_queues_at_a_glance() -> None:
     lost = workload("lost", "none")
-    found = overview(snapshot(*FULL, workload("a", cpu="2"), lost), KueueSettings(), now="2026-01-01T00:00:00Z")
-    (only,) = found.queues
-    assert (only.name, only.holding, [one.workload for one in only.waiting]) == ("q", 1, ["ml/a"])
+    result = overview(snapshot(*FULL, workload("a", cpu="2"), lost), KueueSettings(), now="2026-01-01T00:00:00Z")
+    (only,) = result.queues
+    assert (only.name, only.holding, [item.workload for item in only.waiting]) == ("q", 1, ["ml/a"])
     assert [(row.flavor, row.used, row.nominal, row.available) for row in only.rows] == [("f", 3000, 4000, 1000)]
-    assert [one.workload for one in found.unqueued] == ["ml/lost"]
+    assert [item.workload for item in result.unqueued] == ["ml/lost"]
 
 
 STRICT = [queue("q", queueingStrategy="StrictFIFO"), local("q"), workload("z", cpu="3", held="f")]
@@ -226,40 +228,40 @@ SELECTING = queue("q", namespaceSelector={"matchLabels": {"team": "web"}})
     ],
 )
 def test_what_a_workload_waits_for(objects: list[Json], wait: Wait | None, remedies: list[RemedyKind]) -> None:
-    found = verdict(*objects)
-    assert found.wait is wait
-    assert [one.kind for one in found.remedies if one.kind in remedies] == remedies
+    result = verdict(*objects)
+    assert result.wait is wait
+    assert [item.kind for item in result.remedies if item.kind in remedies] == remedies
 
 
 def test_a_workload_with_quota_waits_for_its_checks() -> None:
-    one = workload("a", held="f", admissionChecks=[{"name": "budget", "state": "Pending"}])
-    one["status"]["conditions"] = one["status"]["conditions"][:1]
-    found = verdict(check("budget"), queue("q", admissionChecks=["budget"]), local("q"), one)
-    assert (found.wait, found.checks) == (Wait.CHECKS, ("budget",))
+    item = workload("a", held="f", admissionChecks=[{"name": "budget", "state": "Pending"}])
+    item["status"]["conditions"] = item["status"]["conditions"][:1]
+    result = verdict(check("budget"), queue("q", admissionChecks=["budget"]), local("q"), item)
+    assert (result.wait, result.checks) == (Wait.CHECKS, ("budget",))
 
 
 @pytest.mark.parametrize(("now", "wait"), [("2026-06-01T09:00:00Z", Wait.BACKOFF), ("2026-06-01T09:06:00Z", Wait.TURN)])
 def test_an_evicted_workload_waits_for_its_backoff(now: str, wait: Wait) -> None:
     gone = {"type": "Requeued", "status": "False", "reason": "PodsReadyTimeout", "message": "gone"}
-    one = workload("a", requeueState={"requeueAt": "2026-06-01T09:05:00Z"}, conditions=[gone])
-    found = judge(snapshot(*FULL, one), "ml/a", now=timestamp(now))
-    assert found is not None
-    assert found.wait is wait
+    item = workload("a", requeueState={"requeueAt": "2026-06-01T09:05:00Z"}, conditions=[gone])
+    result = judge(snapshot(*FULL, item), "ml/a", now=timestamp(now))
+    assert result is not None
+    assert result.wait is wait
 
 
 def test_a_wish_replaces_a_topology_that_has_no_room() -> None:
     levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
     topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": levels}}
     nodes = [
-        node(f"n{one}", labels={"rack": f"r{one}", "kubernetes.io/hostname": f"n{one}"}, allocatable=SMALL)
+        node(f"n{item}", labels={"rack": f"r{item}", "kubernetes.io/hostname": f"n{item}"}, allocatable=SMALL)
         | {"status": {"allocatable": SMALL, "conditions": [{"type": "Ready", "status": "True"}]}}
-        for one in (1, 2)
+        for item in (1, 2)
     ]
     wanted = workload("a", count=3)
     wanted["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
-    found = verdict(flavor("f", topologyName="t"), topology, *nodes, queue("q"), local("q"), wanted)
-    assert found.wait is Wait.TOPOLOGY
-    assert [one.title for one in found.remedies] == [
+    result = verdict(flavor("f", topologyName="t"), topology, *nodes, queue("q"), local("q"), wanted)
+    assert result.wait is Wait.TOPOLOGY
+    assert [item.title for item in result.remedies] == [
         "make rack preferred instead of required for pod set main",
         "run 2 of 3 pods at a time in pod set main",
     ]
@@ -276,8 +278,8 @@ def test_a_workload_without_an_owner_is_explained() -> None:
 
 
 def test_a_missing_flavor_has_its_near_name() -> None:
-    found = verdict(queue("q", quota("gpu-a1OO", "4")), flavor("gpu-a100"), local("q"), workload("a"))
-    assert [remedy.title for remedy in found.remedies] == ['create ResourceFlavor gpu-a1OO (did you mean "gpu-a100"?)']
+    result = verdict(queue("q", quota("gpu-a1OO", "4")), flavor("gpu-a100"), local("q"), workload("a"))
+    assert [remedy.title for remedy in result.remedies] == ['create ResourceFlavor gpu-a1OO (did you mean "gpu-a100"?)']
 
 
 @pytest.mark.parametrize(
@@ -287,5 +289,5 @@ def test_a_group_of_pods_gets_quota_before_its_pods_are_recreated(kind: str, fir
     group = workload("a", cpu="2", count=3)
     owner = {"apiVersion": "v1", "kind": kind, "name": "a-0", "uid": "u"}
     group["metadata"]["ownerReferences"] = [owner]
-    found = [remedy.kind for remedy in verdict(queue("q"), local("q"), flavor(), group).remedies]
-    assert next(kind for kind in found if kind in (RemedyKind.QUOTA, RemedyKind.LESS)) is first
+    result = [remedy.kind for remedy in verdict(queue("q"), local("q"), flavor(), group).remedies]
+    assert next(kind for kind in result if kind in (RemedyKind.QUOTA, RemedyKind.LESS)) is first

@@ -121,9 +121,9 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
     if " " not in kind:
         cluster = f"{key}.yaml" if not key.startswith("-") else f"./{key}.yaml"
         with asking_about(("-s", cluster)):
-            found = command_of(Wanted(files=["-x.yaml"]), namespace, f"{kind} {name}", "")
+            result = command_of(Wanted(files=["-x.yaml"]), namespace, f"{kind} {name}", "")
         words = ("kschedx", "why", f"{kind.lower()}/{name}", "-n", namespace, "-f", "./-x.yaml", "-s", cluster)
-        yield f"{found}\n", meant(*words, given=(kind, namespace, name), file=key)
+        yield f"{result}\n", meant(*words, given=(kind, namespace, name), file=key)
     yield (
         shell_command("kubectl get {} -o {}", name, Path(value)) + "\n",
         meant(

@@ -35,12 +35,12 @@ requests = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), min_size=1,
 claims = st.lists(st.tuples(requests, st.booleans()), min_size=1, max_size=2)
 
 
-@given(found=gpus, wanted=claims, busy=st.sets(st.integers(0, 4), max_size=2))
+@given(offered=gpus, wanted=claims, busy=st.sets(st.integers(0, 4), max_size=2))
 def test_a_solution_is_found_where_there_is_one(
-    found: list[Gpu], wanted: list[tuple[list[Wanted], bool]], busy: set[int]
+    offered: list[Gpu], wanted: list[tuple[list[Wanted], bool]], busy: set[int]
 ) -> None:
-    taken = [at for at in sorted(busy) if at < len(found)]
-    objects = [node("a"), device_class(), resource_slice("a", *(_device(at, item) for at, item in enumerate(found)))]
+    taken = [at for at in sorted(busy) if at < len(offered)]
+    objects = [node("a"), device_class(), resource_slice("a", *(_device(at, item) for at, item in enumerate(offered)))]
     objects += [_claim(f"c{at}", *item) for at, item in enumerate(wanted)]
     objects += [allocated("busy", "a", *(f"d{at}" for at in taken))] if taken else []
     snapshot = Snapshot.from_objects(objects)
@@ -49,10 +49,10 @@ def test_a_solution_is_found_where_there_is_one(
     questions: list[ResourceClaim] = [devices.claims[f"default/c{at}"] for at in range(len(wanted))]
     result = allocator.allocate(snapshot.cluster.nodes[0], questions)
 
-    free = [at for at in range(len(found)) if at not in taken]
-    assert (result is not None) == any(_solutions(found, free, list(_flat(wanted))))
+    free = [at for at in range(len(offered)) if at not in taken]
+    assert (result is not None) == any(_solutions(offered, free, list(_flat(wanted))))
     if result is not None:
-        _check(result, found, wanted, taken)
+        _check(result, offered, wanted, taken)
 
 
 def _device(at: int, gpu: Gpu) -> Manifest:
@@ -75,7 +75,7 @@ def _flat(wanted: list[tuple[list[Wanted], bool]]) -> Iterator[tuple[int, Wanted
 
 
 def _solutions(
-    found: Sequence[Gpu], free: list[int], wanted: list[tuple[int, Wanted, bool]], numa: dict[int, int] | None = None
+    offered: Sequence[Gpu], free: list[int], wanted: list[tuple[int, Wanted, bool]], numa: dict[int, int] | None = None
 ) -> Iterator[bool]:
     """Every way to meet the requests one after the other."""
     if not wanted:
@@ -83,15 +83,15 @@ def _solutions(
         return
     numa = numa or {}
     number, (count, model), same_numa = wanted[0]
-    for chosen in combinations([at for at in free if model in (2, found[at][0])], count):
-        nodes = {found[at][1] for at in chosen} | ({numa[number]} if number in numa else set())
+    for chosen in combinations([at for at in free if model in (2, offered[at][0])], count):
+        nodes = {offered[at][1] for at in chosen} | ({numa[number]} if number in numa else set())
         if same_numa and len(nodes) > 1:
             continue
         left = [at for at in free if at not in chosen]
-        yield from _solutions(found, left, wanted[1:], numa | {number: nodes.pop()} if same_numa else numa)
+        yield from _solutions(offered, left, wanted[1:], numa | {number: nodes.pop()} if same_numa else numa)
 
 
-def _check(result: Result, found: list[Gpu], wanted: list[tuple[list[Wanted], bool]], taken: list[int]) -> None:
+def _check(result: Result, offered: list[Gpu], wanted: list[tuple[list[Wanted], bool]], taken: list[int]) -> None:
     used = [int(pick.device.id[2][1:]) for picks in result for pick in picks]
     assert len(used) == len(set(used))
     assert not set(used) & set(taken)
@@ -99,9 +99,9 @@ def _check(result: Result, found: list[Gpu], wanted: list[tuple[list[Wanted], bo
         for at, (count, model) in enumerate(question):
             mine = [int(pick.device.id[2][1:]) for pick in picks if pick.request == f"r{at}"]
             assert len(mine) == count
-            assert all(model in (2, found[item][0]) for item in mine)
+            assert all(model in (2, offered[item][0]) for item in mine)
         if same_numa:
-            assert len({found[int(pick.device.id[2][1:])][1] for pick in picks}) <= 1
+            assert len({offered[int(pick.device.id[2][1:])][1] for pick in picks}) <= 1
 
 
 # --- what nodes share

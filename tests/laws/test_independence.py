@@ -224,11 +224,11 @@ def once(objects: list[Manifest]) -> list[Manifest]:
 
 def questions(objects: list[Manifest]) -> list[list[str]]:
     pending = sorted(
-        (str(at(one, "metadata").get("namespace", "default")), f"pod/{at(one, 'metadata.name')}")
-        for one in objects
-        if one["kind"] == "Pod" and not at(one, "spec").get("nodeName")
+        (str(at(each, "metadata").get("namespace", "default")), f"pod/{at(each, 'metadata.name')}")
+        for each in objects
+        if each["kind"] == "Pod" and not at(each, "spec").get("nodeName")
     )
-    nodes = sorted(str(at(one, "metadata.name")) for one in objects if one["kind"] == "Node")
+    nodes = sorted(str(at(each, "metadata.name")) for each in objects if each["kind"] == "Node")
     namespace, name = pending[0] if pending else ("default", "none")
     words = {"POD": name, "NODE": nodes[0] if nodes else "none"}
     words["node/NODE"] = f"node/{words['NODE']}"

@@ -141,23 +141,23 @@ def _names(node: Node, pods: PodTable, rows: IntArray) -> int:
 
 
 def told(decision: Decision) -> tuple[object, ...]:
-    found = decision.post_filter
-    preemption = None if found is None else (found.status.code, found.status.reasons, found.candidates, found.best)
+    result = decision.post_filter
+    preemption = None if result is None else (result.status.code, result.status.reasons, result.candidates, result.best)
     return decision.outcome, decision.message, tuple(decision.best.tolist()), decision.nominated, preemption
 
 
 def columns(cycle: Cycle) -> dict[str, object]:
     """What each plugin says of each node."""
-    found: dict[str, object] = {"outcome": cycle.outcome, "best": sorted(cycle.best)}
+    result: dict[str, object] = {"outcome": cycle.outcome, "best": sorted(cycle.best)}
     if cycle.filter is not None and cycle.nodes is not None:
-        found["nodes"] = cycle.nodes.rows.tolist()
+        result["nodes"] = cycle.nodes.rows.tolist()
         for plugin, verdicts in zip(cycle.filter.plugins, cycle.filter.verdicts, strict=True):
             reasons = [verdicts.reasons[row] for row in range(len(verdicts))]
-            found[plugin] = verdicts.codes.tolist(), reasons
+            result[plugin] = verdicts.codes.tolist(), reasons
     if cycle.scores is not None:
         scores = cycle.scores
-        found["scores"] = {name: values.tolist() for name, values in scores.normalized.items()}, scores.totals.tolist()
-    return found
+        result["scores"] = {name: values.tolist() for name, values in scores.normalized.items()}, scores.totals.tolist()
+    return result
 
 
 SEEDS = st.integers(0, 2**32)
@@ -227,10 +227,17 @@ def test_identical_pods_that_share_a_step_go_where_each_goes_by_itself(seed: int
 
     def outcome(many: int) -> tuple[object, ...]:
         with mock.patch.object(queue, "MANY_ALIKE", many):
-            found = simulate(snapshot, setup)
-        again = found.cluster_before(len(found.steps) - 1).pods.node.tolist() if found.steps else []
-        pods = found.run.cluster.pods.node.tolist()
-        return dict(found.placed), dict(found.messages), found.evictions, found.usage_after.total(), pods, len(again)
+            result = simulate(snapshot, setup)
+        again = result.cluster_before(len(result.steps) - 1).pods.node.tolist() if result.steps else []
+        pods = result.run.cluster.pods.node.tolist()
+        return (
+            dict(result.placed),
+            dict(result.messages),
+            result.evictions,
+            result.usage_after.total(),
+            pods,
+            len(again),
+        )
 
     assert outcome(1) == outcome(10**9)
 
@@ -272,14 +279,14 @@ def test_preemptors_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
             built = cluster.frozen()
             decision, alone = run.decide(row), run.scheduler.on(built).schedule(built.pods[row])
             assert told(decision) == told(Decision.of(alone)), cluster.pods.key(row)
-            found = decision.post_filter
+            result = decision.post_filter
             if decision.outcome is Outcome.SCHEDULED:
                 run.bind(row, dice.choice(list(each_cluster_row(decision.choice))))
-            elif found is None or not found.best:
+            elif result is None or not result.best:
                 break
             else:
-                node = found.best[0] if dice.random() < 0.8 else dice.choice(found.best)
-                for victim in next(one.victims for one in found.candidates if one.node == node):
+                node = result.best[0] if dice.random() < 0.8 else dice.choice(result.best)
+                for victim in next(candidate.victims for candidate in result.candidates if candidate.node == node):
                     evict(run, victim, waits=dice.random() < 0.5)
                 run.nominate(row, node)
         if dice.random() < 0.15:

@@ -341,8 +341,8 @@ def test_a_priority_that_the_dump_lacks_leaves_the_answer_undecided(tmp_path: Pa
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
     async def talk(client: Client) -> None:
-        one = structured(await client.call_tool("pod_explain", {"target": "pod/p", **FULL}))
+        entry = structured(await client.call_tool("pod_explain", {"target": "pod/p", **FULL}))
         every = structured(await client.call_tool("pending_explain", FULL))
-        assert (one["exitCode"], one["document"]["outcome"], every["exitCode"]) == (3, "Undecided", 3)
+        assert (entry["exitCode"], entry["document"]["outcome"], every["exitCode"]) == (3, "Undecided", 3)
 
     asked(talk, KnownClusters(snapshots=(str(path),)))

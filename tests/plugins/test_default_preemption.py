@@ -477,9 +477,9 @@ def test_fewer_victims_win_over_an_equal_sum() -> None:
     low = -(2**31)
     pods = Snapshot.from_objects([running("x", "a", priority=low + 1), running("y", "a", priority=low)]).pods
     # the lowest priority adds nothing to the sum: only with it do different numbers of victims sum up to the same
-    one = Candidate(node=ClusterRow(0), victims=(0,), pdb_violations=0)
+    item = Candidate(node=ClusterRow(0), victims=(0,), pdb_violations=0)
     two = Candidate(node=ClusterRow(1), victims=(0, 1), pdb_violations=0)
-    assert best_candidates([two, one], ranks([two, one], pods)) == (one,)
+    assert best_candidates([two, item], ranks([two, item], pods)) == (item,)
 
 
 def test_nobody_is_nominated_where_the_sampling_of_candidates_decides() -> None:
@@ -608,14 +608,14 @@ def test_all_nodes_at_once_say_what_each_says_alone(
     cycle = preempt(*objects, me)
     if cycle.post_filter is None:
         return
-    found = {candidate.node: candidate for candidate in cycle.post_filter.candidates}
+    outcome = {candidate.node: candidate for candidate in cycle.post_filter.candidates}
     assert cycle.nodes is not None
     assert cycle.filter is not None
     for row in each_cluster_row(cycle.all_nodes.rows):
         expected = None
         if cycle.filter.codes[row] == Code.UNSCHEDULABLE:
             expected = _alone(cycle, row, allowed)
-        assert found.get(row) == expected
+        assert outcome.get(row) == expected
 
 
 def _alone(cycle: Cycle, row: ClusterRow, allowed: int) -> Candidate | None:

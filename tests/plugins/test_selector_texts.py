@@ -18,8 +18,8 @@ DEVICE = decode(
     Device,
 )
 SAID = [
-    (one["expression"], one["says"])
-    for one in json.loads((Path(__file__).parent / "selector_texts.json").read_text(encoding="utf-8"))
+    (item["expression"], item["says"])
+    for item in json.loads((Path(__file__).parent / "selector_texts.json").read_text(encoding="utf-8"))
 ]
 
 

@@ -300,8 +300,8 @@ def test_nodes_that_differ_in_their_last_taint_are_two_rows() -> None:
         | {
             "spec": {
                 "taints": [
-                    dict(zip(("key", "value", "effect"), re.split("[=:]", one), strict=True))
-                    for one in taints[number % 2]
+                    dict(zip(("key", "value", "effect"), re.split("[=:]", taint), strict=True))
+                    for taint in taints[number % 2]
                 ]
             }
         }

@@ -22,12 +22,12 @@ from tests.simulate.clusters import budget, deployment, nodes, shop
 def drained(objects: Sequence[Manifest], *names: str, comes_back: bool = True, **flags: Any) -> list[DrainResult]:
     snapshot = Snapshot.from_objects(objects)
     setup = Setup.for_cluster(snapshot)
-    found = drain_in_turn(snapshot, setup, names, options=SimulationOptions(**flags), comes_back=comes_back)
-    return list(found.drained)
+    result = drain_in_turn(snapshot, setup, names, options=SimulationOptions(**flags), comes_back=comes_back)
+    return list(result.drained)
 
 
-def fates(one: DrainResult) -> dict[str, DrainOutcome]:
-    return {leaves.pod.partition("/")[2]: leaves.fate for leaves in one.pods}
+def fates(each: DrainResult) -> dict[str, DrainOutcome]:
+    return {leaves.pod.partition("/")[2]: leaves.fate for leaves in each.pods}
 
 
 def owned(kind: str) -> dict[str, Any]:
@@ -35,9 +35,9 @@ def owned(kind: str) -> dict[str, Any]:
 
 
 def test_pods_go_elsewhere_and_nothing_new_comes() -> None:
-    (one,) = drained(shop(), "node-1")
-    assert one.is_done
-    assert {leaves.pod: leaves.node for leaves in one.pods} == {
+    (each,) = drained(shop(), "node-1")
+    assert each.is_done
+    assert {leaves.pod: leaves.node for leaves in each.pods} == {
         "shop/web-0": "node-4",
         "shop/batch-0": "node-5",
         "shop/batch-1": "node-2",
@@ -49,9 +49,9 @@ def test_what_belongs_to_the_node_stays() -> None:
         pod("agent", on="node-1", metadata=owned("DaemonSet")),
         pod("static", on="node-1", metadata=owned("Node")),
     ]
-    (one,) = drained([*nodes(), *agents], "node-1")
-    assert fates(one) == {"agent": DrainOutcome.OF_DAEMON_SET, "static": DrainOutcome.OF_KUBELET}
-    assert one.is_done
+    (each,) = drained([*nodes(), *agents], "node-1")
+    assert fates(each) == {"agent": DrainOutcome.OF_DAEMON_SET, "static": DrainOutcome.OF_KUBELET}
+    assert each.is_done
 
 
 @pytest.mark.parametrize(
@@ -79,41 +79,41 @@ def test_kubectl_wants_a_flag(what: dict[str, Any], flag: str, without: DrainOut
 
 def test_a_budget_lets_so_many_go_at_a_time() -> None:
     web = deployment("web", "1", ["node-1", "node-1", "node-1"])
-    (one,) = drained([*nodes(), *web, budget("web", 1)], "node-1")
-    assert one.is_done
-    assert one.waves == 3
+    (each,) = drained([*nodes(), *web, budget("web", 1)], "node-1")
+    assert each.is_done
+    assert each.waves == 3
 
 
 def test_a_budget_that_allows_nothing_stops_it() -> None:
     web = deployment("web", "1", ["node-1", "node-2"])
     batch = deployment("batch", "1", ["node-1"])
-    (one,) = drained([*nodes(), *web, *batch, budget("web", 0)], "node-1")
-    assert fates(one) == {"web-0": DrainOutcome.BUDGET, "batch-0": DrainOutcome.EVICTED}
-    assert [leaves.budget for leaves in one.of(DrainOutcome.BUDGET)] == ["shop/web"]
-    assert not one.is_done
+    (each,) = drained([*nodes(), *web, *batch, budget("web", 0)], "node-1")
+    assert fates(each) == {"web-0": DrainOutcome.BUDGET, "batch-0": DrainOutcome.EVICTED}
+    assert [leaves.budget for leaves in each.of(DrainOutcome.BUDGET)] == ["shop/web"]
+    assert not each.is_done
 
 
 def test_who_finds_no_other_node_uses_up_the_budget() -> None:
     web = deployment("web", "5", ["node-1", "node-1"], node_selector={"kubernetes.io/hostname": "node-1"})
-    (one,) = drained([*nodes(("16", "2")), *web, budget("web", 1)], "node-1")
-    assert [leaves.fate for leaves in one.pods] == [DrainOutcome.EVICTED, DrainOutcome.BUDGET]
-    assert "node(s) were unschedulable" in one.pending[0].message
+    (each,) = drained([*nodes(("16", "2")), *web, budget("web", 1)], "node-1")
+    assert [leaves.fate for leaves in each.pods] == [DrainOutcome.EVICTED, DrainOutcome.BUDGET]
+    assert "node(s) were unschedulable" in each.pending[0].message
 
 
 def test_nodes_in_turn_come_back_and_together_do_not() -> None:
     web = deployment("web", "6", ["node-1", "node-2"])
     objects = [*nodes(("8", "8", "8")), *web]
-    assert [one.is_done for one in drained(objects, "node-1", "node-2", "node-3")] == [True, True, True]
-    assert [one.is_done for one in drained(objects, "node-1", "node-2", comes_back=False)] == [True, False]
+    assert [each.is_done for each in drained(objects, "node-1", "node-2", "node-3")] == [True, True, True]
+    assert [each.is_done for each in drained(objects, "node-1", "node-2", comes_back=False)] == [True, False]
 
 
 def test_each_by_itself_leaves_no_trace() -> None:
     snapshot = Snapshot.from_objects(shop())
     setup = Setup.for_cluster(snapshot)
     every = drain_each(snapshot, setup, snapshot.cluster.names, options=SimulationOptions())
-    for one in every.drained:
-        (alone,) = drained(shop(), one.node)
-        assert one == alone
+    for each in every.drained:
+        (alone,) = drained(shop(), each.node)
+        assert each == alone
 
 
 def test_a_drain_and_back_again_is_the_same_cluster() -> None:
@@ -160,8 +160,8 @@ def ready(manifest: Manifest, is_ready: str = "True") -> Manifest:
 )
 def test_a_budget_without_a_status_is_worked_out(spec: dict[str, object], waves: int, stays: int) -> None:
     web = deployment("web", "1", ["node-1", "node-1", "node-1"])
-    (one,) = drained([*nodes(), *web, pdb(None, **spec)], "node-1")
-    assert (one.waves, len(one.of(DrainOutcome.BUDGET))) == (waves, stays)
+    (each,) = drained([*nodes(), *web, pdb(None, **spec)], "node-1")
+    assert (each.waves, len(each.of(DrainOutcome.BUDGET))) == (waves, stays)
 
 
 @pytest.mark.parametrize(("replicas", "waves"), [(5, 3), (3, 0)])
@@ -171,9 +171,9 @@ def test_replicas_that_are_changed_change_what_a_budget_allows(replicas: int, wa
     status: dict[str, object] = {"disruptionsAllowed": 2, "currentHealthy": 5, "desiredHealthy": 3}
     snapshot = Snapshot.from_objects([*nodes(), *web, pdb(status, minAvailable=3)])
     wanted = parse_changes([{"scale": f"deploy/web={replicas}"}, {"drain": "node-1"}], lambda path: [])
-    (one,) = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop").drained
-    assert one.waves == (2 if waves else 0)
-    assert bool(one.of(DrainOutcome.BUDGET)) is not bool(waves)
+    (each,) = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop").drained
+    assert each.waves == (2 if waves else 0)
+    assert bool(each.of(DrainOutcome.BUDGET)) is not bool(waves)
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_a_pod_that_is_not_ready(
         "minAvailable": needed,
         **({} if policy is None else {"unhealthyPodEvictionPolicy": policy}),
     }
-    (one,) = drained([*nodes(), made, replica_set, *pods, pdb(status, **spec)], "node-1")
-    assert fates(one) == {"web-0": fate}
+    (each,) = drained([*nodes(), made, replica_set, *pods, pdb(status, **spec)], "node-1")
+    assert fates(each) == {"web-0": fate}
 
 
 def test_what_no_budget_is_asked_about() -> None:
@@ -205,31 +205,31 @@ def test_what_no_budget_is_asked_about() -> None:
     made, replica_set, first, second = deployment("web", "1", ["node-1", "node-1"])
     first["status"] = {"phase": "Pending"}
     at(second, "metadata")["deletionTimestamp"] = "2026-11-20T09:00:00Z"
-    (one,) = drained([*nodes(), made, replica_set, first, second, budget("web", 0)], "node-1")
-    assert fates(one) == {"web-0": DrainOutcome.EVICTED, "web-1": DrainOutcome.TERMINATING}
-    assert one.is_done
+    (each,) = drained([*nodes(), made, replica_set, first, second, budget("web", 0)], "node-1")
+    assert fates(each) == {"web-0": DrainOutcome.EVICTED, "web-1": DrainOutcome.TERMINATING}
+    assert each.is_done
 
 
 def test_a_pod_with_two_budgets_is_never_evicted() -> None:
     second = {**budget("web", 1), "metadata": {"name": "all", "namespace": "shop"}}
-    (one,) = drained([*nodes(), *deployment("web", "1", ["node-1", "node-2"]), budget("web", 1), second], "node-1")
-    assert fates(one) == {"web-0": DrainOutcome.BUDGETS}
-    assert [leaves.budget for leaves in one.pods] == ["shop/web, shop/all"]
+    (each,) = drained([*nodes(), *deployment("web", "1", ["node-1", "node-2"]), budget("web", 1), second], "node-1")
+    assert fates(each) == {"web-0": DrainOutcome.BUDGETS}
+    assert [leaves.budget for leaves in each.pods] == ["shop/web, shop/all"]
 
 
 def test_an_empty_selector_covers_a_pod_without_labels() -> None:
     bare = pod("bare", namespace="shop", on="node-1", metadata=owned("ReplicaSet"))
     everything = pdb({"disruptionsAllowed": 0}, minAvailable=1, selector={})
-    (one,) = drained([*nodes(), *deployment("web", "1", ["node-1"]), bare, everything], "node-1")
-    assert fates(one) == {"web-0": DrainOutcome.BUDGET, "bare": DrainOutcome.BUDGET}
+    (each,) = drained([*nodes(), *deployment("web", "1", ["node-1"]), bare, everything], "node-1")
+    assert fates(each) == {"web-0": DrainOutcome.BUDGET, "bare": DrainOutcome.BUDGET}
 
 
 def test_a_pod_that_had_not_started_has_once_it_was_evicted() -> None:
     made, replica_set, first = deployment("web", "1", ["node-1"])
     first["status"] = {"phase": "Pending"}
     held = pdb({"disruptionsAllowed": 0}, minAvailable=1)
-    one, two = drained([*nodes(("8", "8")), made, replica_set, first, held], "node-1", "node-2")
-    assert (fates(one), fates(two)) == ({"web-0": DrainOutcome.EVICTED}, {"web-0": DrainOutcome.BUDGET})
+    each, two = drained([*nodes(("8", "8")), made, replica_set, first, held], "node-1", "node-2")
+    assert (fates(each), fates(two)) == ({"web-0": DrainOutcome.EVICTED}, {"web-0": DrainOutcome.BUDGET})
 
 
 def test_how_many_a_budget_needs_follows_the_replicas() -> None:
@@ -238,8 +238,8 @@ def test_how_many_a_budget_needs_follows_the_replicas() -> None:
     status: dict[str, object] = {"disruptionsAllowed": 0, "currentHealthy": 5, "desiredHealthy": 5}
     snapshot = Snapshot.from_objects([*nodes(), *web, pdb(status, maxUnavailable=0)])
     wanted = parse_changes([{"scale": "deploy/web=3"}, {"drain": "node-1"}], lambda path: [])
-    (one,) = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop").drained
-    assert (one.held["shop/web"].needed, one.held["shop/web"].healthy) == (3, 3)
+    (each,) = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop").drained
+    assert (each.held["shop/web"].needed, each.held["shop/web"].healthy) == (3, 3)
 
 
 def owned_by(**fields: str) -> dict[str, Any]:
@@ -260,14 +260,14 @@ def owned_by(**fields: str) -> dict[str, Any]:
 )
 def test_the_filters_of_kubectl_in_order(what: dict[str, Any], force: bool, fate: DrainOutcome) -> None:
     known: Manifest = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "it", "namespace": "shop"}}
-    one = pod("odd", namespace="shop", on="node-1", metadata=what)
-    assert fates(drained([*nodes(), known, one], "node-1", force=force)[0]) == {"odd": fate}
+    each = pod("odd", namespace="shop", on="node-1", metadata=what)
+    assert fates(drained([*nodes(), known, each], "node-1", force=force)[0]) == {"odd": fate}
 
 
 def test_nodes_that_are_drained_together_are_cordoned_first() -> None:
     web = deployment("web", "1", ["node-1", "node-2"])
     first, second = drained([*nodes(("8", "8")), *web], "node-1", "node-2", comes_back=False)
-    assert [one.is_done for one in (first, second)] == [False, False]
+    assert [each.is_done for each in (first, second)] == [False, False]
 
 
 def test_what_waited_is_scheduled_once_a_node_is_uncordoned_and_before_the_drain() -> None:
@@ -275,9 +275,9 @@ def test_what_waited_is_scheduled_once_a_node_is_uncordoned_and_before_the_drain
     objects[0] = {**objects[0], "spec": {"unschedulable": True}}
     snapshot = Snapshot.from_objects(objects)
     wanted = parse_changes([{"uncordon": "node-1"}, {"drain": "node-2"}], lambda path: [])
-    found = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop")
-    assert found.placed == {"shop/web-1": "node-1"}
-    assert [*found.messages] == ["shop/web-0"]
+    result = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop")
+    assert result.placed == {"shop/web-1": "node-1"}
+    assert [*result.messages] == ["shop/web-0"]
 
 
 def test_pods_that_are_not_ready_go_under_always_allow() -> None:
@@ -291,8 +291,8 @@ def test_pods_that_are_not_ready_go_under_always_allow() -> None:
 
 def test_what_kubectl_refuses_is_said_in_its_words() -> None:
     data = pod("data", on="node-1", metadata=owned("ReplicaSet"), spec={"volumes": [{"name": "x", "emptyDir": {}}]})
-    (one,) = drained([*nodes(), pod("bare", on="node-1"), data], "node-1")
-    assert {leaves.pod.partition("/")[2]: leaves.message for leaves in one.pods} == {
+    (each,) = drained([*nodes(), pod("bare", on="node-1"), data], "node-1")
+    assert {leaves.pod.partition("/")[2]: leaves.message for leaves in each.pods} == {
         "bare": "cannot delete Pods that declare no controller (use --force to override)",
         "data": "cannot delete Pods with local storage (use --delete-emptydir-data to override)",
     }
@@ -302,9 +302,9 @@ def test_a_drain_of_a_lost_node_does_not_end() -> None:
     """No kubelet confirms a deletion: only a ReplicaSet creates other pods before that."""
     objects = [*nodes(), *deployment("web", "1", ["node-1"]), pod("db-0", on="node-1", metadata=owned("StatefulSet"))]
     at(objects[0], "status")["conditions"] = [{"type": "Ready", "status": "Unknown"}]
-    (one,) = drained(objects, "node-1")
-    assert (one.is_done, one.is_unconfirmed) == (False, True)
-    assert fates(one) == {"web-0": DrainOutcome.EVICTED, "db-0": DrainOutcome.TERMINATING}
+    (each,) = drained(objects, "node-1")
+    assert (each.is_done, each.is_unconfirmed) == (False, True)
+    assert fates(each) == {"web-0": DrainOutcome.EVICTED, "db-0": DrainOutcome.TERMINATING}
     at(objects[0], "spec")["taints"] = [taint("node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")]
     assert drained(objects, "node-1")[0].is_done
 
@@ -314,12 +314,12 @@ def test_a_drain_of_a_lost_node_does_not_end() -> None:
 )
 def test_a_drain_waits_for_a_pod_that_a_finalizer_keeps(finalizers: list[str], done: bool) -> None:
     metadata = {**owned("ReplicaSet"), "deletionTimestamp": "2026-01-02T00:00:00Z", "finalizers": finalizers}
-    (one,) = drained([*nodes(), pod("gone", on="node-1", metadata=metadata)], "node-1")
-    assert (one.is_done, [kept.pod for kept in one.unconfirmed]) == (done, [] if done else ["default/gone"])
-    said = [item for fact in drain_facts(one) for item in fact.items]
+    (each,) = drained([*nodes(), pod("gone", on="node-1", metadata=metadata)], "node-1")
+    assert (each.is_done, [kept.pod for kept in each.unconfirmed]) == (done, [] if done else ["default/gone"])
+    said = [item for fact in drain_facts(each) for item in fact.items]
     assert said == ([] if done else ["default/gone: it is being deleted, and its finalizer example.com/hold keeps it"])
 
 
 def test_pods_that_are_deleted_for_good_are_named() -> None:
-    (one,) = drained([*nodes(), pod("bare", on="node-1")], "node-1", force=True)
-    assert [item for fact in drain_facts(one) for item in fact.items] == ["not recreated: default/bare"]
+    (each,) = drained([*nodes(), pod("bare", on="node-1")], "node-1", force=True)
+    assert [item for fact in drain_facts(each) for item in fact.items] == ["not recreated: default/bare"]

@@ -65,8 +65,8 @@ def daemons(on: list[str], **strategy: object) -> list[Manifest]:
 def left(simulation: Simulation, prefix: str = "") -> dict[str, str]:
     """Pods in the end, with their nodes."""
     pods = simulation.after.pods
-    found = {pods.names[row]: pods.node_names[row] for row in range(len(pods)) if pods.names[row].startswith(prefix)}
-    return dict(sorted(found.items()))
+    result = {pods.names[row]: pods.node_names[row] for row in range(len(pods)) if pods.names[row].startswith(prefix)}
+    return dict(sorted(result.items()))
 
 
 def cpus(simulation: Simulation) -> dict[str, str]:
@@ -94,12 +94,12 @@ def test_a_deployment(strategy: Manifest | None, cpu: str, replaced: int, waitin
     """Four pods of 1 cpu on a node of 8."""
     written: Manifest = {"type": "Recreate"} if strategy is None else {"rollingUpdate": strategy}
     objects = [*nodes(("8",)), *web(4, {"strategy": written})]
-    found = simulated(objects, {"set": f"deploy/web:{CPU}={cpu}"})
-    [rolled] = found.rolled_out
+    result = simulated(objects, {"set": f"deploy/web:{CPU}={cpu}"})
+    [rolled] = result.rolled_out
     assert (rolled.old, rolled.replaced, rolled.waiting) == (4, replaced, waiting)
     assert rolled.is_done is (waiting == 0)
-    assert sum(bool(node) for node in left(found).values()) == running
-    assert len(found.pending) == waiting
+    assert sum(bool(node) for node in left(result).values()) == running
+    assert len(result.pending) == waiting
 
 
 @pytest.mark.parametrize(
@@ -119,18 +119,18 @@ def test_a_stateful_set(spec: Manifest, cpu: str, expected: dict[str, str]) -> N
     before = stateful(["node-1", "node-2", "node-3"])
     [after, *_] = stateful(["node-1", "node-2", "node-3"], **spec)
     at(after, "spec.template.spec")["containers"] = [asking(cpu)]
-    found = simulated([*nodes(("4", "4", "4")), *before], {"apply": [after]})
-    assert dict(sorted(cpus(found).items())) == expected
-    assert not [name for name in left(found) if "~" in name]
+    result = simulated([*nodes(("4", "4", "4")), *before], {"apply": [after]})
+    assert dict(sorted(cpus(result).items())) == expected
+    assert not [name for name in left(result) if "~" in name]
 
 
 def test_pods_of_a_stateful_set_go_in_turn_under_their_names() -> None:
-    found = simulated([*nodes(("4", "4", "4")), *stateful(["node-1", "node-2", "node-3"])], {"set": f"sts/db:{CPU}=2"})
-    assert [step.key for step in found.steps] == ["shop/db-2", "shop/db-1", "shop/db-0"]
-    assert [*found.placed] == ["shop/db-2", "shop/db-1", "shop/db-0"]
-    for number, step in enumerate(found.steps):
+    result = simulated([*nodes(("4", "4", "4")), *stateful(["node-1", "node-2", "node-3"])], {"set": f"sts/db:{CPU}=2"})
+    assert [step.key for step in result.steps] == ["shop/db-2", "shop/db-1", "shop/db-0"]
+    assert [*result.placed] == ["shop/db-2", "shop/db-1", "shop/db-0"]
+    for number, step in enumerate(result.steps):
         assert step.decision is not None
-        told = found.explain(number)
+        told = result.explain(number)
         assert told.cycle.pod.key == step.key
         assert told.best_nodes == tuple(step.names(step.decision.best))
 
@@ -141,10 +141,10 @@ def test_a_broken_pod_of_a_stateful_set_is_not_replaced_in_order(policy: str, re
     made = stateful(["node-1", None], podManagementPolicy=policy)
     at(made[2], "spec")["containers"] = [asking("9")]
     at(made[0], "spec.template.spec")["containers"] = [asking("9")]
-    found = simulated([*nodes(("4",)), *made], {"set": f"sts/db:{CPU}=2"})
-    [rolled] = found.rolled_out
+    result = simulated([*nodes(("4",)), *made], {"set": f"sts/db:{CPU}=2"})
+    [rolled] = result.rolled_out
     assert (rolled.old, rolled.replaced) == (2, replaced)
-    assert found.pending == (("shop/db-1",) if not replaced else ())
+    assert result.pending == (("shop/db-1",) if not replaced else ())
     if not replaced:
         assert "a pod is not ready; delete it first" in rollout_text(rolled)
 
@@ -164,10 +164,10 @@ def test_a_broken_pod_of_a_stateful_set_is_not_replaced_in_order(policy: str, re
 def test_a_daemon_set(strategy: Manifest, cpu: str, replaced: int, waiting: int) -> None:
     """A pod of 1 cpu on each of three nodes of 4."""
     objects = [*nodes(("4", "4", "4")), *daemons(["node-1", "node-2", "node-3"], **strategy)]
-    found = simulated(objects, {"set": f"ds/agent:{CPU}={cpu}"})
-    [rolled] = found.rolled_out
+    result = simulated(objects, {"set": f"ds/agent:{CPU}={cpu}"})
+    [rolled] = result.rolled_out
     assert (rolled.old, rolled.replaced, rolled.waiting) == (3, replaced, waiting)
-    running = sorted(filter(None, left(found, "agent").values()))
+    running = sorted(filter(None, left(result, "agent").values()))
     assert len(running) == len({*running}) == 3 - (waiting if "maxSurge" not in strategy else 0)
 
 
@@ -175,9 +175,9 @@ def test_a_daemon_set_that_selects_other_nodes() -> None:
     """On nodes that it leaves its pods go at once, on those that it comes to they are made."""
     objects = [*nodes(("4", "4", "4")), *daemons(["node-1", "node-2"])]
     selector = '{"kubernetes.io/hostname":"node-3"}'
-    found = simulated(objects, {"set": f"ds/agent:spec.template.spec.nodeSelector={selector}"})
-    assert [*left(found, "agent").values()] == ["node-3"]
-    assert [effect.gone for effect in found.effects] == [("shop/agent-node-1", "shop/agent-node-2")]
+    result = simulated(objects, {"set": f"ds/agent:spec.template.spec.nodeSelector={selector}"})
+    assert [*left(result, "agent").values()] == ["node-3"]
+    assert [effect.gone for effect in result.effects] == [("shop/agent-node-1", "shop/agent-node-2")]
 
 
 @pytest.mark.parametrize(
@@ -188,9 +188,9 @@ def test_a_daemon_set_that_selects_other_nodes() -> None:
     ],
 )
 def test_a_paused_deployment_keeps_its_pods(change: Manifest, kept: str) -> None:
-    found = simulated([*nodes(("8",)), *web(2, change)], {"set": f"deploy/web:{CPU}=2"})
-    assert [cpu for name, cpu in cpus(found).items() if name.startswith("web")] == (["1", "1"] if kept else ["2", "2"])
-    assert kept in rollout_text(found.rolled_out[0])
+    result = simulated([*nodes(("8",)), *web(2, change)], {"set": f"deploy/web:{CPU}=2"})
+    assert [cpu for name, cpu in cpus(result).items() if name.startswith("web")] == (["1", "1"] if kept else ["2", "2"])
+    assert kept in rollout_text(result.rolled_out[0])
 
 
 def half_rolled_out() -> list[Manifest]:
@@ -200,8 +200,8 @@ def half_rolled_out() -> list[Manifest]:
     old = copy.deepcopy(made[1])
     at(old, "metadata").update({"name": "web-old", "uid": "web-old"})
     at(old, "spec.template.spec.containers")[0]["image"] = "web:0"
-    for one in made[2:4]:
-        at(one, "metadata.ownerReferences")[0].update({"name": "web-old", "uid": "web-old"})
+    for item in made[2:4]:
+        at(item, "metadata.ownerReferences")[0].update({"name": "web-old", "uid": "web-old"})
     return [*nodes(["4", "4"]), old, *made]
 
 
@@ -222,24 +222,24 @@ def test_controllers_continue_once_a_pod_has_a_node(
     assert len(simulated([*objects(), spare]).pending) == 1
     done = simulated([*objects(), spare], {"uncordon": "node-9"})
     assert [name.partition("/")[2].partition("-")[0] for name in done.placed] == placed
-    assert (len(done.pending), [one.replaced for one in done.rolled_out]) == (0, replaced)
+    assert (len(done.pending), [item.replaced for item in done.rolled_out]) == (0, replaced)
 
 
 def test_a_rollout_is_over_before_the_next_change() -> None:
     objects = [*nodes(("8", "8")), *web(2, {})]
-    found = simulated(
+    result = simulated(
         objects, {"set": f"deploy/web:{CPU}=2"}, {"set": f"deploy/web:{CPU}=3"}, {"scale": "deploy/web=3"}
     )
-    assert [cpu for name, cpu in cpus(found).items() if name.startswith("web")] == ["3", "3", "3"]
-    assert [one.replaced for one in found.rolled_out] == [2, 2]
-    assert len(found.placed) == 3
+    assert [cpu for name, cpu in cpus(result).items() if name.startswith("web")] == ["3", "3", "3"]
+    assert [item.replaced for item in result.rolled_out] == [2, 2]
+    assert len(result.placed) == 3
 
 
 def test_the_template_of_a_job_cannot_be_changed() -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [asking("1")]}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once", "namespace": "shop"}}
-    found = simulated([*nodes(), {**job, "spec": {"template": template}}], {"set": f"job/once:{CPU}=2"})
-    (state,) = (one.lifecycle for one in found.states)
+    result = simulated([*nodes(), {**job, "spec": {"template": template}}], {"set": f"job/once:{CPU}=2"})
+    (state,) = (item.lifecycle for item in result.states)
     assert isinstance(state, NotChanged)
     assert (state.subject, "spec.template: Invalid value" in state.message) == ("shop/job/once", True)
 

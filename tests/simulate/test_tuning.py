@@ -23,7 +23,7 @@ HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerCo
 PLACES = [f"node-{number}" for number in range(1, 6)]
 SHOP: list[Manifest] = [
     *nodes(),
-    *(one for number in range(4) for one in deployment(f"app-{number}", "1", [PLACES[number], PLACES[number + 1]])),
+    *(each for number in range(4) for each in deployment(f"app-{number}", "1", [PLACES[number], PLACES[number + 1]])),
 ]
 
 

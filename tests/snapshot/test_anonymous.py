@@ -111,16 +111,16 @@ def paths_to(text: str, value: object, path: str = "") -> Iterator[str]:
 def test_no_field_lets_a_name_through(written: str) -> None:
     objects = list(objects_full_of(written))
     assert {str(item["kind"]) for item in objects} == {KINDS[key].name if key in KINDS else key for key in RECORDS}
-    found = anonymize(objects)
-    assert len(found) == len(objects)
-    assert not {path for item in found for path in paths_to("canary", item)}
+    result = anonymize(objects)
+    assert len(result) == len(objects)
+    assert not {path for item in result for path in paths_to("canary", item)}
 
 
 def test_every_value_is_looked_at() -> None:
     """The test above would see nothing if its objects were empty after all."""
     anonymous = Anonymous.of(list(objects_full_of("canary")))
-    found = map(anonymous.replaced, objects_full_of("canary"))
-    paths = {path for item in found if item for path in paths_to(anonymous.name("canary"), item, str(item["kind"]))}
+    result = map(anonymous.replaced, objects_full_of("canary"))
+    paths = {path for item in result if item for path in paths_to(anonymous.name("canary"), item, str(item["kind"]))}
     assert "Pod.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution.namespaces" in paths
     assert "CronJob.spec.jobTemplate.spec.template.spec.containers.image" in paths
     assert "PersistentVolume.spec.csi.volumeHandle" in paths
@@ -133,8 +133,8 @@ def test_what_is_written_in_an_annotation_is_replaced_too() -> None:
         "example.com/owner": "canary",
     }
     metadata = {"name": "shop", "annotations": written}
-    [found] = anonymize([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
-    assert found["metadata"] == {
+    [result] = anonymize([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
+    assert result["metadata"] == {
         "name": "e1",
         "annotations": {
             "scheduler.alpha.kubernetes.io/node-selector": "a1=a1,disk=a1",
@@ -152,10 +152,10 @@ def test_kinds_that_scheduling_does_not_read_are_left_out() -> None:
 
 def test_a_pod_may_leave_out_its_version() -> None:
     bare: Manifest = {"kind": "Pod", "metadata": {"name": "shop"}}
-    [found] = anonymize([bare])
-    assert found["metadata"] == {"name": "a1"}
+    [result] = anonymize([bare])
+    assert result["metadata"] == {"name": "a1"}
     anonymous = Anonymous.of_lines([msgspec.json.encode(bare)])
-    assert anonymous.line(msgspec.json.encode(bare)) == msgspec.json.encode(found)
+    assert anonymous.line(msgspec.json.encode(bare)) == msgspec.json.encode(result)
 
 
 def test_only_what_a_scheduler_says_of_a_pod_is_kept_and_with_its_names_replaced() -> None:
@@ -165,8 +165,8 @@ def test_only_what_a_scheduler_says_of_a_pod_is_kept_and_with_its_names_replaced
         {"type": "Ready", "status": "False", "message": "containers with unready status: [canary]"},
     ]
     tainted = node("n", taints=["acme/team=red:NoSchedule"], allocatable={"acme.io/fpga": "1"})
-    _, found = anonymize([tainted, pod("web", status={"conditions": conditions})])
-    assert found["status"] == {
+    _, result = anonymize([tainted, pod("web", status={"conditions": conditions})])
+    assert result["status"] == {
         "conditions": [
             {
                 "type": "PodScheduled",
@@ -197,9 +197,9 @@ def test_of_what_a_kubelet_says_only_the_pressure_of_a_node_is_kept(message: str
 def test_events_of_a_scheduler_are_kept_unless_they_were_cut() -> None:
     cut = "x" * (NOTE_LENGTH - len(CUT)) + CUT
     other = event("Started container canary", reason="Started")
-    [found] = anonymize([event("0/1 nodes are available: 1 Insufficient acme.io/fpga."), event(cut), other])
-    assert found["message"] == "0/1 nodes are available: 1 Insufficient aa1.io/b1."
-    assert found["involvedObject"] == {"kind": "Pod", "namespace": "o1", "name": "w1"}
+    [result] = anonymize([event("0/1 nodes are available: 1 Insufficient acme.io/fpga."), event(cut), other])
+    assert result["message"] == "0/1 nodes are available: 1 Insufficient aa1.io/b1."
+    assert result["involvedObject"] == {"kind": "Pod", "namespace": "o1", "name": "w1"}
 
 
 # --- what rules know by name
@@ -246,11 +246,11 @@ def test_what_a_rule_knows_by_name_stays(text: str) -> None:
 
 def test_what_kube_scheduler_says_stays() -> None:
     """The texts of recorded decisions, without the names in them."""
-    found: set[str] = set()
+    result: set[str] = set()
     for case in cases()[::4]:
         theirs = {word for item in case.record["objects"] for word in WORD.findall(str(item))}
-        found |= {word for word in WORD.findall(case.record["expect"].get("message") or "") if word not in theirs}
-    assert not {word for word in found if not word.isdigit()} - VOCABULARY
+        result |= {word for word in WORD.findall(case.record["expect"].get("message") or "") if word not in theirs}
+    assert not {word for word in result if not word.isdigit()} - VOCABULARY
 
 
 # --- what belongs together
@@ -303,9 +303,9 @@ def test_what_is_not_public_goes(text: str, secrets: list[str]) -> None:
 def test_an_image_without_a_tag_is_the_latest() -> None:
     images = [{"names": ["docker.io/acme/web:latest"], "sizeBytes": 1}]
     holder = node("n") | {"status": {"images": images}}
-    found, new = anonymize([holder, pod("web", spec={"containers": [{"name": "c", "image": "docker.io/acme/web"}]})])
+    result, new = anonymize([holder, pod("web", spec={"containers": [{"name": "c", "image": "docker.io/acme/web"}]})])
     [image] = at(new, "spec.containers")
-    assert found["status"] == {"images": [{"names": [f"{image['image']}:latest"], "sizeBytes": 1}]}
+    assert result["status"] == {"images": [{"names": [f"{image['image']}:latest"], "sizeBytes": 1}]}
 
 
 def test_numbers_that_are_compared_stay_and_others_go() -> None:
@@ -316,23 +316,23 @@ def test_numbers_that_are_compared_stay_and_others_go() -> None:
         }
     }
     asking = pod("web", spec={"affinity": {"nodeAffinity": affinity}})
-    found, _ = anonymize([node("n", labels={"acme/cores": "16", "acme/rack": "16"}), asking])
-    assert isinstance(found["metadata"], dict)
-    assert list(found["metadata"]["labels"].values()) == ["16", "1a1"]
+    result, _ = anonymize([node("n", labels={"acme/cores": "16", "acme/rack": "16"}), asking])
+    assert isinstance(result["metadata"], dict)
+    assert list(result["metadata"]["labels"].values()) == ["16", "1a1"]
 
 
 def test_an_instance_type_of_ec2_stays_since_it_limits_volumes() -> None:
     key = "node.kubernetes.io/instance-type"
     nodes = [node(kind, labels={key: kind}) for kind in ("m5.xlarge", "u-6tb1.metal", "acme-rack.large", "acme")]
-    labels = [at(found, "metadata.labels")[key] for found in anonymize(nodes)]
+    labels = [at(result, "metadata.labels")[key] for result in anonymize(nodes)]
     assert labels[:2] == ["m5.xlarge", "u-6tb1.metal"]
     assert "acme" not in "".join(labels)
 
 
 def test_addresses_become_ones_that_are_nobodys() -> None:
     ports = [{"containerPort": 1, "hostPort": 1, "hostIP": ip} for ip in ("192.168.40.14", "0.0.0.0", "::1", "fd00::7")]
-    [found] = anonymize([pod("web", spec={"containers": [{"name": "c", "ports": ports}]})])
-    [container] = at(found, "spec.containers")
+    [result] = anonymize([pod("web", spec={"containers": [{"name": "c", "ports": ports}]})])
+    [container] = at(result, "spec.containers")
     assert [port["hostIP"] for port in container["ports"]] == ["198.18.0.2", "0.0.0.0", "::1", "2001:db8::4"]
 
 
@@ -340,16 +340,16 @@ def test_addresses_become_ones_that_are_nobodys() -> None:
 def test_a_resource_that_limits_a_drivers_volumes_stays_the_drivers(driver: str) -> None:
     driver_object = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": driver}}
     limited = node("n", allocatable={csi_limit_key(driver): "8"})
-    found, new_driver = anonymize([limited, driver_object])
+    result, new_driver = anonymize([limited, driver_object])
     assert isinstance(new_driver["metadata"], dict)
-    assert found["status"] == {"allocatable": {csi_limit_key(new_driver["metadata"]["name"]): "8"}}
+    assert result["status"] == {"allocatable": {csi_limit_key(new_driver["metadata"]["name"]): "8"}}
 
 
 @pytest.mark.parametrize("written", [{}, {"storageClassName": ""}])
 def test_no_storage_class_is_not_the_default_one(written: Manifest) -> None:
     metadata: Manifest = {"name": "main"}
-    [found] = anonymize([{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": written}])
-    assert found["spec"] == written
+    [result] = anonymize([{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": written}])
+    assert result["spec"] == written
 
 
 def test_the_annotations_that_count_are_those_of_a_snapshot() -> None:
@@ -415,9 +415,9 @@ _joined = st.lists(_words, min_size=1, max_size=9).flatmap(
 @given(st.lists(_joined, unique=True, max_size=12))
 def test_names_sort_as_before_and_stay_distinct(texts: list[str]) -> None:
     name = names(*texts)
-    found = [name(text) for text in sorted(texts)]
-    assert found == sorted(found)
-    assert len(set(found)) == len(found)
+    result = [name(text) for text in sorted(texts)]
+    assert result == sorted(result)
+    assert len(set(result)) == len(result)
 
 
 @given(st.lists(_joined, max_size=12))
@@ -443,12 +443,12 @@ def test_a_name_that_would_grow_too_long_becomes_one_word() -> None:
 
 @given(st.lists(st.text("abz09AZé", min_size=1, max_size=5), unique=True), st.sets(st.sampled_from(sorted(VOCABULARY))))
 def test_tokens_are_words_that_nobody_else_has(words: list[str], kept: set[str]) -> None:
-    found = tokens(words, kept)
-    assert set(found) == set(words) - kept
-    assert len({*found.values(), *kept}) == len(found) + len(kept)
-    assert all(WORD.fullmatch(token) and not token.isdigit() for token in found.values())
-    every = sorted([*found, *kept])
-    assert [found.get(word, word) for word in every] == sorted(found.get(word, word) for word in every)
+    result = tokens(words, kept)
+    assert set(result) == set(words) - kept
+    assert len({*result.values(), *kept}) == len(result) + len(kept)
+    assert all(WORD.fullmatch(token) and not token.isdigit() for token in result.values())
+    every = sorted([*result, *kept])
+    assert [result.get(word, word) for word in every] == sorted(result.get(word, word) for word in every)
 
 
 def test_there_is_room_between_any_two_words_that_stay() -> None:

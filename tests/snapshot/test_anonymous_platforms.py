@@ -93,13 +93,13 @@ def marked(value: object, *, with_keys: bool = False, free_text: bool = False) -
 @pytest.mark.parametrize("kind", sorted(hostile.RECORDS))
 def test_a_marked_object_of_every_kind_has_no_mark_left(kind: str) -> None:
     """Objects made of the fields that kschedx reads, every one of them now and then."""
-    found = set()
+    result = set()
     for seed in range(12):
         item = marked(hostile.object_of(kind, "web", random.Random(seed)))
         assert isinstance(item, dict)
         with contextlib.suppress(InputError):  # a selector of devices that looks into a text
-            found |= set(left([item]))
-    assert not found
+            result |= set(left([item]))
+    assert not result
 
 
 NOT_READ = """

@@ -156,8 +156,8 @@ def test_a_workload_makes_the_same_pod() -> None:
         inner["template"] = template
         group = KINDS[kind].api_version
         made = {"apiVersion": group, "kind": kind, "metadata": {"name": "w", "namespace": "default"}, "spec": spec}
-        (one,) = slim([made])
-        assert explained([node("n"), one], one) == explained([node("n"), made], made), kind
+        (each,) = slim([made])
+        assert explained([node("n"), each], each) == explained([node("n"), made], made), kind
 
 
 # --- and nothing else
@@ -220,17 +220,17 @@ def hidden(kind: str) -> Manifest:
 
 @pytest.mark.parametrize("kind", [key for key, kind in KINDS.items() if not (kind.only or kind.addon)])
 def test_what_scheduling_does_not_read_is_not_written(kind: str) -> None:
-    (one,) = slim([{**hidden(kind), "kind": KINDS[kind].name}])
-    assert CANARY not in json.dumps(one)
-    assert one["kind"] == KINDS[kind].name
-    assert one["metadata"]["name"] == (KINDS[kind].only or ("default/one",))[0].partition("/")[2]
+    (each,) = slim([{**hidden(kind), "kind": KINDS[kind].name}])
+    assert CANARY not in json.dumps(each)
+    assert each["kind"] == KINDS[kind].name
+    assert each["metadata"]["name"] == (KINDS[kind].only or ("default/one",))[0].partition("/")[2]
 
 
 @pytest.mark.parametrize("key", [key for key, kind in KINDS.items() if kind.addon])
 def test_of_what_others_keep_only_what_they_say_is_written(key: str) -> None:
-    (one,) = slim([{**hidden(key), "kind": KINDS[key].name, "status": {"unread": CANARY}}])
-    assert CANARY not in json.dumps(one)
-    assert one["metadata"]["name"] == "one"
+    (each,) = slim([{**hidden(key), "kind": KINDS[key].name, "status": {"unread": CANARY}}])
+    assert CANARY not in json.dumps(each)
+    assert each["metadata"]["name"] == "one"
 
 
 @pytest.mark.parametrize("kind", ["Secret", "ConfigMap", "ServiceAccount", "Endpoints"])
@@ -278,7 +278,7 @@ def test_of_events_only_the_schedulers_refusals_are_written() -> None:
             "involvedObject": about,
         }
 
-    assert [one["reason"] for one in slim([event("Pulled"), event("FailedScheduling"), event("BackOff")])] == [
+    assert [each["reason"] for each in slim([event("Pulled"), event("FailedScheduling"), event("BackOff")])] == [
         "FailedScheduling"
     ]
 
@@ -332,7 +332,7 @@ def test_a_namespace_alone() -> None:
         {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "other"}},
         {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}},
     ]
-    assert [one["metadata"]["name"] for one in slim(everything, ["shop"])] == ["shop", "disk", "n", "here"]
+    assert [each["metadata"]["name"] for each in slim(everything, ["shop"])] == ["shop", "disk", "n", "here"]
 
 
 def test_what_is_general_comes_first_and_each_kind_in_its_order() -> None:
@@ -343,7 +343,7 @@ def test_what_is_general_comes_first_and_each_kind_in_its_order() -> None:
         node("1"),
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "z"}},
     ]
-    assert [one["metadata"]["name"] for one in slim(objects)] == ["z", "2", "1", "b", "a"]
+    assert [each["metadata"]["name"] for each in slim(objects)] == ["z", "2", "1", "b", "a"]
 
 
 def test_a_kind_is_forgotten() -> None:
