@@ -15,7 +15,7 @@ from kschedx.descheduler.arguments import (
     HighNodeUtilizationArgs,
     InterPodAntiAffinityArgs,
     LowNodeUtilizationArgs,
-    NodeAffinityArgs,
+    NodeAffinityViolationArgs,
     NodeTaintsArgs,
     PodLifeTimeArgs,
     RemoveDuplicatesArgs,
@@ -183,7 +183,7 @@ class _Run:
                 too_many_restarts(handle, args)
             case InterPodAntiAffinityArgs():
                 inter_pod_anti_affinity(handle, args)
-            case NodeAffinityArgs():
+            case NodeAffinityViolationArgs():
                 node_affinity(handle, args)
             case NodeTaintsArgs():
                 node_taints(handle, args)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from kschedx.descheduler.arguments import (
     InterPodAntiAffinityArgs,
-    NodeAffinityArgs,
+    NodeAffinityViolationArgs,
     NodeTaintsArgs,
     PodArgs,
     PodConditionFilter,
@@ -359,7 +359,7 @@ class _Domains:
         self.in_domain: dict[str, dict[str, PodFacts]] = defaultdict(dict)
 
 
-def node_affinity(handle: EvictorHandle, args: NodeAffinityArgs) -> None:
+def node_affinity(handle: EvictorHandle, args: NodeAffinityViolationArgs) -> None:
     """Evict pods whose node no longer matches their required node affinity, or that prefer another node."""
     is_concerned = concerned(args)
     fit = FitCheck(handle.cluster, handle.nodes)

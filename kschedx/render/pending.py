@@ -50,7 +50,7 @@ from kschedx.render.terminal import (
     GOOD,
     OPEN,
     SEPARATOR,
-    Part,
+    ScreenPart,
     StyledLine,
     fitting,
     line,
@@ -195,7 +195,7 @@ def _events(cause_groups: Sequence[CauseGroup], pods: PodAnswers, width: int, ro
     return 0
 
 
-def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event: bool) -> Part:
+def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event: bool) -> ScreenPart:
     """Return the block of a cause, which begins with a blank line. With `event`, it has kube-scheduler's text."""
     first, tone = group.first, cause_tone(group)
     lines = [BLANK, *paragraph(cause_title(group), width, first=tone.mark, style=_STYLES.get(tone, BAD))]
@@ -211,13 +211,13 @@ def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event
         rows = continued(first.command, width - len(MORE))
         rest = rest + [line((f"{'' if number else MORE:{len(MORE)}}{row}", DIM)) for number, row in enumerate(rows)]
     if tone is Tone.GOOD:
-        return Part.of(lines + rest)
+        return ScreenPart.of(lines + rest)
 
     def with_fix() -> list[StyledLine]:
         fix = pods.fix_of(group)
         return [*lines, *([] if fix is None else _labelled("fix", fix.text, width)), *rest]
 
-    return Part(len(lines) + len(rest), with_fix, tries_fixes=True)
+    return ScreenPart(len(lines) + len(rest), with_fix, tries_fixes=True)
 
 
 REQUIRES, BECAUSE, ALONE = "requires", "because", "alone"

@@ -303,7 +303,7 @@ def fits(content: str, width: int) -> bool:
     return cell_len(shown(content)) <= width
 
 
-class Part(Struct, frozen=True):
+class ScreenPart(Struct, frozen=True):
     """Lines of a screen that are computed only once the screen may have room for all of it."""
 
     least: int
@@ -312,11 +312,11 @@ class Part(Struct, frozen=True):
     tries_fixes: bool = False
 
     @classmethod
-    def of(cls, lines: list[StyledLine]) -> Part:
+    def of(cls, lines: list[StyledLine]) -> ScreenPart:
         return cls(len(lines), lambda: lines)
 
 
-def fitting(parts: Sequence[Part], most: int | None = None) -> list[StyledLine] | None:
+def fitting(parts: Sequence[ScreenPart], most: int | None = None) -> list[StyledLine] | None:
     """Return the lines of all parts; None as soon as it is certain that they are more than `most`."""
     number, lines = sum(part.least for part in parts), list[StyledLine]()
     tried = sum(part.tries_fixes for part in parts)
