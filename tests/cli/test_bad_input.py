@@ -200,23 +200,8 @@ def check(bad: Bad, folder: Path) -> None:
     assert not [part for part in bad.says if part not in line], line
 
 
-@pytest.mark.parametrize("bad", FILES, ids=lambda bad: bad.name)
-def test_a_file_that_cannot_be_read(bad: Bad, tmp_path: Path) -> None:
-    check(bad, tmp_path)
-
-
-@pytest.mark.parametrize("bad", OBJECTS, ids=lambda bad: bad.name)
-def test_an_object_that_cannot_be_used(bad: Bad, tmp_path: Path) -> None:
-    check(bad, tmp_path)
-
-
-@pytest.mark.parametrize("bad", CONFIGURATION, ids=lambda bad: bad.name)
-def test_a_configuration_that_cannot_be_used(bad: Bad, tmp_path: Path) -> None:
-    check(bad, tmp_path)
-
-
-@pytest.mark.parametrize("bad", TARGETS, ids=lambda bad: bad.name)
-def test_a_target_that_does_not_exist(bad: Bad, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bad", [*FILES, *OBJECTS, *CONFIGURATION, *TARGETS], ids=lambda bad: bad.name)
+def test_what_cannot_be_used_is_refused_in_a_line(bad: Bad, tmp_path: Path) -> None:
     check(bad, tmp_path)
 
 

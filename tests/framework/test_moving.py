@@ -26,6 +26,7 @@ from kschedx.simulate.changes import cordoned
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests import builders
+from tests.laws.moving_clusters import facts_of
 
 RECORDED = Path(__file__).parent.parent / "conformance"
 FAMILIES = (
@@ -53,12 +54,6 @@ def recorded(family: str, number: int) -> list[Any]:
     with gzip.open(RECORDED / f"{family}.jsonl.gz") as lines:
         cases = [json.loads(line) for line in lines]
     return cases[:: max(len(cases) // number, 1)][:number]
-
-
-def told(decision: Decision) -> tuple[object, ...]:
-    result = decision.post_filter
-    preemption = None if result is None else (result.status.code, result.status.reasons, result.candidates, result.best)
-    return decision.outcome, decision.message, tuple(decision.best.tolist()), decision.nominated, preemption
 
 
 def anew(run: Run, row: int) -> Decision:
@@ -90,11 +85,11 @@ def test_what_has_moved_is_decided_as_if_built_that_way(family: str) -> None:
                 run.cluster.place(row, ClusterRow(dice.randrange(nodes)))
             for other in question:
                 if pods.node[other] < 0:
-                    assert told(run.decide(other)) == told(anew(run, other)), (case["name"], pods.key(other))
+                    assert facts_of(run.decide(other)) == facts_of(anew(run, other)), (case["name"], pods.key(other))
         run.cluster.revert(0)
         np.testing.assert_array_equal(pods.node, before)
         for other in question:
-            assert told(run.decide(other)) == told(anew(run, other)), case["name"]
+            assert facts_of(run.decide(other)) == facts_of(anew(run, other)), case["name"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -105,22 +100,22 @@ def test_a_node_more_and_back_again(family: str) -> None:
         run = Run(scheduler_of(case["config"], release, snapshot))
         cluster = run.cluster
         row = cluster.pods.rows[case["pod"]]
-        before = told(run.decide(row))
+        before = facts_of(run.decide(row))
         mark = cluster.mark()
         for template in snapshot.cluster.nodes[:2]:
             metadata = replace(template.metadata, name=f"more-{template.name}")
             added = cluster.add_node(replace(template, metadata=metadata))
-            assert told(run.decide(row)) == told(anew(run, row)), case["name"]
+            assert facts_of(run.decide(row)) == facts_of(anew(run, row)), case["name"]
             now = run.cycle(row)
             fits = now.nodes is not None and now.filter is not None and now.nodes.names_where(now.filter.passed)
             if fits and metadata.name in fits and cluster.pods.node[row] < 0:
                 cluster.place(row, added)
         cluster.revert(mark)
-        assert told(run.decide(row)) == before == told(anew(run, row)), case["name"]
+        assert facts_of(run.decide(row)) == before == facts_of(anew(run, row)), case["name"]
         for template in snapshot.cluster.nodes[:1]:
             cluster.place(row, cluster.add_node(replace(template, metadata=replace(template.metadata, name="unseen"))))
         cluster.revert(mark)
-        assert told(run.decide(row)) == before, (case["name"], "nobody asked while the node was there")
+        assert facts_of(run.decide(row)) == before, (case["name"], "nobody asked while the node was there")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -131,14 +126,14 @@ def test_a_node_that_changes_and_back_again(family: str) -> None:
         run = Run(scheduler_of(case["config"], release, snapshot))
         cluster = run.cluster
         row = cluster.pods.rows[case["pod"]]
-        before = told(run.decide(row))
+        before = facts_of(run.decide(row))
         for number, node in enumerate(snapshot.cluster.nodes[:3]):
             unlabelled = replace(node.metadata, labels={"kubernetes.io/hostname": "else", "disk": "tape"})
             for changed in (cordoned(node, unschedulable=True), replace(node, metadata=unlabelled)):
                 cluster.replace_node(ClusterRow(number), changed)
-                assert told(run.decide(row)) == told(anew(run, row)), case["name"]
+                assert facts_of(run.decide(row)) == facts_of(anew(run, row)), case["name"]
         cluster.revert(0)
-        assert told(run.decide(row)) == before == told(anew(run, row)), case["name"]
+        assert facts_of(run.decide(row)) == before == facts_of(anew(run, row)), case["name"]
 
 
 def kinds(dice: random.Random) -> list[tuple[dict[str, str], dict[str, Any]]]:
@@ -196,7 +191,7 @@ def test_kinds_that_take_turns_are_decided_as_if_built_that_way(seed: int) -> No
     waiting = list(range(len(order)))
     for at, row in enumerate(waiting):
         decision = run.decide(row)
-        assert told(decision) == told(anew(run, row)), run.cluster.pods.key(row)
+        assert facts_of(decision) == facts_of(anew(run, row)), run.cluster.pods.key(row)
         if decision.outcome is Outcome.SCHEDULED:
             run.bind(row, ClusterRow(int(dice.choice(decision.best))), next(iter(waiting[at + 1 :]), None))
         if dice.randrange(6) == 0 and len(placed := np.flatnonzero(run.cluster.pods.node >= 0)):

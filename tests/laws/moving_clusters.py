@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kschedx.framework.schedule import Decision
 from tests import device_builders as devices
 from tests.builders import Manifest, node, pod
 from tests.storage_builders import DRIVER, HOSTNAME, ZONE, claim, in_term, volume
@@ -17,6 +18,13 @@ NUMBER = "apps.kubernetes.io/pod-index"
 DEVICES = "deviceclass.resource.kubernetes.io/gpu"
 """The resource that stands for devices of the class."""
 MODELS = ("small", "large")
+
+
+def facts_of(decision: Decision) -> tuple[object, ...]:
+    """All that two decisions about the same pod agree in."""
+    result = decision.post_filter
+    preemption = None if result is None else (result.status.code, result.status.reasons, result.candidates, result.best)
+    return decision.outcome, decision.message, tuple(decision.best.tolist()), decision.nominated, preemption
 
 
 class Dealer:

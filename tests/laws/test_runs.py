@@ -28,7 +28,7 @@ from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from tests import builders
-from tests.laws.moving_clusters import DEVICES, Dealer
+from tests.laws.moving_clusters import DEVICES, Dealer, facts_of
 from tests.storage_builders import HOSTNAME, ZONE
 
 RELEASES = ("1.36", "1.36", "1.36", "1.29")
@@ -131,19 +131,13 @@ class World:
         assert self.run.scheduler.nodes.numbers(_names).tolist() == static.numbers(_names).tolist()
         for row, anew in self.anew():
             pod = self.cluster.pods.key(row)
-            assert told(self.run.decide(row)) == told(Decision.of(anew)), pod
+            assert facts_of(self.run.decide(row)) == facts_of(Decision.of(anew)), pod
             assert columns(self.run.scored_cycle(row, self.profile)) == columns(anew), pod
 
 
 def _names(node: Node, pods: PodTable, rows: IntArray) -> int:
     """A rule about a node and its pods."""
     return hash((node.spec.unschedulable, *(pods.names[row] for row in rows.tolist())))
-
-
-def told(decision: Decision) -> tuple[object, ...]:
-    result = decision.post_filter
-    preemption = None if result is None else (result.status.code, result.status.reasons, result.candidates, result.best)
-    return decision.outcome, decision.message, tuple(decision.best.tolist()), decision.nominated, preemption
 
 
 def columns(cycle: Cycle) -> dict[str, object]:
@@ -203,7 +197,7 @@ def test_replicas_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
     while left := [row for row in rows if row in cluster.pods.pending]:
         row, then, built = left[0], next(iter(left[1:]), None), cluster.frozen()
         decision, alone = run.decide(row), run.scheduler.on(built).schedule(built.pods[row])
-        assert told(decision) == told(Decision.of(alone)), cluster.pods.key(row)
+        assert facts_of(decision) == facts_of(Decision.of(alone)), cluster.pods.key(row)
         if decision.outcome is not Outcome.SCHEDULED:
             break
         node = dice.choice(list(each_cluster_row(decision.choice)))
@@ -278,7 +272,7 @@ def test_preemptors_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
         while row in cluster.pods.pending:
             built = cluster.frozen()
             decision, alone = run.decide(row), run.scheduler.on(built).schedule(built.pods[row])
-            assert told(decision) == told(Decision.of(alone)), cluster.pods.key(row)
+            assert facts_of(decision) == facts_of(Decision.of(alone)), cluster.pods.key(row)
             result = decision.post_filter
             if decision.outcome is Outcome.SCHEDULED:
                 run.bind(row, dice.choice(list(each_cluster_row(decision.choice))))

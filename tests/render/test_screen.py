@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kschedx import explain as explain_pod
 from kschedx.errors import InputError
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import Manifests
-from kschedx.loading import load
 from kschedx.render.screen import MOST_LINES, why_lines
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
+from tests.golden.stories import OF_PODS, Story, explained
 
-STORIES = sorted((Path(__file__).parent.parent.parent / "fixtures").glob("*/pod.yaml"))
 
-
-def explained(*objects: Manifest, name: str = "default/new") -> Explanation:
+def of_objects(*objects: Manifest, name: str = "default/new") -> Explanation:
     return explain_pod(Snapshot.from_objects(list(objects)), name)
 
 
@@ -35,19 +29,9 @@ def asking(cpu: str = "1", **spec: object) -> Manifest:
     return result
 
 
-def story(path: Path) -> Explanation:
-    configuration = path.parent / "scheduler.yaml"
-    config = yaml.safe_load(configuration.read_text(encoding="utf-8")) if configuration.exists() else None
-    cluster = load([str(next(path.parent.glob("cluster*")))])
-    manifests = Manifests.read([str(path)])
-    manifests.placed(None, "default")
-    (result,) = manifests.pods(cluster, cluster)
-    return explain_pod(cluster, result.manifest, config=config)
-
-
-@pytest.mark.parametrize("path", STORIES, ids=[path.parent.name for path in STORIES])
-def test_stories_fit_their_screens(path: Path) -> None:
-    explanation = story(path)
+@pytest.mark.parametrize("story", OF_PODS, ids=lambda story: story.name)
+def test_stories_fit_their_screens(story: Story) -> None:
+    explanation = explained(story)
     for width in (80, 100):
         first = why_lines(explanation, width=width)
         assert len(first) <= MOST_LINES
@@ -59,14 +43,14 @@ def test_stories_fit_their_screens(path: Path) -> None:
 
 
 def test_the_event_is_quoted_once_and_whole() -> None:
-    explanation = explained(node("n", taints=["a=b:NoSchedule"]), asking())
+    explanation = of_objects(node("n", taints=["a=b:NoSchedule"]), asking())
     screen = " ".join(" ".join(plain(explanation, 80)).split())
     assert screen.count(explanation.message) == 1
 
 
 def test_both_sides_of_the_inequality_on_the_first_screen() -> None:
     full = pod("full", on="n", containers=[{"name": "c", "resources": {"requests": {"cpu": "3500m"}}}])
-    screen = plain(explained(node("n", allocatable={"cpu": "4", "pods": "9"}), full, asking("2")))
+    screen = plain(of_objects(node("n", allocatable={"cpu": "4", "pods": "9"}), full, asking("2")))
     assert "n ✗ NodeResourcesFit: insufficient cpu, short by 1500m" in screen
     assert "  requests  2000m = main" in screen
     assert "  free       500m = 4000m allocatable - 3500m requested by 1 pod" in screen
@@ -74,7 +58,7 @@ def test_both_sides_of_the_inequality_on_the_first_screen() -> None:
 
 
 def test_groups_count_their_nodes() -> None:
-    screen = plain(explained(*(node(f"n{i}", taints=["a=b:NoSchedule"]) for i in range(1200)), asking()))
+    screen = plain(of_objects(*(node(f"n{i}", taints=["a=b:NoSchedule"]) for i in range(1200)), asking()))
     assert any(line.startswith("n0 ✗ TaintToleration") and line.endswith("(1,200 nodes)") for line in screen)
 
 
@@ -101,7 +85,7 @@ def test_any_cluster_fits_the_first_screen(nodes: list[tuple[str, list[str], str
         pod(f"p{i}", on=f"n{i}{name}", containers=[{"name": "c", "resources": {"requests": {"cpu": "500m"}}}])
         for i, (_, _, name) in enumerate(nodes)
     ]
-    lines = why_lines(explained(*objects, *busy, asking("2", priority=priority)), width=width)
+    lines = why_lines(of_objects(*objects, *busy, asking("2", priority=priority)), width=width)
     assert len(lines) <= MOST_LINES
     assert all(line.cell_len <= width for line in lines)
     assert not any(mark in line.plain for line in lines for mark in "\x1b\u202e")
@@ -109,36 +93,36 @@ def test_any_cluster_fits_the_first_screen(nodes: list[tuple[str, list[str], str
 
 def test_a_winner_is_told_with_its_margin() -> None:
     busy = pod("busy", on="b", containers=[{"name": "c", "resources": {"requests": {"cpu": "32"}}}])
-    screen = plain(explained(node("a"), node("b"), busy, asking()))
+    screen = plain(of_objects(node("a"), node("b"), busy, asking()))
     assert screen[0] == "✓ default/new would be assigned to a"
     assert "leads b by" in screen[1]
 
 
 def test_a_tie_is_never_settled() -> None:
-    screen = plain(explained(node("a"), node("b"), asking()))
+    screen = plain(of_objects(node("a"), node("b"), asking()))
     assert screen[0] == "✓ default/new would be assigned to one of 2 nodes with the same score, at random: a, b"
 
 
 def test_a_gated_pod_is_told_what_would_follow() -> None:
-    gated = plain(explained(node("a"), asking(schedulingGates=[{"name": "wait"}])))
+    gated = plain(of_objects(node("a"), asking(schedulingGates=[{"name": "wait"}])))
     start = "‖ default/new is gated by scheduling gate wait; without the gate it would be assigned to"
     assert gated[0].startswith(start)
 
 
 def test_preemption_names_its_victims() -> None:
     cheap = pod("cheap", on="n", containers=[{"name": "c", "resources": {"requests": {"cpu": "4"}}}])
-    screen = plain(explained(node("n", allocatable={"cpu": "4", "pods": "9"}), cheap, asking("2", priority=9)))
+    screen = plain(of_objects(node("n", allocatable={"cpu": "4", "pods": "9"}), cheap, asking("2", priority=9)))
     assert "preemption makes room on n" in screen[0]
     assert any(line.endswith("evicts    default/cheap (priority 0)") for line in screen)
 
 
 def test_an_empty_cluster() -> None:
-    assert plain(explained(asking()))[0] == "✗ default/new is unschedulable: the cluster has no nodes"
+    assert plain(of_objects(asking()))[0] == "✗ default/new is unschedulable: the cluster has no nodes"
 
 
 def test_the_verdict_table_shows_every_plugin_that_rejects() -> None:
     tainted = node("n", taints=["a=b:NoSchedule"], allocatable={"cpu": "1", "pods": "9"})
-    screen = plain(explained(tainted, asking("2")), wide=True)
+    screen = plain(of_objects(tainted, asking("2")), wide=True)
     header = next(line.split() for line in screen if line.split()[:1] == ["node"])
     row = next(line.split() for line in screen if line.split()[:1] == ["n"] and line.split()[-1] == "TaintToleration")
     marks = dict(zip(header, row, strict=True))
@@ -147,7 +131,7 @@ def test_the_verdict_table_shows_every_plugin_that_rejects() -> None:
 
 def test_one_nodes_story_has_all_verdicts_and_facts() -> None:
     tainted = node("n", taints=["a=b:NoSchedule"], allocatable={"cpu": "1", "pods": "9"})
-    explanation = explained(tainted, node("other"), asking("2"))
+    explanation = of_objects(tainted, node("other"), asking("2"))
     texts = [line.plain for line in why_lines(explanation, width=100, nodes=["n"])]
     assert texts[0] == "✗ n: default/new does not fit: 2 plugins reject it"
     assert "  ✗ TaintToleration (the verdict): untolerated taint a=b:NoSchedule" in texts
@@ -156,7 +140,7 @@ def test_one_nodes_story_has_all_verdicts_and_facts() -> None:
 
 def test_an_unknown_node_is_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match='did you mean "node-1"'):
-        why_lines(explained(node("node-1"), asking()), width=100, nodes=["node-l"])
+        why_lines(of_objects(node("node-1"), asking()), width=100, nodes=["node-l"])
 
 
 def test_a_pod_that_is_held_before_the_queue_is_not_called_gated() -> None:
