@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import DECIDES, OUT, Part
+from kschedx.cli.options import DECIDES, OUT, OptionGroup
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
@@ -48,7 +48,7 @@ Exit codes: 0 drained, 1 something stops the drain or a pod stays pending, 2 usa
 MANY = 1_000
 """More nodes than this, each drained by itself, take minutes, as a note states."""
 SUMMARY = "Preview a node drain, and where the pods go"
-PARTS = (*DECIDES, Part.CHANGES)
+PARTS = (*DECIDES, OptionGroup.CHANGES)
 
 
 def drain(

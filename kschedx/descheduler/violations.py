@@ -13,12 +13,12 @@ from typing import TypeAlias
 
 from kschedx.descheduler.arguments import (
     InterPodAntiAffinityArgs,
-    NodeAffinityArgs,
     NodeTaintsArgs,
     PodArgs,
     PodConditionFilter,
     PodLifeTimeArgs,
     RemoveFailedPodsArgs,
+    RemovePodsViolatingNodeAffinityArgs,
     TooManyRestartsArgs,
 )
 from kschedx.descheduler.cluster import NANO, Cluster, FitCheck, PodFacts, by_namespace, matching
@@ -359,7 +359,7 @@ class _Domains:
         self.in_domain: dict[str, dict[str, PodFacts]] = defaultdict(dict)
 
 
-def node_affinity(handle: EvictorHandle, args: NodeAffinityArgs) -> None:
+def node_affinity(handle: EvictorHandle, args: RemovePodsViolatingNodeAffinityArgs) -> None:
     """Evict pods whose node no longer matches their required node affinity, or that prefer another node."""
     is_concerned = concerned(args)
     fit = FitCheck(handle.cluster, handle.nodes)

@@ -9,9 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_security import ALL, PREFIX, PodSecurityLevel
-from kschedx.fixes.changes import Change, pointer
 from kschedx.kube.decoding import list_at, map_at
-from kschedx.kube.documents import Json, Target
+from kschedx.kube.documents import Change, Json, Target, pointer, set_field
 from kschedx.kube.names import is_extended_resource, is_hugepages
 from kschedx.kube.quantity import Quantity, ResourceList, Unit, Written, format_quantity, parse_quantity
 from kschedx.kube.resources import RequestOptions, container_requests, pod_request
@@ -444,24 +443,19 @@ def secured(pod: Mapping[str, object]) -> Secured | None:
     }
     if of_pod:
         settings += [Setting(container="", field=field, value=value) for field, value in of_pod.items()]
-        patch.append({"op": "add", "path": "/spec/securityContext", "value": _in_order({**own, **of_pod})})
+        patch.append(set_field("/spec/securityContext", _in_order({**own, **of_pod})))
     for path, container in () if is_windows else containers:
         context = map_at(container, "securityContext")
         said = _of_container(context)
         if said:
             name = str(container.get("name") or "")
             settings += [Setting(container=name, field=field, value=value) for field, value in said.items()]
-            patch.append({"op": "add", "path": f"{path}/securityContext", "value": _in_order({**context, **said})})
+            patch.append(set_field(f"{path}/securityContext", _in_order({**context, **said})))
     if not patch:
         return None
     metadata = map_at(pod, "metadata")
-    target = Target(
-        api_version="v1",
-        kind="Pod",
-        namespace=str(metadata.get("namespace") or "default"),
-        name=str(metadata.get("name") or ""),
-    )
-    return Secured(settings=tuple(settings), change=Change(target=target, patch=tuple(patch)))
+    target = Target.pod(f"{metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}")
+    return Secured(settings=tuple(settings), change=target.patched(*patch))
 
 
 def _in_order(context: Json) -> Json:
@@ -472,9 +466,7 @@ def _in_order(context: Json) -> Json:
 
 def relabelled(namespace: str, level: PodSecurityLevel) -> Change:
     """Return the change that makes a namespace enforce another level."""
-    target = Target(api_version="v1", kind="Namespace", namespace="", name=namespace)
-    path = f"/metadata/labels/{pointer(ENFORCE)}"
-    return Change(target=target, patch=({"op": "add", "path": path, "value": str(level)},))
+    return Target("v1", "Namespace", namespace).patched(set_field(f"/metadata/labels/{pointer(ENFORCE)}", str(level)))
 
 
 def _of_container(context: Mapping[str, object]) -> Json:
