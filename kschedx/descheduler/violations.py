@@ -109,11 +109,7 @@ def _states(args: PodLifeTimeArgs, pod: PodFacts) -> Iterator[str]:
     containers = [*_containers(pod, args.including_init_containers)]
     if args.including_ephemeral_containers:
         containers += pod.status.ephemeral_container_statuses
-    for container in containers:
-        if container.state.waiting is not None:
-            yield container.state.waiting.reason
-        if container.state.terminated is not None:
-            yield container.state.terminated.reason
+    yield from _reasons(containers)
 
 
 def _containers(pod: PodFacts, including_init: bool) -> tuple[ContainerFacts, ...]:
