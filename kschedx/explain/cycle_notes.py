@@ -346,13 +346,13 @@ def _failed(trace: Trace, extender: int, error: str, then: str) -> Note:
 
 
 def _whole(trace: Trace) -> Iterator[Note]:
-    by = [trace.urls[call.extender] for call in trace.filter if call.whole]
-    if by and trace.left is not None and len(trace.left) > 1:
+    if trace.whole is not None and trace.left is not None and len(trace.left) > 1:
+        by = trace.urls[trace.whole]
         yield note(
             "extender-whole-nodes",
-            f"{by[-1]} returns whole nodes: score plugins then see them without pods and images "
+            f"{by} returns whole nodes: score plugins then see them without pods and images "
             "(kubernetes/kubernetes issue 141781)",
-            extender=by[-1],
+            extender=by,
         )
 
 

@@ -12,6 +12,7 @@ from kschedx.autoscaler.scale_down import ScaleDownDocument
 from kschedx.controllers.states import StateDocument
 from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
+from kschedx.framework.registry import KnownPlugin
 from kschedx.holding.model import Holding
 from kschedx.inquiry.daemon_set import DaemonSetDocument
 from kschedx.inquiry.document import ExplanationDocument, ExtensionPoints, FixDocument, KubeletDocument
@@ -136,14 +137,6 @@ class ProfileCheckDocument(Document, frozen=True):
     advice: tuple[Advice, ...]
 
 
-class PluginDocument(Document, frozen=True, omit_defaults=True):
-    name: str
-    origin: str
-    points: tuple[str, ...]
-    by_default: bool = field(name="default")
-    defect: str = ""
-
-
 class PluginListDocument(Document, frozen=True):
     kubernetes_version: str
-    items: tuple[PluginDocument, ...]
+    items: tuple[KnownPlugin, ...]
