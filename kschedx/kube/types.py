@@ -445,6 +445,15 @@ class Pod(KubernetesObject, frozen=True, kw_only=True):
         """corev1helpers.PodPriority: 0 by default."""
         return self.spec.priority or 0
 
+    @property
+    def device_claims(self) -> dict[str, str]:
+        """The pod's names for its ResourceClaims to `namespace/name`, without those that are not created yet."""
+        created = {status.name: status.resource_claim_name for status in self.status.resource_claim_statuses}
+        named = (
+            (claim.name, claim.resource_claim_name or created.get(claim.name)) for claim in self.spec.resource_claims
+        )
+        return {own: f"{self.metadata.namespace}/{name}" for own, name in named if name}
+
 
 # --- nodes
 
