@@ -51,7 +51,7 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.quantity import value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
-from kschedx.kube.types import OUT_OF_SERVICE, Pod
+from kschedx.kube.types import FINISHED, OUT_OF_SERVICE, Pod
 from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.render.wording import listed
@@ -642,7 +642,7 @@ def gate_keepers(explanation: Explanation) -> Iterator[Fix]:
     alike = {
         row: len(words & set(re.split("[.-]", f"{pods.namespaces[row]}-{name}")))
         for row, name in enumerate(pods.names)
-        if _CONTROLS.search(name) and pods.phases[row] not in ("Succeeded", "Failed")
+        if _CONTROLS.search(name) and pods.phases[row] not in FINISHED
     }
     row = max(alike, key=lambda row: alike[row], default=None)
     removes = f"removes gate {gates[0]}"

@@ -3,6 +3,8 @@
 # Annotations are evaluated in all modules of decoded records: msgspec would compile each that is a string, which takes
 # 15 ms of every command.
 
+from collections.abc import Iterable
+
 from msgspec import Struct, field
 
 from kschedx.kube.conditions import Condition, TimedCondition, condition_of
@@ -190,8 +192,12 @@ class ObjectMeta(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages this object (metav1.GetControllerOf)."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        return controller_of(self.owner_references)
+
+
+def controller_of(owners: Iterable[OwnerReference]) -> OwnerReference | None:
+    """Return the owner that manages an object (metav1.GetControllerOf)."""
+    return next((owner for owner in owners if owner.controller), None)
 
 
 class KubernetesObject(Struct, frozen=True, kw_only=True):
@@ -413,6 +419,10 @@ class NodeAllocatableResourceClaimStatus(Struct, frozen=True, kw_only=True, rena
     resource_claim_name: str = ""
     containers: tuple[str, ...] = ()
     resources: ResourceList = {}
+
+
+FINISHED = ("Succeeded", "Failed")
+"""Phases in which a pod holds nothing of its node."""
 
 
 class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
