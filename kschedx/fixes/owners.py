@@ -244,7 +244,8 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> Delivery | None:
     """
     spec = map_at(owner.manifest, "spec")
     strategy = map_at(spec, "updateStrategy")
-    target, gone = owner.target(pod.metadata.namespace), Target.pod(pod.key).deletion
+    namespace = pod.metadata.namespace
+    target, gone = owner.target(namespace), Target("v1", "Pod", pod.metadata.name, namespace).deletion
     pending = tuple(Target.pod(key).deletion for key in _pending(pod, snapshot)) or (gone,)
     match owner.kind:
         case "StatefulSet" if strategy.get("type") == "OnDelete":

@@ -289,7 +289,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         recreated."""
         lifted = any(step.lifts_gates for step in self.steps)
         held = replace(pod, spec=replace(pod.spec, scheduling_gates=())) if lifted else pod
-        target = Target.pod(self.pod.key)
+        target = Target("v1", "Pod", self.pod.metadata.name, self.pod.metadata.namespace)
         if patch := tuple(pod_patch(held, self.pod)):
             by = next((step.made_by for step in self.steps if isinstance(step, PodStep) and step.made_by), "")
             yield target.patched(*patch, by=by)

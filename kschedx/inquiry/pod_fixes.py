@@ -256,7 +256,7 @@ class PodFixes:
         from kschedx.inquiry.manifest_edit import as_manifest
 
         maker = "" if owner is None else f"{owner.kind} {owner.name}"
-        targets = (Target.pod(member.key) for member in members)
+        targets = (Target("v1", "Pod", member.metadata.name, member.metadata.namespace) for member in members)
         target_members = zip(targets, members, strict=True)
         created = tuple(Change(target=target, create=as_manifest(pod), by=maker) for target, pod in target_members)
         opened = tuple(Target.pod(key).patched(remove_field("/spec/schedulingGates")) for key in gated)

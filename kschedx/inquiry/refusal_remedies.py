@@ -578,7 +578,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
 
     def _patched(self, title: str, patch: Patch) -> Fix | None:
         """Try a change of the pod, or of the template from which it is created; None if it has no such field."""
-        change = Target.pod(self.pod.key).patched(*patch)
+        change = Target("v1", "Pod", self.pod.metadata.name, self._namespace).patched(*patch)
         owner = template_owner(self.snapshot, self.pod)
         try:
             apply = (change if owner is None else owner_change(change, owner, self.pod),)
