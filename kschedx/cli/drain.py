@@ -162,7 +162,6 @@ def _selected(snapshot: Snapshot, selector: str) -> list[str]:
 def _report(
     simulation: Simulation, lets_go: Sequence[DrainFix], forced: Sequence[DrainResult], *, each: bool
 ) -> Report:
-    from kschedx.render.drain import drain_remedy_document
     from kschedx.render.simulation import drains_lines
 
     def page(_: bool) -> Page:
@@ -170,7 +169,7 @@ def _report(
 
         return drains_page(simulation, each=each, lets_go=lets_go, forced=forced)
 
-    budget_fixes = {"budgetFixes": [to_json(drain_remedy_document(remedy)) for remedy in lets_go]} if lets_go else {}
+    budget_fixes = {"budgetFixes": [to_json(remedy.document) for remedy in lets_go]} if lets_go else {}
     return Report(
         screen=lambda width, wide: drains_lines(
             simulation, width=width, each=each, lets_go=lets_go, forced=forced, wide=wide

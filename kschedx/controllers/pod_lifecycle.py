@@ -409,8 +409,8 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
 def cannot_start(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> CannotStart | None:
     """Return the state of a pod that kube-scheduler assigns to one of these nodes, if it cannot start there: on all of
     them, or on some because of their platform, which the pod has to select."""
-    found = ((name, start_obstacle(snapshot, pod, name)) for name in nodes)
-    obstacles = {name: obstacle for name, obstacle in found if obstacle is not None}
+    each = ((name, start_obstacle(snapshot, pod, name)) for name in nodes)
+    obstacles = {name: obstacle for name, obstacle in each if obstacle is not None}
     first = next(iter(obstacles.values()), None)
     if first is None or not (first.label or len(obstacles) == len(nodes)):
         return None

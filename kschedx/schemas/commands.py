@@ -22,11 +22,11 @@ from kschedx.inquiry.pending_pods import SharedFixDocument
 from kschedx.inquiry.pool_scaling import ProvisioningDocument
 from kschedx.inquiry.profile_difference import ProfileDifferenceDocument, Shard
 from kschedx.inquiry.simulation import SimulationDocument
+from kschedx.inquiry.stalled_drain import BudgetFixDocument
 from kschedx.karpenter.cluster import KarpenterGrowthDocument
 from kschedx.karpenter.consolidation import ConsolidationDocument
 from kschedx.karpenter.disruption import DisruptionDocument
 from kschedx.kube.documents import Document, Json
-from kschedx.render.drain import BudgetFixDocument
 from kschedx.simulate.repack import EmptiedDocument
 
 # `kschedx why`.
