@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.doctor import findings as gaps
-from kschedx.doctor.diagnosis import Completion, Diagnosis, Inventory, Way
+from kschedx.doctor.diagnosis import Completion, DumpDiagnosis, Inventory, Way
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
@@ -327,7 +327,7 @@ class _Block(Struct, frozen=True, kw_only=True):
         return [BLANK, *self.head, *self.detail] if opened else self.head
 
 
-def _diagnosis_view(diagnosis: Diagnosis, *, whole: bool = True) -> View:
+def _diagnosis_view(diagnosis: DumpDiagnosis, *, whole: bool = True) -> View:
     """Return a view with a row for each gap; certain ones come first. Long paths are shortened, unless `whole`."""
     number, source = len(diagnosis.weakening), diagnosis.inventory.source
     gaps_text = f"{count(number, 'gap makes', 'gaps make')} answers less reliable"
@@ -358,7 +358,7 @@ def _item(finding: gaps.Finding, *, whole: bool) -> ViewItem:
     return ViewItem(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
 
 
-def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[StyledLine]:
+def diagnosis_lines(diagnosis: DumpDiagnosis, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return at most 40 lines, unless `wide`: the first findings in full, and the headlines of the others."""
     view = _diagnosis_view(diagnosis, whole=wide)
     top = head_lines(replace(view, fixes=()), width, rows=None if wide else FACT_LINES)
@@ -494,7 +494,7 @@ def _height(lines: Iterable[StyledLine], width: int) -> int:
     return sum(max(-(-drawn_line.cell_len // width), 1) for drawn_line in lines)
 
 
-def doctor_page(diagnosis: Diagnosis) -> Page:
+def doctor_page(diagnosis: DumpDiagnosis) -> Page:
     """Return a page with the inventory, what is missing, and how to complete the dump."""
     kinds = tuple((visible(kind), number) for kind, number in diagnosis.inventory.kinds.items())
     columns = (TableColumn(label="kind"), TableColumn(label="objects", is_number=True))

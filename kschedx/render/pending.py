@@ -24,7 +24,7 @@ from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, count
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import Finding
-from kschedx.findings.nodes import NodeAffinityMismatch
+from kschedx.findings.constraints import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.explanation_list import ExplanationList, Item
