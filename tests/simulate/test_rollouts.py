@@ -10,7 +10,7 @@ import pytest
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import simulate
-from kschedx.render.simulation import rollout_text
+from kschedx.render.lifecycle import rollout_text
 from kschedx.render.states import NotChanged
 from kschedx.simulate.changes import parse_changes
 from kschedx.snapshot.snapshot import Snapshot
