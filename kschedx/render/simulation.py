@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.states import (
+    CannotStart,
+    Lifecycle,
+    NoScheduler,
+    NotChanged,
+    Refused,
+)
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
@@ -32,13 +39,6 @@ from kschedx.render.layout import head_lines
 from kschedx.render.lifecycle import rollout_text
 from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
-from kschedx.render.states import (
-    CannotStart,
-    Lifecycle,
-    NoScheduler,
-    NotChanged,
-    Refused,
-)
 from kschedx.render.terminal import (
     BLANK,
     BOLD,
