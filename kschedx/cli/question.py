@@ -396,7 +396,8 @@ def cluster_after_changes(
     from kschedx.explain.notes import AFTER_CHANGES, note
     from kschedx.inquiry.what_if import settled
     from kschedx.render.drain import verdict
-    from kschedx.render.simulation import displaced_text, rollout_text
+    from kschedx.render.lifecycle import rollout_text
+    from kschedx.render.simulation import displaced_text
     from kschedx.simulate.simulator import SimulationOptions
 
     options = SimulationOptions(force=question.force, delete_emptydir_data=question.delete_emptydir_data)

@@ -15,10 +15,10 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
 from kschedx.render.layout import head_lines
-from kschedx.render.page.model import SCREEN_WIDTH, Page, Table, TableColumn, page_of
+from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, fact_lines, line, paragraph
-from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
-from kschedx.render.wording import Fact, Words, count, listed, visible, with_article
+from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
+from kschedx.render.wording import Fact, Words, count, listed, with_article
 
 NAMES = 3
 LONGEST_PATH = 40
@@ -344,6 +344,13 @@ def _diagnosis_view(diagnosis: DumpDiagnosis, *, whole: bool = True) -> View:
                 title="Gaps", noun="gap", items=tuple(_item(finding, whole=whole) for finding in diagnosis.findings)
             ),
         ),
+        tables=(
+            TableView(
+                title="Objects",
+                columns=(("kind", False), ("objects", True)),
+                rows=tuple(diagnosis.inventory.kinds.items()),
+            ),
+        ),
     )
 
 
@@ -496,9 +503,6 @@ def _height(lines: Iterable[StyledLine], width: int) -> int:
 
 def doctor_page(diagnosis: DumpDiagnosis) -> Page:
     """Return a page with the inventory, what is missing, and how to complete the dump."""
-    kinds = tuple((visible(kind), number) for kind, number in diagnosis.inventory.kinds.items())
-    columns = (TableColumn(label="kind"), TableColumn(label="objects", is_number=True))
     lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)
-    sections = (Table(title="Objects", columns=columns, rows=kinds),)
     cited = (("cluster", diagnosis.inventory.source), ("taken", diagnosis.inventory.time or "unknown"))
-    return page_of(_diagnosis_view(diagnosis), lines, sections, cited=cited)
+    return page_of(_diagnosis_view(diagnosis), lines, cited=cited)
