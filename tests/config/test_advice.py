@@ -10,7 +10,7 @@ from kschedx.framework.config.advice import advice
 from kschedx.releases import resolve
 
 
-def found(plugins: dict[str, Any] | None = None, args: dict[str, Any] | None = None) -> list[tuple[str, str]]:
+def advice_lines(plugins: dict[str, Any] | None = None, args: dict[str, Any] | None = None) -> list[tuple[str, str]]:
     profile: dict[str, Any] = {"schedulerName": "s", "plugins": plugins or {}}
     profile["pluginConfig"] = [{"name": name, "args": value} for name, value in (args or {}).items()]
     config = {
@@ -72,18 +72,20 @@ ONLY_FIT = {
     ],
 )
 def test_plugins(plugins: dict[str, Any], expected: tuple[str, str]) -> None:
-    assert expected in found(plugins)
+    assert expected in advice_lines(plugins)
 
 
 def test_the_weight_of_a_plugin_that_nobody_knows_may_be_read() -> None:
-    text = found({"multiPoint": enabled(("Network", 5))})
+    text = advice_lines({"multiPoint": enabled(("Network", 5))})
     assert ("unknown-plugin", "plugins.multiPoint.enabled[0].name") in text
     assert "idle-weight" not in {item for item, _ in text}
 
 
 def test_what_is_to_be_said_of_several_plugins_is_said_once() -> None:
     texts = [
-        item for item in found({"score": disabled("TaintToleration", "NodeAffinity")}) if item[0] == "half-disabled"
+        item
+        for item in advice_lines({"score": disabled("TaintToleration", "NodeAffinity")})
+        if item[0] == "half-disabled"
     ]
     assert texts == [("half-disabled", "plugins.score")]
 
@@ -106,10 +108,10 @@ def test_what_is_to_be_said_of_several_plugins_is_said_once() -> None:
     ],
 )
 def test_arguments(plugins: dict[str, Any], args: dict[str, Any], expected: tuple[str, str]) -> None:
-    assert found(plugins, args) == [expected]
+    assert advice_lines(plugins, args) == [expected]
 
 
 def test_the_default_gives_no_cause_for_remarks() -> None:
     assert advice(None, resolve("1.36")) == ()
-    assert found({"multiPoint": enabled(("ImageLocality", 3)) | disabled("DefaultPreemption")}) == []
-    assert found({"score": enabled(("ImageLocality", 3))}) == []
+    assert advice_lines({"multiPoint": enabled(("ImageLocality", 3)) | disabled("DefaultPreemption")}) == []
+    assert advice_lines({"score": enabled(("ImageLocality", 3))}) == []

@@ -26,9 +26,9 @@ class Extenders:
         self.requests: list[Json] = []
 
     def __call__(self, questions: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:
-        return tuple(map(self._one, questions))
+        return tuple(map(self._reply, questions))
 
-    def _one(self, question: ExtenderRequest) -> Reply:
+    def _reply(self, question: ExtenderRequest) -> Reply:
         questions: Json = json.loads(question.body())
         rules = self._answers[question.index] if question.index < len(self._answers) else {}
         named = self._named(question, questions)

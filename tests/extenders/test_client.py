@@ -111,7 +111,7 @@ def request(
     )
 
 
-def one(url: str, *, seconds: float = 5, tls: ExtenderTLSConfig | None = None, body: bytes = b"{}") -> Reply:
+def reply_to(url: str, *, seconds: float = 5, tls: ExtenderTLSConfig | None = None, body: bytes = b"{}") -> Reply:
     (reply,) = call((request(url, seconds=seconds, tls=tls, body=body),))
     return reply
 
@@ -123,13 +123,15 @@ def words(reply: Reply) -> str:
 
 def test_an_answer(start: Start) -> None:
     server = start(answer(b'{"NodeNames": []}'))
-    assert one(f"{server.url}/a/b?c=d", body=b'{"Pod": {}}') == ExtenderAnswer(status=200, body=b'{"NodeNames": []}')
+    assert reply_to(f"{server.url}/a/b?c=d", body=b'{"Pod": {}}') == ExtenderAnswer(
+        status=200, body=b'{"NodeNames": []}'
+    )
     assert server.seen == [("POST", "/a/b?c=d", None, b'{"Pod": {}}')]
 
 
 def test_the_body_of_a_failure_is_not_read(start: Start) -> None:
     server = start(answer(b"x" * 100, status=500))
-    assert one(server.url) == ExtenderAnswer(status=500)
+    assert reply_to(server.url) == ExtenderAnswer(status=500)
 
 
 def test_nobody_listens() -> None:
@@ -137,12 +139,12 @@ def test_nobody_listens() -> None:
         bound.bind(("127.0.0.1", 0))
         at = f"127.0.0.1:{bound.getsockname()[1]}"
         text = f'Post "http://{at}/filter": dial tcp {at}: connect: connection refused'
-        assert words(one(f"http://{at}/filter")) == text
+        assert words(reply_to(f"http://{at}/filter")) == text
 
 
 def test_the_connection_is_closed_without_an_answer(start: Start) -> None:
     server = start(lambda handler: None)
-    assert words(one(server.url)) == f'Post "{server.url}": EOF'
+    assert words(reply_to(server.url)) == f'Post "{server.url}": EOF'
 
 
 def test_no_answer_in_time(start: Start) -> None:
@@ -151,7 +153,7 @@ def test_no_answer_in_time(start: Start) -> None:
 
     server = start(silent)
     begun = time.monotonic()
-    assert words(one(server.url, seconds=0.3)) == f'Post "{server.url}": {HEADERS_LATE}'
+    assert words(reply_to(server.url, seconds=0.3)) == f'Post "{server.url}": {HEADERS_LATE}'
     assert time.monotonic() - begun < 5
 
 
@@ -166,7 +168,7 @@ def test_a_body_that_comes_drop_by_drop_ends_with_the_time(start: Start) -> None
                 return
 
     server = start(drip)
-    response = one(server.url, seconds=0.5)
+    response = reply_to(server.url, seconds=0.5)
     assert isinstance(response, ExtenderAnswer)
     assert (response.status, response.ended) == (200, BODY_LATE)
 
@@ -182,20 +184,20 @@ def test_headers_that_come_drop_by_drop_end_with_the_time(start: Start) -> None:
 
     server = start(drip)
     begun = time.monotonic()
-    assert words(one(server.url, seconds=0.5)) == f'Post "{server.url}": {HEADERS_LATE}'
+    assert words(reply_to(server.url, seconds=0.5)) == f'Post "{server.url}": {HEADERS_LATE}'
     assert time.monotonic() - begun < 5
 
 
 def test_a_body_that_is_shorter_than_promised(start: Start) -> None:
     server = start(answer(b'{"Nod', length=100))
-    assert one(server.url) == ExtenderAnswer(status=200, body=b'{"Nod', ended="unexpected EOF")
+    assert reply_to(server.url) == ExtenderAnswer(status=200, body=b'{"Nod', ended="unexpected EOF")
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MAX_ANSWER", 1 << 20)
     server = start(answer(b" " * (2 << 20)))
     with pytest.raises(UndecidableError, match="answers with more than 1 MB: kschedx reads no further"):
-        one(server.url)
+        reply_to(server.url)
 
 
 def test_many_are_asked_at_the_same_time(start: Start) -> None:
@@ -218,17 +220,17 @@ def test_a_redirect_keeps_the_request_or_becomes_a_get(start: Start) -> None:
     for status, method, body in ((307, "POST", b"{}"), (308, "POST", b"{}"), (302, "GET", b""), (303, "GET", b"")):
         target.seen.clear()
         server = start(answer(status=status, location=f"{target.url}/to"))
-        assert one(server.url) == ExtenderAnswer(status=200, body=b"[]")
+        assert reply_to(server.url) == ExtenderAnswer(status=200, body=b"[]")
         assert target.seen == [(method, "/to", None, body)]
 
 
 def test_a_redirect_without_a_location_is_its_status(start: Start) -> None:
-    assert one(start(answer(status=302)).url) == ExtenderAnswer(status=302)
+    assert reply_to(start(answer(status=302)).url) == ExtenderAnswer(status=302)
 
 
 def test_redirects_without_end(start: Start) -> None:
     server = start(answer(status=307, location="/again"))
-    assert words(one(server.url)) == 'Post "/again": stopped after 10 redirects'
+    assert words(reply_to(server.url)) == 'Post "/again": stopped after 10 redirects'
     assert len(server.seen) == 10
 
 
@@ -236,11 +238,11 @@ def test_a_password_is_sent_to_its_host_alone_and_shown_nowhere(start: Start) ->
     target = start(answer())
     server = start(answer(status=307, location=f"{target.url}/to"))
     own = server.url.replace("//", "//me:secret@")
-    one(own)
+    reply_to(own)
     assert [seen[2] for seen in server.seen] == ["Basic bWU6c2VjcmV0"]
     assert [seen[2] for seen in target.seen] == [None]
     down = "http://me:secret@127.0.0.1:1/filter"
-    assert words(one(down)).startswith('Post "http://***@127.0.0.1:1/filter": dial tcp 127.0.0.1:1: connect: ')
+    assert words(reply_to(down)).startswith('Post "http://***@127.0.0.1:1/filter": dial tcp 127.0.0.1:1: connect: ')
 
 
 def test_a_login_that_an_extender_repeats_is_shown_nowhere(start: Start) -> None:
@@ -248,7 +250,7 @@ def test_a_login_that_an_extender_repeats_is_shown_nowhere(start: Start) -> None
         answer(f'{{"error": "who is {handler.headers["Authorization"]}"}}'.encode())(handler)
 
     server = start(repeats)
-    reply = one(server.url.replace("//", "//me:secret@"))
+    reply = reply_to(server.url.replace("//", "//me:secret@"))
     assert isinstance(reply, ExtenderAnswer)
     assert reply.body == b'{"error": "who is Basic ***"}'
     assert [seen[2] for seen in server.seen] == ["Basic bWU6c2VjcmV0"]
@@ -259,21 +261,21 @@ def test_a_login_that_an_extender_repeats_is_shown_nowhere(start: Start) -> None
 
 def test_a_certificate_of_a_known_authority(start: Start) -> None:
     server = start(answer(), tls=True)
-    assert isinstance(one(server.url, tls=ExtenderTLSConfig(ca_file=str(CERTIFICATE))), ExtenderAnswer)
-    assert isinstance(one(server.url, tls=ExtenderTLSConfig(ca_data=CERTIFICATE.read_bytes())), ExtenderAnswer)
-    assert isinstance(one(server.url, tls=ExtenderTLSConfig(insecure=True)), ExtenderAnswer)
+    assert isinstance(reply_to(server.url, tls=ExtenderTLSConfig(ca_file=str(CERTIFICATE))), ExtenderAnswer)
+    assert isinstance(reply_to(server.url, tls=ExtenderTLSConfig(ca_data=CERTIFICATE.read_bytes())), ExtenderAnswer)
+    assert isinstance(reply_to(server.url, tls=ExtenderTLSConfig(insecure=True)), ExtenderAnswer)
 
 
 def test_a_certificate_of_nobody_known(start: Start) -> None:
     server = start(answer(), tls=True)
     text = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
-    assert words(one(server.url)) == f'Post "{server.url}": {text}'
+    assert words(reply_to(server.url)) == f'Post "{server.url}": {text}'
     assert not server.seen
 
 
 def test_a_certificate_of_another_host(start: Start) -> None:
     server = start(answer(), tls=True)
-    text = words(one(server.url, tls=ExtenderTLSConfig(ca_file=str(CERTIFICATE), server_name="gpu.example")))
+    text = words(reply_to(server.url, tls=ExtenderTLSConfig(ca_file=str(CERTIFICATE), server_name="gpu.example")))
     assert text.startswith(f'Post "{server.url}": tls: failed to verify certificate: x509: ')
     assert "gpu.example" in text
     assert not server.seen
@@ -290,6 +292,6 @@ def test_a_certificate_of_another_host(start: Start) -> None:
 def test_certificates_that_cannot_be_used(start: Start, tls: ExtenderTLSConfig, message: str) -> None:
     server = start(answer(), tls=True)
     with pytest.raises(InputError) as refused:
-        one(server.url, tls=tls)
+        reply_to(server.url, tls=tls)
     assert message in str(refused.value)
     assert str(refused.value).startswith("extenders[0].tlsConfig.")

@@ -82,7 +82,7 @@ def pod(name: str, on: str, cpu: str, **metadata: Any) -> Json:
     }  # fmt: skip
 
 
-def found(
+def consolidation(
     *objects: Json | list[Json], types: Json | None = None, prices: bool = True, flags: tuple[str, ...] = ()
 ) -> Consolidation:
     flat = [item for some in objects for item in (some if isinstance(some, list) else [some])]
@@ -98,31 +98,31 @@ def of(consolidation: Consolidation, method: Method) -> list[Command]:
 
 
 def test_empty_nodes_go_together() -> None:
-    done = found(pool(), node("a", "small"), node("b", "large"), node("c", "small"), pod("web", "c", "1500m"))
+    done = consolidation(pool(), node("a", "small"), node("b", "large"), node("c", "small"), pod("web", "c", "1500m"))
     (empty,) = of(done, Method.EMPTINESS)
     assert ({*empty.nodes}, empty.savings) == ({"a", "b"}, 0.5)
 
 
 def test_a_budget_limits_how_many_go() -> None:
     nodes = [item for name in "abcdefghij" for item in node(name, "small")]
-    (empty,) = of(found(pool(budgets=[{"nodes": "20%"}]), nodes), Method.EMPTINESS)
+    (empty,) = of(consolidation(pool(budgets=[{"nodes": "20%"}]), nodes), Method.EMPTINESS)
     assert len(empty.nodes) == 2
 
 
 def test_a_node_whose_pods_fit_the_others_is_deleted() -> None:
-    done = found(pool(), node("a", "medium"), node("b", "medium"), pod("x", "a", "1"), pod("y", "b", "2"))
+    done = consolidation(pool(), node("a", "medium"), node("b", "medium"), pod("x", "a", "1"), pod("y", "b", "2"))
     assert [item.nodes for item in of(done, Method.SINGLE_NODE)] == [("a",), ("b",)]
     assert of(done, Method.SINGLE_NODE)[0].savings == 0.2
 
 
 def test_a_large_node_is_replaced_with_a_cheaper_one() -> None:
-    done = found(pool(), node("a", "large"), pod("x", "a", "1500m"))
+    done = consolidation(pool(), node("a", "large"), pod("x", "a", "1500m"))
     (alone,) = of(done, Method.SINGLE_NODE)
     assert (alone.types, alone.price, alone.new_price) == (("small", "medium"), 0.4, 0.1)
 
 
 def test_several_nodes_are_replaced_with_one() -> None:
-    done = found(
+    done = consolidation(
         pool(),
         node("a", "medium"), node("b", "medium"), node("c", "medium"),
         pod("x", "a", "1500m"), pod("y", "b", "1500m"), pod("z", "c", "1500m"),
@@ -134,17 +134,19 @@ def test_several_nodes_are_replaced_with_one() -> None:
 
 
 def test_what_keeps_a_node() -> None:
-    assert found(pool(), node("a", "small"), pod("x", "a", "1500m")).kept == {"a": "Can't replace with a cheaper node"}
-    spot = found(pool("spot"), node("a", "large", bought="spot"), pod("x", "a", "1"))
+    assert consolidation(pool(), node("a", "small"), pod("x", "a", "1500m")).kept == {
+        "a": "Can't replace with a cheaper node"
+    }
+    spot = consolidation(pool("spot"), node("a", "large", bought="spot"), pod("x", "a", "1"))
     assert spot.kept == {"a": "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"}
     guarded = pod("x", "a", "1", annotations={"karpenter.sh/do-not-disrupt": "true"})
-    assert found(pool(), node("a", "large"), guarded).kept == {
+    assert consolidation(pool(), node("a", "large"), guarded).kept == {
         "a": 'Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=shop/x)'
     }
-    assert found(pool(), node("a", "large"), pod("x", "a", "1"), prices=False).kept == {
+    assert consolidation(pool(), node("a", "large"), pod("x", "a", "1"), prices=False).kept == {
         "a": "prices are not known: add them with --instance-types"
     }
-    young = found(pool(), node("a", "large", "Ready"), pod("x", "a", "1"))
+    young = consolidation(pool(), node("a", "large", "Ready"), pod("x", "a", "1"))
     assert (young.commands, young.kept) == ((), {"a": "its NodeClaim is not Consolidatable"})
 
 
@@ -166,12 +168,12 @@ def many_types(number: int) -> Json:
 def test_a_spot_node_is_replaced_with_the_cheapest_of_fifteen_types() -> None:
     flags = ("feature-gates=CapacityBuffer=true,SpotToSpotConsolidation=true",)
     objects = (pool("spot"), node("a", "large", bought="spot"), pod("x", "a", "1"))
-    few = found(*objects, flags=flags)
+    few = consolidation(*objects, flags=flags)
     assert few.kept == {
         "a": "SpotToSpotConsolidation requires 15 cheaper instance type options than the current candidate to "
         "consolidate, got 2"
     }
-    (alone,) = of(found(*objects, types=many_types(20), flags=flags), Method.SINGLE_NODE)
+    (alone,) = of(consolidation(*objects, types=many_types(20), flags=flags), Method.SINGLE_NODE)
     assert alone.types == tuple(f"tiny-{at}" for at in range(1, 16))
 
 
@@ -179,14 +181,14 @@ def test_the_cheaper_types_have_to_meet_min_values() -> None:
     requirement = {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 3}
     asking = pool()
     asking["spec"]["template"]["spec"]["requirements"].append(requirement)
-    kept = found(asking, node("a", "large"), pod("x", "a", "1")).kept
+    kept = consolidation(asking, node("a", "large"), pod("x", "a", "1")).kept
     text = "minValues requirement is not met for label(s) (label(s)=[node.kubernetes.io/instance-type])"
     assert kept == {"a": f"Filtering by price: {text}"}
-    assert of(found(asking, node("a", "large"), pod("x", "a", "1"), types=many_types(1)), Method.SINGLE_NODE)
+    assert of(consolidation(asking, node("a", "large"), pod("x", "a", "1"), types=many_types(1)), Method.SINGLE_NODE)
 
 
 def test_a_drifted_node_is_replaced_whatever_it_costs() -> None:
-    done = found(pool(), node("a", "small", "Drifted"), pod("x", "a", "1500m"))
+    done = consolidation(pool(), node("a", "small", "Drifted"), pod("x", "a", "1500m"))
     (drift,) = of(done, Method.DRIFT)
     assert (drift.nodes, drift.replacements) == (("a",), 1)
 
@@ -194,8 +196,8 @@ def test_a_drifted_node_is_replaced_whatever_it_costs() -> None:
 def test_balanced_weighs_savings_against_disruption() -> None:
     many = [pod(f"p{number}", "a", "100m") for number in range(15)]
     nodes = (node("a", "medium"), node("b", "large"), pod("big", "b", "7"))
-    greedy = found(pool(), *nodes, *many)
-    balanced = found(pool(consolidationPolicy="Balanced"), *nodes, *many, flags=("version=1.14",))
+    greedy = consolidation(pool(), *nodes, *many)
+    balanced = consolidation(pool(consolidationPolicy="Balanced"), *nodes, *many, flags=("version=1.14",))
     assert [item.nodes for item in of(greedy, Method.SINGLE_NODE)] == [("a",)]
     # saves half of the node, 0.1 of 0.6 an hour, and disrupts 16 of 18
     assert (of(balanced, Method.SINGLE_NODE), balanced.follows) == ([], "1.14")
@@ -206,7 +208,9 @@ def test_balanced_is_not_decided_without_prices() -> None:
     """Unless the nodes of the pool cost the same, and none of them is replaced."""
     fits = (node("b", "medium"), pod("x", "a", "1"), pod("y", "b", "2"))
     same, apart = (
-        found(pool(consolidationPolicy="Balanced"), node("a", size), *fits, prices=False, flags=("version=1.14",))
+        consolidation(
+            pool(consolidationPolicy="Balanced"), node("a", size), *fits, prices=False, flags=("version=1.14",)
+        )
         for size in ("medium", "large")
     )
     assert [item.nodes for item in of(same, Method.SINGLE_NODE)] == [("a",), ("b",)]
@@ -231,7 +235,7 @@ def test_capacity_that_a_buffer_keeps_free_is_not_removed(is_on: bool) -> None:
     }  # fmt: skip
     flags = ("version=1.14", f"feature-gates=CapacityBuffer={str(is_on).lower()}")
     nodes = (node("a", "medium"), node("b", "small"), pod("x", "b", "1500m"))
-    done = found(pool(), *nodes, spare, chunk, flags=flags)
+    done = consolidation(pool(), *nodes, spare, chunk, flags=flags)
     assert [item.nodes for item in of(done, Method.EMPTINESS)] == ([] if is_on else [("a",)])
     assert [item.nodes for item in of(done, Method.SINGLE_NODE)] == ([] if is_on else [("b",)])
     assert done.kept.get("a") == ('Node "a" has buffer pods' if is_on else None)

@@ -44,7 +44,7 @@ def told(cycle: Cycle, name: str = "a") -> str:
     return verdicts.status(TableRow(row)).message
 
 
-def found(cycle: Cycle) -> tuple[Finding, ...]:
+def findings_of(cycle: Cycle) -> tuple[Finding, ...]:
     """Why DynamicResources rejects the first node."""
     assert cycle.filter is not None
     return cycle.filter.verdicts[cycle.filter.plugins.index("DynamicResources")].explain(TableRow(0))
@@ -438,7 +438,7 @@ def test_an_allocated_claim_ties_the_pod_to_its_node() -> None:
     cycle = evaluate([*nodes, claiming("gpu"), allocated("gpu", "b", "gpu-0")], "default/me")
     assert (told(cycle, "a"), told(cycle, "b")) == (UNAVAILABLE, "")
     assert " still not schedulable, preemption: " in cycle.message
-    (finding,) = found(cycle)
+    (finding,) = findings_of(cycle)
     assert isinstance(finding, DeviceClaimOutOfReach)
     assert (finding.cause, finding.devices) == ("elsewhere", (f"{DRIVER}/b/gpu-0",))
     assert (finding.where, finding.consumers) == ("metadata.name In [b]", ("pods/somebody",))
@@ -584,7 +584,7 @@ def test_a_quantity_that_is_none_is_refused_with_its_place() -> None:
 
 def shortage(*objects: Manifest) -> InsufficientDevices:
     cycle = evaluate([node("a"), claiming("gpu"), *objects], "default/me")
-    (finding,) = found(cycle)
+    (finding,) = findings_of(cycle)
     assert isinstance(finding, InsufficientDevices)
     return finding
 

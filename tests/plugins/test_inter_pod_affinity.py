@@ -479,15 +479,15 @@ def clusters(draw: st.DrawFn) -> list[Manifest]:
     nothing: Manifest = {}
     maybe = st.one_of(st.just(nothing), affinities())
 
-    def one(name: str, namespace: str, on: str | None) -> Manifest:
+    def drawn_pod(name: str, namespace: str, on: str | None) -> Manifest:
         app = {"app": draw(st.sampled_from(APPS))} if draw(st.booleans()) else {}
         return pod(name, namespace=namespace, labels=app, on=on, affinity=draw(maybe))
 
     running = [
-        one(f"p{i}", draw(st.sampled_from(["red", "default", "unknown"])), draw(st.sampled_from(names)))
+        drawn_pod(f"p{i}", draw(st.sampled_from(["red", "default", "unknown"])), draw(st.sampled_from(names)))
         for i in range(draw(st.integers(0, 5)))
     ]
-    return [*NAMESPACES, *nodes, *running, one("new", "red", None)]
+    return [*NAMESPACES, *nodes, *running, drawn_pod("new", "red", None)]
 
 
 class Reference:

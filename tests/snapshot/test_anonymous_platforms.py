@@ -65,7 +65,7 @@ def test_its_kinds_are_read() -> None:
 def marked(value: object, *, with_keys: bool = False, free_text: bool = False) -> object:
     """The object with "canary" in every word of every text that Kubernetes does not know, or with free texts."""
 
-    def one(text: str) -> str:
+    def marked_text(text: str) -> str:
         if free_text:
             return FREE_TEXT
         return WORD.sub(lambda word: word[0] if is_public(word[0]) else f"canary{word[0]}", text)
@@ -76,7 +76,7 @@ def marked(value: object, *, with_keys: bool = False, free_text: bool = False) -
     match value:
         case dict():
             changed = {
-                one(key) if with_keys and not free_text else key: item
+                marked_text(key) if with_keys and not free_text else key: item
                 if key in ("kind", "apiVersion", "expression")
                 else marked(item, with_keys=key in KEYS, free_text=free_text)
                 for key, item in value.items()
@@ -85,7 +85,7 @@ def marked(value: object, *, with_keys: bool = False, free_text: bool = False) -
         case list():
             return [marked(item, free_text=free_text) for item in value]
         case str():
-            return one(value)
+            return marked_text(value)
         case _:
             return value
 
