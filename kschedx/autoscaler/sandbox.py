@@ -21,7 +21,7 @@ from kschedx.kube.types import Node, Pod
 from kschedx.plugins.node_resources_fit import NodeResourcesFit
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, TableRow, cluster_rows
-from kschedx.snapshot.moving import MovingCluster
+from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot

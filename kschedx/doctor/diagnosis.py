@@ -33,7 +33,7 @@ from kschedx.doctor.findings import (
     YoungNodes,
     weakness_without,
 )
-from kschedx.doctor.missing import autoscaler_findings, missing_kinds, pod_findings, pointed_to
+from kschedx.doctor.gaps import autoscaler_findings, missing_kinds, pod_findings, pointed_to
 from kschedx.errors import InputError
 from kschedx.explain.missing_kinds import ADDED, get_command
 from kschedx.kube.documents import document

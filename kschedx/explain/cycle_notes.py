@@ -27,7 +27,7 @@ from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeCla
 from kschedx.kube.tolerations import NO_EXECUTE, untolerated
 from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod, PodSpec
 from kschedx.kube.typos import unlikely_quantities
-from kschedx.plugins.node_volume_limits.attached import VolumeError, attachable_volumes, is_counted
+from kschedx.plugins.node_volume_limits.attachments import VolumeError, attachable_volumes, is_counted
 from kschedx.releases import Release
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import TableRow

@@ -26,7 +26,7 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name, own_claims
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
-from kschedx.plugins.node_volume_limits.attached import is_counted, within_every_limit
+from kschedx.plugins.node_volume_limits.attachments import is_counted, within_every_limit
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
 from kschedx.render.wording import with_article
 from kschedx.snapshot.pods import find_group, group_name

@@ -30,7 +30,7 @@ from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
 from kschedx.kube.documents import Change
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import ARCH_LABELS
-from kschedx.plugins.node_volume_limits.attached import within_every_limit
+from kschedx.plugins.node_volume_limits.attachments import within_every_limit
 from kschedx.render.wording import count
 
 SHOWN_LOST = 3

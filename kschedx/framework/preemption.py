@@ -38,7 +38,7 @@ from kschedx.snapshot.columns import (
     rows_by_group,
     rows_where,
 )
-from kschedx.snapshot.moving import MovingPods, Steps
+from kschedx.snapshot.moving_cluster import MovingPods, Steps
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
 

@@ -39,7 +39,7 @@ from kschedx.snapshot.columns import (
     cluster_rows,
     distinct,
 )
-from kschedx.snapshot.moving import Steps
+from kschedx.snapshot.moving_cluster import Steps
 from kschedx.snapshot.nodes import NodeTable
 
 Pick = Callable[[ClusterRows], ClusterRow]

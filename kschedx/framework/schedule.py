@@ -64,7 +64,7 @@ from kschedx.snapshot.columns import (
     each_row,
     rows_where,
 )
-from kschedx.snapshot.moving import Steps
+from kschedx.snapshot.moving_cluster import Steps
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
 NO_NODES = "no nodes available to schedule pods"

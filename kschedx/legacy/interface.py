@@ -13,7 +13,7 @@ from kschedx.findings import Finding
 from kschedx.framework.interface import CycleState, FilterPlugin, Handle, PreFilterPlugin, StateKey
 from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.types import Pod
-from kschedx.legacy.stored import Schema
+from kschedx.legacy.api_schema import Schema
 from kschedx.snapshot.columns import Column, IntArray, TableRow, TableRows, each_row
 from kschedx.snapshot.nodes import NodeTable, PodRows
 

@@ -18,8 +18,8 @@ from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resou
 from kschedx.kube.selectors import CompiledNodeSelector, RequiredNodeAffinity, compile_node_selector, selector_from_set
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE
 from kschedx.kube.types import Node, Pod, Taint, Toleration
+from kschedx.legacy.api_schema import incoming_request, is_best_effort
 from kschedx.legacy.interface import PluginPredicate, Predicate, PredicateContext, joined
-from kschedx.legacy.stored import incoming_request, is_best_effort
 from kschedx.plugins.node_affinity import mismatch
 from kschedx.plugins.node_name import NodeName
 from kschedx.plugins.node_ports import NodePorts

@@ -18,9 +18,9 @@ from kschedx.kube.storage import BETA_REGION, BETA_ZONE
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import AVOID_PODS, Pod, Taint, Toleration
 from kschedx.legacy.affinity_predicates import controller_selectors, service_selectors, services_of
+from kschedx.legacy.api_schema import incoming_limits, scored_request
 from kschedx.legacy.interface import MAX_PRIORITY, PredicateContext, Priority
 from kschedx.legacy.node_predicates import tolerates_by_key
-from kschedx.legacy.stored import incoming_limits, scored_request
 from kschedx.plugins.image_locality import MAX_CONTAINER_THRESHOLD, MIN_THRESHOLD, normalized_image_name
 from kschedx.plugins.inter_pod_affinity.plugin import raw_scores
 from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms, PodTerms

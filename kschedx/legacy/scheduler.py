@@ -42,10 +42,10 @@ from kschedx.legacy import affinity_predicates as pods
 from kschedx.legacy import node_predicates as nodes
 from kschedx.legacy import priorities as p
 from kschedx.legacy import volume_predicates as volumes
+from kschedx.legacy.api_schema import Schema, stored_pod, stored_snapshot
 from kschedx.legacy.interface import MAX_PRIORITY, Era, Predicate, Priority, Provider, Texts, joined
 from kschedx.legacy.node_predicates import unusable
 from kschedx.legacy.policy import SchedulingPolicy, load_policy
-from kschedx.legacy.stored import Schema, stored_pod, stored_snapshot
 from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, TableRow, each_cluster_row, each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable, PodRows

@@ -54,7 +54,7 @@ from kschedx.simulate.object_changes import (
 )
 from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.edits import with_changed_nodes
-from kschedx.snapshot.moving import MovingCluster
+from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 

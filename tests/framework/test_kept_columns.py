@@ -17,7 +17,7 @@ from kschedx.plugins.image_locality import ImageLocality
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.columns import ClusterRow, IntArray
-from kschedx.snapshot.moving import MovingCluster
+from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import node, pod

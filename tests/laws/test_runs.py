@@ -24,7 +24,7 @@ from kschedx.simulate import queue
 from kschedx.simulate.changes import cordoned
 from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray, each_cluster_row
 from kschedx.snapshot.edits import with_pods
-from kschedx.snapshot.moving import MovingCluster
+from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from tests import builders

@@ -10,7 +10,7 @@ import pytest
 from kschedx.framework.runtime import request_options
 from kschedx.releases import resolve
 from kschedx.snapshot.columns import ClusterRow
-from kschedx.snapshot.moving import MovingCluster
+from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import node, pod

@@ -25,7 +25,7 @@ from tests.builders import node, pod
 if TYPE_CHECKING:
     from kschedx.framework.status import FilterOutcome
     from kschedx.snapshot.columns import ClusterRows, TableRows
-    from kschedx.snapshot.moving import MovingCluster
+    from kschedx.snapshot.moving_cluster import MovingCluster
 
     def mixed_up(
         table: NodeTable,

@@ -30,7 +30,7 @@ from kschedx.framework.runtime import Framework, is_out_of_bounds, score_error
 from kschedx.framework.status import Code, Rejected, Verdicts
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRows, IntArray, TableRows, distinct, rows_where
-from kschedx.snapshot.moving import MovingCluster
+from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
 FITS = -1

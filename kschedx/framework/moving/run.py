@@ -25,7 +25,7 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod, PodSpec
 from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray, cluster_rows
-from kschedx.snapshot.moving import MovingCluster
+from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
 # Equivalence classes of pods: pods that are equal in all that plugins read of them, so that they share columns.

@@ -24,7 +24,7 @@ from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, worded_err
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim, claim_name, csi_limit_key, not_found, not_owned_by
 from kschedx.kube.types import InTreeVolumeSources, Node, ObjectMeta, Pod, Volume
 from kschedx.patterns import lazy_pattern
-from kschedx.plugins.node_volume_limits.attached import (
+from kschedx.plugins.node_volume_limits.attachments import (
     Attachable,
     Attached,
     AttachedVolumes,

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.kube.selectors import LabelSelectorRequirement
+from kschedx.legacy.api_schema import Schema, stored_snapshot, stored_spec
 from kschedx.legacy.interface import joined
 from kschedx.legacy.scheduler import PROVIDERS
-from kschedx.legacy.stored import Schema, stored_snapshot, stored_spec
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
