@@ -156,8 +156,10 @@ def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> N
     newest, observed = metadata.get("generation"), status.get("observedGeneration")
     if isinstance(newest, int) and isinstance(observed, int) and observed < newest:
         return replace(state, generations=f"metadata.generation is {newest}, status.observedGeneration {observed}")
+    event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
+    is_reported = event is not None and event.uid in ("", metadata["uid"])  # only its controller reports refused pods
     has_status = any(status.values()) or bool(rows) or any(replica_sets_of(snapshot, workload))
-    return None if has_status else state
+    return None if has_status or is_reported else state
 
 
 def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:

@@ -117,6 +117,10 @@ def others_counted(cycle: Cycle, finding: TopologySpreadSkew) -> Iterator[RootCa
         yield RootCause(text=f"{missed}: it counts other pods")
         return
     constraints, pods = cycle.pod.spec.topology_spread_constraints, cycle.snapshot.pods
+    if not constraints:
+        text = f"the constraint over {finding.topology_key} is a default of profile {cycle.profile.scheduler_name}"
+        yield RootCause(text=f"{text}: the pod has none")
+        return
     maker = _maker(cycle.pod.metadata)
     if finding.constraint >= len(constraints) or not maker:
         return

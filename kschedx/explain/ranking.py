@@ -199,12 +199,14 @@ def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
                 selector = compile_selector(term.label_selector)
                 yield f"{kind} term {number} ({selector}) matches no pod, this pod included: it has no effect"
     for constraint in pod.spec.topology_spread_constraints:
-        if not compile_selector(constraint.label_selector).matches(pod.metadata.labels):
+        selector = compile_selector(constraint.label_selector)
+        if not selector.matches(pod.metadata.labels):
             over = f"the spread constraint over {constraint.topology_key}"
             if constraint.label_selector is None:
                 yield f"{over} has no labelSelector: it counts no pods, so it has no effect"
             else:
-                yield f"{over} does not match the pod itself: it counts other pods"
+                counts = "other pods" if cycle.snapshot.pods.labels.where(selector.matches).any() else "no pods"
+                yield f"{over} ({selector}) does not match the pod itself: it counts {counts}"
 
 
 def _selects_any(cycle: Cycle, pod: Pod, term: PodAffinityTerm) -> bool:

@@ -33,7 +33,13 @@ from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.selectors import (
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    compile_selector,
+)
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
     DEFAULT_CLASS,
@@ -187,6 +193,9 @@ def _like_a_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_o
             requests = {**spec.resources.requests, "storage": size}
             spec = replace(spec, resources=replace(spec.resources, requests=requests))
             differs.append(size)
+        if (selector := _meant_selector(spec.selector, volume)) is not None:
+            spec = replace(spec, selector=selector)
+            differs.append(f"selector {compile_selector(selector)}")
         is_renamed = volume.spec.storage_class_name != claim.storage_class
         if is_renamed:
             spec = replace(spec, storage_class_name=volume.spec.storage_class_name)
@@ -205,6 +214,19 @@ def _like_a_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_o
             )
             recreations.append(recreated)
     yield from sorted(recreations, key=lambda step: (len(step.differs), step.is_renamed))[:1]
+
+
+def _meant_selector(selector: LabelSelector | None, volume: PersistentVolume) -> LabelSelector | None:
+    """Return the selector that was probably meant for the volume: with values of its labels that are similar. None if
+    the selector matches the volume, or another one."""
+    labels = volume.metadata.labels
+    if selector is None or compile_selector(selector).matches(labels):
+        return None
+    meant = {
+        key: meant_by(value, [labels[key]]) or value for key, value in selector.match_labels.items() if key in labels
+    }
+    after = replace(selector, match_labels={**selector.match_labels, **meant})
+    return after if compile_selector(after).matches(labels) else None
 
 
 def _bound_claims(claim: PersistentVolumeClaim, place: RemedyCandidate) -> Iterator[s.UseClaim]:

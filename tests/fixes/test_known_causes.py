@@ -77,6 +77,11 @@ GVISOR = {
     "handler": "runsc",
     "scheduling": {"nodeSelector": {"runtime": "gvisor"}},
 }
+MIG = "nvidia.com/mig-"
+UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
+KATA = {"runtimeClassName": "kata", "overhead": {"memory": "2Gi"}}
+GENERATION = {"matchExpressions": [{"key": "generation", "operator": "Gt", "values": ["3"]}]}
+NEWER_THAN_3 = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [GENERATION]}}}
 DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubernetes.io/pvc-protection"]}}
 
 
@@ -318,6 +323,66 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             "1 node lacks 500m CPU",
             "add a node like w",
             id="a full worker beside the control plane",
+        ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "pods": "9", f"{MIG}3g.20gb": "2", f"{MIG}1g.5gb": "1"}),
+                asking("me", **{f"{MIG}2g.10gb": "1"}),
+            ],
+            f"the nodes have 2 {MIG}3g.20gb on 1 node, 1 {MIG}1g.5gb on 1 node instead of {MIG}2g.10gb",
+            f"request {MIG}3g.20gb instead of {MIG}2g.10gb",
+            id="a larger MIG device",
+        ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "memory": "4Gi", "pods": "9"}),
+                {**asking("me", memory="3Gi"), "spec": {**at(asking("me", memory="3Gi"), "spec"), **KATA}},
+            ],
+            "RuntimeClass kata adds 2Gi memory to the requests",
+            "add a node with at least 5Gi memory free",
+            id="overhead of a RuntimeClass",
+        ),
+        pytest.param(
+            [node("a", labels={"generation": "v3"}), pod("me", affinity=NEWER_THAN_3)],
+            "Gt compares integers, and generation is v3: no node can match",
+            "stop requiring generation > 3",
+            id="a label that is no integer",
+        ),
+        pytest.param(
+            [
+                node("a", taints=[f"{UNINITIALIZED}=true:NoSchedule"]),
+                pod("me", containers=[{"name": "main", "image": "registry.k8s.io/x-cloud-controller-manager:v1"}]),
+            ],
+            "a is not initialized by the cloud-controller-manager yet",
+            f"tolerate {UNINITIALIZED}=true:NoSchedule",
+            id="the component that initializes nodes",
+        ),
+        pytest.param(
+            [
+                node("a", taints=[f"{UNINITIALIZED}=true:NoSchedule"]),
+                *(pod("x-cloud-controller-manager-0", namespace="kube-system"), pod("me")),
+            ],
+            "a is not initialized by the cloud-controller-manager yet",
+            "repair cloud-controller-manager (kube-system/x-cloud-controller-manager-0), so that it initializes a",
+            id="nodes without their cloud-controller-manager",
+        ),
+        pytest.param(
+            [
+                node("a", taints=["ebs.csi.aws.com/agent-not-ready:NoExecute"]),
+                pod("ebs-csi-node-me", metadata={"name": "me", "generateName": "ebs-csi-node-"}),
+            ],
+            "1 node has the taint ebs.csi.aws.com/agent-not-ready:NoExecute",
+            "repair the agent of ebs.csi.aws.com on a, which then removes its taint",
+            id="an agent's taint",
+        ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "pods": "1"}, providerID="aws:///a/i-0"),
+                *(asking("other", "a"), asking("me")),
+            ],
+            "1 node runs its maximum number of pods",
+            "add a node like a",
+            id="as many pods as the node may have",
         ),
     ],
 )
