@@ -436,8 +436,7 @@ def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[Persist
     for key in own_claims(pod):
         claim = snapshot.storage.claims.get(key)
         if claim is not None and not claim.spec.volume_name:
-            report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
-            yield claim, report if report is not None and report.uid in ("", claim.metadata.uid) else None
+            yield claim, snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
 
 
 def _reported(cycle: Cycle) -> Iterator[RootCause]:

@@ -530,8 +530,8 @@ _GENERAL = frozenset({
 def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> str:
     """Return advice that lets a driver provision the volume of a claim, from its message about the claim and the state
     of its own pods."""
-    report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
-    phrase = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
+    report = snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
+    phrase = "" if report is None else report.message
     nodes = snapshot.storage.csi_nodes.values()
     nowhere = bool(nodes) and all(csi_driver.name != driver for node in nodes for csi_driver in node.spec.drivers)
     down = _provisioners_down(snapshot, driver)

@@ -289,6 +289,6 @@ def test_a_claim_stands_for_its_pods(target: str, code: int, text: str, tmp_path
 def test_a_cron_job_with_too_short_a_deadline_is_noted(tmp_path: Path) -> None:
     template = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}}}}
     spec = {"schedule": "* * * * *", "startingDeadlineSeconds": 5, "jobTemplate": template}
-    cron = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "report"}, "spec": spec}
+    cron: Manifest = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "report"}, "spec": spec}
     out = kschedx("why", "cronjob/report", "-s", write(tmp_path, NODE, cron)).out
     assert "startingDeadlineSeconds 5 is too short" in out
