@@ -215,8 +215,10 @@ class EnlargeNode(NodeStep, frozen=True, kw_only=True):
     def title(self) -> str:
         if self.is_of_kubelet:
             [pods] = self.amounts
-            with_prefixes = " and enable prefix delegation in the VPC CNI" if self.has_prefixes else ""
-            return f"raise maxPods of the kubelet on {self.node} from {pods.before} to {pods.after}{with_prefixes}"
+            by = (
+                "kubelet's maxPods, with prefix delegation in the VPC CNI" if self.has_prefixes else "kubelet's maxPods"
+            )
+            return f"raise the maximum number of pods on {self.node} from {pods.before} to {pods.after} ({by})"
         return f"enlarge {self.node} to {' and '.join(map(str, self.amounts))}"
 
     def edit(self, node: Node) -> Node:
