@@ -222,6 +222,8 @@ def unusable_volumes(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[str]
     except SearchError:
         return
     named = claim.spec.volume_name
+    if named and named not in snapshot.storage.volumes and snapshot.storage.volumes:
+        yield f"it names volume {named}, which does not exist"
     volume = next((candidate for candidate in nearest if not named or candidate.name == named), None)
     if volume is not None and (why := _why_lost(volume, claim.key)):
         about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"

@@ -508,7 +508,10 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCand
         own = f"{claim.metadata.namespace}-{claim.name}"
         name = (claim.spec.volume_name or own) if named is None else own
         storage_class = storage.classes.get(claim.storage_class)
-        driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+        can_provision = storage_class is not None and storage_class.can_provision
+        if storage_class is not None and can_provision and claim.spec.volume_name and named is None:
+            yield replace(_of_class(claim, storage_class), wrong_class="", without=claim.spec.volume_name)
+        driver = storage_class.provisioner if storage_class and can_provision and not claim.spec.volume_name else ""
         is_new = any(claim == item for item in place.situation.proposal.objects)
         is_new = is_new or not (claim.metadata.uid or _is_in_trouble(snapshot, claim, driver))
         yield s.CreateVolume(
@@ -516,7 +519,9 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCand
             claim_key=claim.key,
             claim=bound_claim(claim, name),
             provisioner=driver,
-            repair="" if is_new or not driver else provisioner_repair(snapshot, claim, driver),
+            repair=""
+            if is_new or not driver or claim.spec.volume_name
+            else provisioner_repair(snapshot, claim, driver),
         )
 
 

@@ -268,7 +268,7 @@ def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -
     ("target", "code", "text"),
     [
         ("pvc/data", 1, "shop/db-0 is unschedulable"),
-        ("persistentvolumeclaim/unused", 2, 'no pod uses PersistentVolumeClaim "unused" in namespace "shop"'),
+        ("persistentvolumeclaim/unused", 1, "no pod uses claim shop/unused: this is what a pod with it would meet"),
         ("pvc/other", 2, 'there is no PersistentVolumeClaim "other" in namespace "shop"'),
         ("pdb/web", 2, "`kschedx drain NODE` shows the evictions that it blocks"),
         ("quota/team", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, and the pods of claims"),

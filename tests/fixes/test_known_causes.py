@@ -70,6 +70,9 @@ A100 = {f"{GPU}.product": "A100"}
 IS_A100 = f"device.attributes['{DRIVER}'].model == 'A100'"
 ZONE = "topology.kubernetes.io/zone"
 TO_LOADER = {"labelSelector": {"matchLabels": {"app": "loader"}}, "topologyKey": "kubernetes.io/hostname"}
+TO_ME = {"labelSelector": {"matchLabels": {"app": "me"}}, "topologyKey": "kubernetes.io/hostname"}
+NEXT_TO_LOADER = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TO_LOADER]}}
+NEXT_TO_ME = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TO_ME]}}
 GVISOR = {
     "apiVersion": "node.k8s.io/v1",
     "kind": "RuntimeClass",
@@ -335,6 +338,26 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
         ),
         pytest.param(
             [
+                node("a"),
+                pod("loader", labels={"app": "loader"}, affinity=NEXT_TO_ME),
+                pod("me", labels={"app": "me"}, affinity=NEXT_TO_LOADER),
+            ],
+            "podAffinity term 1 selects default/loader, which has no node itself, and requires this pod in turn",
+            "make podAffinity term 1 (app=loader) preferred instead of required",
+            id="two pods that require each other",
+        ),
+        pytest.param(
+            [
+                *(node("a"), storage_class("fast", provisioner=DISK, waits=False), volume("other")),
+                bound_claim("data", storage_class="fast", volumeName="gone"),
+                pod("me", volumes=DATA),
+            ],
+            "it names volume gone, which does not exist",
+            "delete and recreate claim default/data without volumeName gone",
+            id="a claim that names a volume that is gone",
+        ),
+        pytest.param(
+            [
                 node("a", allocatable={"cpu": "4", "memory": "4Gi", "pods": "9"}),
                 {**asking("me", memory="3Gi"), "spec": {**at(asking("me", memory="3Gi"), "spec"), **KATA}},
             ],
@@ -404,7 +427,6 @@ def test_an_event_of_an_earlier_claim_is_not_quoted() -> None:
 # What lies outside the pod and its nodes: the fix comes first, and no trial can show it.
 
 IMAGE = [{"name": "main", "image": "app:1"}]
-NEXT_TO_LOADER = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TO_LOADER]}}
 
 
 def loads(**spec: object) -> Manifest:

@@ -212,6 +212,10 @@ class EnlargeNode(NodeStep, frozen=True, kw_only=True):
     """Whether its CNI plugin allows more pods with prefix delegation, as Amazon's does."""
 
     @property
+    def cost(self) -> Cost:
+        return Cost.MOVE if self.is_of_kubelet else Cost.NODE
+
+    @property
     def title(self) -> str:
         if self.is_of_kubelet:
             [pods] = self.amounts
