@@ -12,7 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down, home_node, pods_for
-from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready, pod_lifecycle
+from kschedx.controllers.pod_lifecycle import (
+    controller_manager_down,
+    holders_elsewhere,
+    is_node_lost,
+    is_ready,
+    pod_lifecycle,
+)
 from kschedx.controllers.workload_lifecycle import failing_rollout, replica_sets_of
 from kschedx.controllers.workloads import (
     SCALED,
@@ -220,6 +226,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case WaitingForOrdinal(predecessor=name):
                 yield from self._started_other(f"{self.pod.metadata.namespace}/{name}")
             case BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
+                if lifecycle.down and (down := controller_manager_down(self.snapshot, self.pod.key)) is not None:
+                    title, command = component_repair(down)
+                    yield Fix.untried(title, commands=(command,))
                 yield self._unheld(finalizers)
             case NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
                 known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
@@ -415,7 +424,12 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
             of_pods = tuple(map(self._logs, last))
             kind = str((self.maker or {}).get("kind") or "Job")
-            again = f"delete {kind} {self._maker_name} and create it again: a {kind} that has failed creates no pods"
+            why = (
+                "the pod template of a Job is immutable"
+                if state.is_retried
+                else f"a {kind} that has failed creates no pods"
+            )
+            again = f"delete {kind} {self._maker_name} and create it again: {why}"
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
             yield Fix.untried(advice.format(node=state.node))

@@ -10,7 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
-from kschedx.controllers.workload_lifecycle import refused, rescaled
+from kschedx.controllers.pod_autoscaling import rescaled
+from kschedx.controllers.workload_lifecycle import refused
 from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, SharedByHami

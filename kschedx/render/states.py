@@ -63,6 +63,7 @@ class BeingDeleted(StateFacts, frozen=True, kw_only=True):
     successor: str = ""  # the Deployment with strategy Recreate that creates its new pods once this old one is gone
     why: str = ""  # who evicted it, according to its condition DisruptionTarget
     until: str = ""  # when its grace period ends
+    down: str = ""  # why the controller behind its finalizers does not run
 
 
 class Finished(StateFacts, frozen=True, kw_only=True):
@@ -80,9 +81,13 @@ class Failed(StateFacts, frozen=True, kw_only=True):
     ends: str = ""
     """How most of them ended: `3 pods failed: container app ended with OOMKilled, exit code 137`."""
     container: str = ""  # the container of a pod that ended with an error
+    is_retried: bool = False  # whether the Job's controller creates another pod after its back-off
 
     @property
     def detail(self) -> str:
+        if self.is_retried:
+            times = "once" if len(self.pods) == 1 else f"{len(self.pods):,} times"
+            return f" {times}, and creates its next pod after a back-off"
         return (f" on {self.node}" if self.node else "") + (f": {self.reason}" if self.reason else "")
 
 
