@@ -424,11 +424,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
             of_pods = tuple(map(self._logs, last))
             kind = str((self.maker or {}).get("kind") or "Job")
-            why = (
-                "the pod template of a Job is immutable"
-                if state.is_retried
-                else f"a {kind} that has failed creates no pods"
-            )
+            ended = f"a {kind} that has failed creates no pods"
+            why = "the pod template of a Job is immutable" if state.is_retried else ended
             again = f"delete {kind} {self._maker_name} and create it again: {why}"
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:

@@ -137,7 +137,7 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
         case BeingDeleted():
             yield from _deletion(lifecycle)
         case Failed(message=message, ends=ends, owner=owner):
-            yield from filter(None, (message, ends))
+            yield from filter(None, (ends, message) if lifecycle.is_retried else (message, ends))
             if owner:
                 yield f"a failed pod does not start again; {owner} creates another"
         case OfEndedJob() | RejectedByKubelet():
