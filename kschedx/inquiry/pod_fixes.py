@@ -366,8 +366,9 @@ class PodFixes:
         event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
         from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_repair, reported_by_karpenter, reported_fixes
 
-        if self.answer.autoscaler_down is not None:
-            return (autoscaler_repair(self.answer.autoscaler_down),)
+        repair = None if (down := self.answer.autoscaler_down) is None else autoscaler_repair(down)
+        if repair is not None and any(scaling.adds_node for scaling in self.answer.scalings):
+            return (repair,)
         reported = () if event is None else tuple(reported_fixes(event))
         if not self.answer.scalings:
             return (*reported, *(() if karpenter_event is None else reported_by_karpenter(karpenter_event.message)))
@@ -384,6 +385,8 @@ class PodFixes:
         for scaling in self.answer.scalings:
             trial = replace(trial, autoscaler=scaling.autoscaler.name)
             known += scaling.fixes(trial, with_changes_of_pod=with_changes_of_pod)
+        if repair is not None:
+            known = [replace(fix, title=f"{fix.title}, and {repair.title}") for fix in known if not fix.adds_node]
         return tuple(known) or reported
 
     @property
