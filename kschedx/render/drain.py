@@ -25,7 +25,7 @@ from kschedx.inquiry.stalled_drain import (
 from kschedx.kube.documents import Document
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
-from kschedx.render.fixes import fix_lines, story_fixes, story_no_fix, story_reason
+from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.terminal import DIM, SEPARATOR, StyledLine, fact_lines, more, paragraph, title_lines
 from kschedx.render.view import FixView, ItemList, Tone, ViewItem
 from kschedx.render.wording import Fact, count, listed
@@ -167,13 +167,20 @@ def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingSto
             _shared_verdict(drained) if each else verdict(drained),
         ),
         facts=tuple(facts),
-        fixes=story_fixes(story),
-        no_fix=story_no_fix(story),
+        fixes=story_fixes(story) or (() if story is None else tuple(_uncordoned(drained))),
         members=(
             *(f"{leaves.pod} → {leaves.node or 'pending'}" for leaves in drained.of(DrainOutcome.EVICTED)),
             *(f"{stays.pod} is not evicted" for stays in drained.of(*REFUSES, *STAYS)),
         ),
     )
+
+
+def _uncordoned(drained: DrainResult) -> Iterator[FixView]:
+    """Yield what lets pods run again that belong to the node, or whose data does."""
+    if pods := [drained_pod.pod for drained_pod in drained.pending]:
+        verb = "fits" if len(pods) == 1 else "fit"
+        title = f"uncordon {drained.node} after its maintenance: {listed(pods, 3)} {verb} no other node"
+        yield FixView(title=title, commands=(shell_command("kubectl uncordon {}", drained.node),))
 
 
 def _result(item: ViewItem) -> tuple[object, ...]:
