@@ -303,6 +303,10 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         yield Fact(label="pending", items=(about(stranded, f"{verb} no other node{f', {why}' if why else ''}"),))
     if not with_pods:
         return
+    if drained.slow and not drained.is_silent:
+        longest = max(drained.slow.values())
+        phrase = f"up to {longest:,} s to terminate (terminationGracePeriodSeconds)"
+        yield Fact(label="slow", items=(about([*drained.slow], phrase),))
     if drained.waves > 1:
         yield Fact(label="rounds", items=(f"PDBs allow it in {drained.waves:,} rounds: {_budgets(drained)}",))
     if stays := drained.of(DrainOutcome.OF_DAEMON_SET, DrainOutcome.OF_KUBELET):
