@@ -24,6 +24,8 @@ class MatchingPodPending(RootCause, frozen=True, kw_only=True):
     """The pod that a podAffinity term selects is itself pending."""
 
     pod: str
+    is_mutual: bool = False
+    """Whether its own podAffinity selects this pod, so that neither can be first."""
 
 
 class MatchingWorkload(RootCause, frozen=True, kw_only=True):
@@ -66,9 +68,18 @@ def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[Ro
     text = f"podAffinity term {finding.term + 1} selects {key}{and_more(others)}, which"
     if left:
         verb = "have no node themselves" if others else "has no node itself"
-        yield MatchingPodPending(text=f"{text} {verb}", pod=key)
+        is_mutual = all(_follows(pods[row], cycle.pod) for row in left)
+        verb += f" and {'follow' if others else 'follows'} this pod" if is_mutual else ""
+        yield MatchingPodPending(text=f"{text} {verb}", pod=key, is_mutual=is_mutual)
     else:
         yield RootCause(text=f"{text} {'have' if others else 'has'} ended and {'do' if others else 'does'} not count")
+
+
+def _follows(pod: Pod, other: Pod) -> bool:
+    """Return whether a required podAffinity term of a pod selects the other pod in its namespace."""
+    is_near = pod.metadata.namespace == other.metadata.namespace
+    selectors = (compile_selector(term.label_selector) for term in _required(pod.spec))
+    return is_near and any(selector.matches(other.metadata.labels) for selector in selectors)
 
 
 def _without_pods(

@@ -314,7 +314,7 @@ class PodFixes:
             match cause:
                 case NodeGone(node=node, daemon_set=name) if name:
                     yield Fix.untried(f"restore node {node}; if it is gone for good, DaemonSet {name} deletes the pod")
-                case MatchingPodPending():
+                case MatchingPodPending(is_mutual=False):
                     title = f"make room for {cause.pod} first, which this pod follows"
                     yield Fix.untried(title, commands=(why_command(cause.pod),))
                 case MatchingWorkload(kind=kind, namespace=namespace, name=name, is_at_zero=True):

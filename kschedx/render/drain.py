@@ -34,6 +34,8 @@ from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, Dra
 
 def drain_remedy_title(fix: DrainFix) -> str:
     """`scale shop/deploy/web to 4 · all 3 nodes can be drained`."""
+    if not fix.done:
+        return ", ".join(map(_remedy_step_text, fix.steps))
     if fix.of == 1:
         seen = "the node can be drained"
     elif fix.done == fix.of:
