@@ -505,8 +505,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 f"create {kind} {self.pod.metadata.namespace}/{match['name']}, or correct its name in the pod"
             )
         elif state.waits is Waits.IMAGE:
-            advice = next((advice for words, advice in PULLS if re.search(words, phrase, re.IGNORECASE)), "")
-            yield Fix.untried(advice.format(image=image or "the image", node=state.node)) if advice else None
+            known = (advice for words, advice in PULLS if re.search(words, phrase, re.IGNORECASE))
+            advice = next(known, "see that {image} exists, and that {node} may pull it (imagePullSecrets)")
+            yield Fix.untried(advice.format(image=image or "the image", node=state.node))
         elif state.last.startswith("OOMKilled"):
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
         elif advice := next((advised for words, advised in STARTS if re.search(words, start)), ""):

@@ -29,6 +29,7 @@ from kschedx.explain.root_causes import (
     balanced_service,
     newer_template,
     root_causes,
+    superseding,
 )
 from kschedx.findings import PodAntiAffinityConflict
 from kschedx.fixes import Change, FixCertainty, Target, find_fixes
@@ -104,6 +105,11 @@ class PodFixes:
             if (recreated := with_newer_template(answer, pod, template)) is not None:
                 yield recreated
                 return
+        if self._stored_in is not None and (name := superseding(self.cycle.snapshot, pod)):
+            command = about_cluster(shell_command("kschedx why deploy/{} -n {}", name, pod.metadata.namespace))
+            title = f"let the rollout of Deployment {name} go on, which deletes this pod"
+            yield Fix.untried(title, commands=(command,))
+            return
         yield from self._missing_members()
         if answer.outcome is Outcome.GATED:
             from kschedx.inquiry.lifecycle_remedies import gate_keepers

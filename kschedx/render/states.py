@@ -86,8 +86,7 @@ class Failed(StateFacts, frozen=True, kw_only=True):
     @property
     def detail(self) -> str:
         if self.is_retried:
-            times = "once" if len(self.pods) == 1 else f"{len(self.pods):,} times"
-            return f" {times}, and creates its next pod after a back-off"
+            return f" {count(len(self.pods), 'time')}, and creates its next pod after a back-off"
         return (f" on {self.node}" if self.node else "") + (f": {self.reason}" if self.reason else "")
 
 
@@ -320,12 +319,11 @@ class UpdateHeld(StateFacts, frozen=True, kw_only=True):
     """Pods that keep an earlier template because of the update strategy."""
 
     pods: tuple[str, ...]
-    why: str
-    """`updateStrategy is OnDelete`, `partition is 3`."""
+    why: str  # `updateStrategy is OnDelete`, `partition is 3`
 
     @property
     def detail(self) -> str:
-        return f"{len(self.pods)} {'pod' if len(self.pods) == 1 else 'pods'}"
+        return count(len(self.pods), "pod")
 
 
 class NotScaled(StateFacts, frozen=True, kw_only=True):
