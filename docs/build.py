@@ -178,7 +178,7 @@ def reasons() -> Iterator[tuple[str, str]]:
 
 
 def states() -> str:
-    from kschedx.render.states import STATES
+    from kschedx.controllers.states import STATES
 
     lines = [
         "# States and headlines",

@@ -24,9 +24,8 @@ PACKAGE = ROOT / "kschedx"
 # A part is a package or module directly inside kschedx; TOP is kschedx/__init__.py.
 TOP = "kschedx"
 OF_RENDER = {
-    "render/words/pod": "states",
+    "render/words/pod": "words of pods",
     "render/words": "words",
-    "render/states.py": "states",
     "render/wording.py": "wording",
 }
 """Parts of their own below the screens: the words for facts, since documents hold some of them too, and how amounts
@@ -47,7 +46,7 @@ ORDER = (
     "sources",
     "snapshot",
     "framework",
-    "states",
+    "words of pods",
     "plugin",
     "plugins",
     "export",

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.cli.streams import print_note
+from kschedx.controllers.states import ExitCode
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
 from kschedx.explain.causes import PodAnswer, decisive
 from kschedx.explain.diagnosis import Diagnosis
@@ -19,7 +20,6 @@ from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.checks import FINGERPRINT, Check, Result, Since
-from kschedx.render.states import ExitCode
 
 
 def of_pod(
@@ -53,8 +53,8 @@ def of_explanation(explanation: Explanation, place: Place) -> Check:
     reasons: tuple[str, ...] = ()
     phrases = [] if replicas is None else [replicas_sentence(replicas, explanation.overall), replicas.refusal]
     if explanation.lifecycle is not None:
+        from kschedx.controllers.states import headline
         from kschedx.render.lifecycle import causes
-        from kschedx.render.states import headline
 
         phrases += [headline(explanation.lifecycle), *causes(explanation.lifecycle)]
     else:

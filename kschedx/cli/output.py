@@ -19,10 +19,10 @@ from msgspec.structs import replace
 
 from kschedx import __version__
 from kschedx.cli.streams import OutputError
+from kschedx.controllers.states import ExitCode as ExitCode
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
 from kschedx.kube.escaping import typed_command
 from kschedx.progress import Phase, say
-from kschedx.render.states import ExitCode as ExitCode
 from kschedx.render.wording import visible
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from kschedx.cli import connection
 from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, tell_open_counts
+from kschedx.controllers.states import decision_name, row_named
 from kschedx.errors import InputError
-from kschedx.render.states import decision_name, row_named
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from kschedx.controllers.states import NotScaled, ScaledToZero
 from kschedx.controllers.workloads import Workload
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import converted
 from kschedx.kube.decoding import map_at
 from kschedx.kube.types import ObjectMeta
-from kschedx.render.states import NotScaled, ScaledToZero
 from kschedx.snapshot.snapshot import Snapshot
 
 

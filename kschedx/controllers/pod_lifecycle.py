@@ -12,20 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
-from kschedx.controllers.workloads import Owners, Workload, is_mirror_pod, is_of_daemon_set, manifest_of
-from kschedx.errors import nearest
-from kschedx.explain.cycle_notes import claim_without_devices, claim_without_node, start_obstacle
-from kschedx.explain.events import recorded
-from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
-from kschedx.kube import kueue
-from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, reports_ready
-from kschedx.kube.controllers import stored_controller
-from kschedx.kube.decoding import map_at
-from kschedx.kube.scalars import earlier
-from kschedx.kube.storage import own_claims
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
-from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
-from kschedx.render.states import (
+from kschedx.controllers.states import (
     BeingDeleted,
     CannotStart,
     ComponentDown,
@@ -44,6 +31,19 @@ from kschedx.render.states import (
     Waits,
     headline,
 )
+from kschedx.controllers.workloads import Owners, Workload, is_mirror_pod, is_of_daemon_set, manifest_of
+from kschedx.errors import nearest
+from kschedx.explain.cycle_notes import claim_without_devices, claim_without_node, start_obstacle
+from kschedx.explain.events import recorded
+from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
+from kschedx.kube import kueue
+from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, reports_ready
+from kschedx.kube.controllers import stored_controller
+from kschedx.kube.decoding import map_at
+from kschedx.kube.scalars import earlier
+from kschedx.kube.storage import own_claims
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
+from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot

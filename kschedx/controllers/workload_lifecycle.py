@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers import states
 from kschedx.controllers.pod_autoscaling import not_scaled, scaled_to_zero
 from kschedx.controllers.pod_lifecycle import (
     JOB_ENDS,
@@ -57,29 +58,6 @@ from kschedx.kube.workloads import (
     pinned_to,
 )
 from kschedx.patterns import lazy_pattern
-from kschedx.render.states import (
-    BeingDeleted,
-    Failed,
-    Finished,
-    Lifecycle,
-    ManagedElsewhere,
-    NamespaceTerminating,
-    NoJobStarted,
-    NotObserved,
-    Paused,
-    PodsLeftOut,
-    Refused,
-    RejectedByKubelet,
-    RolloutStalled,
-    ScaledToZero,
-    StillActive,
-    Suspended,
-    UnknownPods,
-    UpdateHeld,
-    WaitingForOrdinal,
-    Waits,
-    headline,
-)
 from kschedx.snapshot.events import ALREADY_ACTIVE, OF_CRON_JOBS
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -88,13 +66,13 @@ Manifest = Mapping[str, object]
 R = TypeVar("R", bound=Struct)
 
 
-def state_of(snapshot: Snapshot, manifest: Manifest, *, is_stored: bool) -> Lifecycle | None:
+def state_of(snapshot: Snapshot, manifest: Manifest, *, is_stored: bool) -> states.Lifecycle | None:
     """Return why a workload creates no pods or, if all of its pods have nodes, no further pods; None if it creates
     pods."""
     return workload_lifecycle(snapshot, manifest) or (_held(snapshot, manifest) if is_stored else None)
 
 
-def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
+def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:
     """Return why a workload creates no pods, or no more; None if its pods are created. `snapshot` is the cluster
     without the manifest, if that is not applied yet."""
     workload, metadata = workload_of(manifest), map_at(manifest, "metadata")
@@ -102,7 +80,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
     if deleted := metadata.get("deletionTimestamp"):
         held = metadata.get("finalizers")
         finalizers = tuple(map(str, held)) if isinstance(held, Sequence) and not isinstance(held, str) else ()
-        return BeingDeleted(subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True)
+        return states.BeingDeleted(subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True)
     if (terminating := namespace_lifecycle(snapshot, workload.namespace, subject)) is not None:
         return terminating
     if workload.kind in SCALED and len(_rows(snapshot, workload)) < wanted_replicas(manifest):
@@ -130,7 +108,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
             return None
 
 
-def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> PodsLeftOut | None:
+def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.PodsLeftOut | None:
     """Return the state of a stored workload with pods, if the dump contains none of them."""
     status, manager = map_at(manifest, "status"), map_at(manifest, "spec").get("managedBy")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
@@ -138,10 +116,10 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Pod
     if not any(counts) or not is_stored or manager not in (None, JOB_CONTROLLER) or _rows(snapshot, workload):
         return None
     is_open = snapshot.source.may_lack("Pod", workload.namespace)
-    return PodsLeftOut(subject=workload.reference, pods=max(counts)) if is_open else None
+    return states.PodsLeftOut(subject=workload.reference, pods=max(counts)) if is_open else None
 
 
-def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> NotObserved | None:
+def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.NotObserved | None:
     """Return the state of a workload that an API server has stored and that lacks pods, if its controller has not yet
     written its status, or that of an earlier manifest alone."""
     metadata, status, spec = map_at(manifest, "metadata"), map_at(manifest, "status"), map_at(manifest, "spec")
@@ -153,7 +131,7 @@ def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> N
     rows = _rows(snapshot, workload)
     if len(rows) >= wanted_replicas(manifest):
         return None
-    state = NotObserved(subject=workload.reference, kind=workload.kind)
+    state = states.NotObserved(subject=workload.reference, kind=workload.kind)
     newest, observed = metadata.get("generation"), status.get("observedGeneration")
     if isinstance(newest, int) and isinstance(observed, int) and observed < newest:
         return replace(state, generations=f"metadata.generation is {newest}, status.observedGeneration {observed}")
@@ -164,22 +142,24 @@ def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> N
 def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
     """Return whether the controller of a workload leaves its pods as they are, whatever its manifest specifies."""
     match workload_lifecycle(snapshot, manifest):
-        case NamespaceTerminating() | BeingDeleted() | Finished() | Failed(is_retried=False):
+        case states.NamespaceTerminating() | states.BeingDeleted() | states.Finished():
             return True
-        case Suspended(kind=kind):
+        case states.Failed(is_retried=is_retried):
+            return not is_retried
+        case states.Suspended(kind=kind):
             return kind != "Job"  # its controller deletes the existing pods
         case _:
             return False
 
 
-def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     controller, subject = converted(manifest, Controller), workload.reference
     if controller.spec.replicas == 0:
         return scaled_to_zero(snapshot, workload, manifest)
     is_paused = controller.spec.paused and workload.kind == "Deployment"
     if is_paused and current_replica_set_of(snapshot, manifest) is None:
         has_pods = bool(Owners(snapshot).members(snapshot.pods, workload))
-        return Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
+        return states.Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
     return _replica_failure(snapshot, workload, controller) or _rejected(snapshot, workload)
 
 
@@ -204,7 +184,7 @@ def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[
     return rejected
 
 
-def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | None:
+def _rejected(snapshot: Snapshot, workload: Workload) -> states.RejectedByKubelet | None:
     """Return the state of a Job without an active pod, of a DaemonSet without one on some node, or of a workload with a
     ReplicaSet that lacks pods, if kubelets failed some of its pods."""
     by_owner, own = rejected_pods(snapshot), (workload.kind, workload.namespace, workload.name)
@@ -225,10 +205,10 @@ def _rejected(snapshot: Snapshot, workload: Workload) -> RejectedByKubelet | Non
     return None
 
 
-def _rejection(snapshot: Snapshot, rows: Sequence[int], subject: str, owner: str = "") -> RejectedByKubelet:
+def _rejection(snapshot: Snapshot, rows: Sequence[int], subject: str, owner: str = "") -> states.RejectedByKubelet:
     """Return the state with the reason of the newest of these rejected pods."""
     last = max((snapshot.pods[row] for row in rows), key=lambda pod: pod.metadata.creation_timestamp or "")
-    return RejectedByKubelet(
+    return states.RejectedByKubelet(
         subject=subject,
         reason=last.status.reason,
         message=last.status.message,
@@ -249,7 +229,7 @@ def _is_longer(since: str, until: str) -> bool:
         return False
 
 
-def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> RejectedByKubelet | None:
+def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> states.RejectedByKubelet | None:
     """Return the state of a pending pod if it replaces pods that the kubelets of all these nodes failed. A pod of the
     same controller that started there later shows that the cause is gone."""
     owner = pod.metadata.controller
@@ -292,7 +272,7 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     return (runs_already(f"{phrase}; this shows where one more would go"),)
 
 
-def _held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
+def _held(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:
     """Return why a workload whose pods all have nodes gets no further pods."""
     workload = workload_of(manifest)
     rows, pods = _rows(snapshot, workload), snapshot.pods
@@ -306,7 +286,7 @@ def _held(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
     )
 
 
-def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> UpdateHeld | None:
+def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> states.UpdateHeld | None:
     """Return the state of a StatefulSet or DaemonSet with a newer template that its update strategy does not roll out
     to its pods."""
     controller, pods = converted(manifest, Controller), snapshot.pods
@@ -324,7 +304,9 @@ def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) ->
     if not is_on_delete and any(ordinal_of(name) >= partition for name in outdated):
         return None
     why = "updateStrategy is OnDelete" if is_on_delete else f"partition is {partition}"
-    return UpdateHeld(subject=workload_of(manifest).reference, pods=tuple(outdated), why=why) if outdated else None
+    if not outdated:
+        return None
+    return states.UpdateHeld(subject=workload_of(manifest).reference, pods=tuple(outdated), why=why)
 
 
 def deadline_exceeded(manifest: Manifest) -> str:
@@ -338,13 +320,15 @@ def deadline_exceeded(manifest: Manifest) -> str:
     return failed.message or failed.reason
 
 
-def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | Paused | None:
+def _stalled_rollout(
+    snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
+) -> states.RolloutStalled | states.Paused | None:
     """Return the state of a Deployment whose rollout exceeded its progress deadline, is paused, or waits for new pods
     while old ones run; and of a StatefulSet that waits for its new pods."""
     if manifest.get("kind") not in ("Deployment", "StatefulSet"):
         return None
     message, workload, pods = deadline_exceeded(manifest), workload_of(manifest), snapshot.pods
-    state = RolloutStalled(subject=workload.reference, message=message)
+    state = states.RolloutStalled(subject=workload.reference, message=message)
     spec = map_at(manifest, "spec")
     is_paused = spec.get("paused") is True
     if workload.kind == "StatefulSet":
@@ -359,7 +343,9 @@ def _stalled_rollout(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
         if not new or len(new) == len(rows):
             return None
         if is_paused:
-            return Paused(subject=state.subject, kind=workload.kind, has_pods=True, updated=len(new), wanted=len(rows))
+            return states.Paused(
+                subject=state.subject, kind=workload.kind, has_pods=True, updated=len(new), wanted=len(rows)
+            )
         rows = new
     unready = [pods[row] for row in rows if not is_ready(pods[row])]
     seconds = spec.get("minReadySeconds")
@@ -377,13 +363,13 @@ def failing_rollout(snapshot: Snapshot, workload: Workload) -> Manifest | None:
     if status.updated_replicas >= status.replicas:
         return None
     waiting = (waiting_container(snapshot.pods[row]) for row in _rows(snapshot, workload))
-    failing = (Waits.CRASH, Waits.IMAGE, Waits.CONFIGURATION)
+    failing = (states.Waits.CRASH, states.Waits.IMAGE, states.Waits.CONFIGURATION)
     if not any(waits is not None and waits[0] in failing for waits in waiting):
         return None
     return msgspec.json.decode(raw, type=dict[str, object])
 
 
-def _stalled_by_lost_node(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> RolloutStalled | None:
+def _stalled_by_lost_node(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> states.RolloutStalled | None:
     """Return the state of a DaemonSet whose rollout waits for a pod on a lost node, which counts as unavailable."""
     if manifest.get("kind") != "DaemonSet":
         return None
@@ -394,7 +380,7 @@ def _stalled_by_lost_node(snapshot: Snapshot, manifest: Manifest, rows: Sequence
     if not lost:
         return None
     nodes = tuple(dict.fromkeys(pods.node_names[row] for row in lost))
-    return RolloutStalled(
+    return states.RolloutStalled(
         subject=workload_of(manifest).reference,
         message="",
         pods=tuple(f"{pods.names[row]} on {pods.node_names[row]}, which is unreachable" for row in lost),
@@ -420,7 +406,7 @@ def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
     return f"{where}: {phrase}" if phrase else f"{where} is not ready"
 
 
-def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Controller) -> Lifecycle | None:
+def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Controller) -> states.Lifecycle | None:
     """Return the state according to the ReplicaFailure condition of a workload that lacks pods. The condition outlives
     the events."""
     rows = _rows(snapshot, workload)
@@ -467,10 +453,10 @@ def refused(
     hint: str = "",
     is_workload: bool,
     has_pods: bool = False,
-) -> Refused | NamespaceTerminating:
+) -> states.Refused | states.NamespaceTerminating:
     if (terminating := _IN_TERMINATING.search(message)) is not None:
-        return NamespaceTerminating(subject=subject, namespace=terminating[1], is_pod=False)
-    return Refused(
+        return states.NamespaceTerminating(subject=subject, namespace=terminating[1], is_pod=False)
+    return states.Refused(
         subject=subject,
         message=message,
         by=refuser(message),
@@ -484,7 +470,7 @@ def refused(
 _IN_TERMINATING = lazy_pattern(r"unable to create new content in namespace (\S+) because it is being terminated")
 
 
-def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     """Return the state of a StatefulSet. Its controller creates each pod once the pods before it are ready (monotonic
     mode of pkg/controller/statefulset/stateful_set_control.go)."""
     spec, subject = converted(manifest, Controller).spec, workload.reference
@@ -504,7 +490,7 @@ def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest)
         if not pod.spec.node_name and not pod.metadata.deletion_timestamp:
             return None  # a question about the predecessor itself
         waiting = waiting_container(pod)
-        return WaitingForOrdinal(
+        return states.WaitingForOrdinal(
             subject=subject,
             pod=f"{workload.name}-{missing}",
             predecessor=pod.metadata.name,
@@ -534,7 +520,7 @@ _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
 of Kubeflow."""
 
 
-def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     for path in _SUSPENDED:
         if map_at(manifest, *path[:-1]).get(path[-1]) is True:
             queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
@@ -543,7 +529,7 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
             return suspended(snapshot, workload, ".".join(path))
     if kind_and_group(manifest) == ("Rollout", "argoproj.io"):
         if map_at(manifest, "spec").get("paused") is True:
-            return Paused(subject=workload.reference, kind="Rollout", has_pods=bool(_rows(snapshot, workload)))
+            return states.Paused(subject=workload.reference, kind="Rollout", has_pods=bool(_rows(snapshot, workload)))
         if (paused := _paused_at_step(workload, manifest)) is not None:
             return paused
     if (ended := _ended(manifest)) is not None:
@@ -551,7 +537,9 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
     counts = [pod.count.number for pod in foreign_pods(manifest)]
     if counts and not any(count != 0 for count in counts):
         is_own = map_at(manifest, "spec").get("replicas") == 0
-        return ScaledToZero(subject=workload.reference, field="spec.replicas" if is_own else "its number of pods")
+        return states.ScaledToZero(
+            subject=workload.reference, field="spec.replicas" if is_own else "its number of pods"
+        )
     if not _rows(snapshot, workload):
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
         if (failed := event or _failure(_conditions(manifest))) is not None:
@@ -562,30 +550,30 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
             if condition.status == "False" and condition.message
         )
         if message := next(unmet, ""):
-            return NotObserved(subject=workload.reference, kind=workload.kind, message=message)
+            return states.NotObserved(subject=workload.reference, kind=workload.kind, message=message)
     if custom_kind(*kind_and_group(manifest)) is not None and not counts:
         reference = map_at(manifest, "spec", "workloadRef")
         template = f"{reference['kind']} {reference.get('name')}" if "kind" in reference else ""
-        return UnknownPods(subject=workload.reference, kind=workload.kind, template=template)
+        return states.UnknownPods(subject=workload.reference, kind=workload.kind, template=template)
     return None
 
 
-def _paused_at_step(workload: Workload, manifest: Manifest) -> Paused | None:
+def _paused_at_step(workload: Workload, manifest: Manifest) -> states.Paused | None:
     """Return the state of a Rollout that its controller has paused at a step, once every pod is available."""
     status = map_at(manifest, "status")
     causes, wanted, updated = (status.get(key) for key in ("pauseConditions", "replicas", "updatedReplicas"))
     if not isinstance(causes, list) or not causes or status.get("availableReplicas") != wanted:
         return None
     reason = str(causes[0].get("reason") or "") if isinstance(causes[0], dict) else ""
-    state = Paused(subject=workload.reference, kind="Rollout", has_pods=True, reason=reason)
+    state = states.Paused(subject=workload.reference, kind="Rollout", has_pods=True, reason=reason)
     return replace(state, updated=updated or 0, wanted=wanted)
 
 
-def _suspended_by_owner(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Suspended | None:
+def _suspended_by_owner(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Suspended | None:
     """Return the state of a Job whose owner, such as a JobSet, is suspended and would suspend the Job again."""
     owner = controlling_custom_resource(snapshot, manifest)
     state = None if owner is None else workload_lifecycle(snapshot, owner)
-    if owner is None or not isinstance(state, Suspended):
+    if owner is None or not isinstance(state, states.Suspended):
         return None
     return replace(state, subject=workload.reference, owner=f"{state.kind} {workload_of(owner).name}")
 
@@ -600,7 +588,7 @@ _SUCCEEDED = frozenset({"completed", "complete", "succeeded"})
 _FAILED = frozenset({"failed", "error", "aborted", "terminated", "submission_failed"})
 
 
-def _ended(manifest: Manifest) -> Finished | Failed | None:
+def _ended(manifest: Manifest) -> states.Finished | states.Failed | None:
     """Return how the work of a custom resource has ended, without its name; None if it has not."""
     status = map_at(manifest, "status")
     parts = [(map_at(status, *path[:-1]), path[-1]) for path in _PHASES]
@@ -614,16 +602,16 @@ def _ended(manifest: Manifest) -> Finished | Failed | None:
     ]
     for phase, message in phases:
         if phase.lower() in _SUCCEEDED:
-            return Finished(subject="", phase=phase, message=message)
+            return states.Finished(subject="", phase=phase, message=message)
         if phase.lower() in _FAILED:
-            return Failed(subject="", reason=phase, message=message)
+            return states.Failed(subject="", reason=phase, message=message)
     return None
 
 
 _LIMIT_OF_FAILURE = {"DeadlineExceeded": "activeDeadlineSeconds", "BackoffLimitExceeded": "backoffLimit"}
 
 
-def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     job, subject = converted(manifest, Controller), workload.reference
     conditions = sorted(
         job.status.conditions, key=lambda condition: condition.type in ("SuccessCriteriaMet", "FailureTarget")
@@ -635,14 +623,14 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
                 limit = _LIMIT_OF_FAILURE.get(condition.reason, "")
                 value, indexes = map_at(manifest, "spec").get(limit), job.status.failed_indexes
                 detail = f" ({limit} {value})" if value is not None else f": {indexes}" if indexes else ""
-                return Failed(
+                return states.Failed(
                     subject=subject,
                     reason=condition.reason,
                     message=f"{condition.message}{detail}",
                     pods=tuple(pod.metadata.name for pod in ended),
                     ends=failures(ended),
                 )
-            return Finished(subject=subject, phase=condition.type, message=condition.message)
+            return states.Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
         if (of_owner := _suspended_by_owner(snapshot, workload, manifest)) is not None:
             return of_owner
@@ -651,9 +639,9 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
             return held_by_kueue(snapshot, subject, workload, queue)
         return suspended(snapshot, workload)
     if job.spec.parallelism == 0:
-        return ScaledToZero(subject=subject, field="spec.parallelism")
+        return states.ScaledToZero(subject=subject, field="spec.parallelism")
     if job.spec.managed_by not in (None, JOB_CONTROLLER) and not _rows(snapshot, workload):
-        return ManagedElsewhere(subject=subject, manager=job.spec.managed_by or "")
+        return states.ManagedElsewhere(subject=subject, manager=job.spec.managed_by or "")
     return _rejected(snapshot, workload) or _between_attempts(snapshot, workload, manifest, ended)
 
 
@@ -666,13 +654,13 @@ def _failed_pods(snapshot: Snapshot, workload: Workload) -> list[Pod]:
 
 def _between_attempts(
     snapshot: Snapshot, workload: Workload, manifest: Manifest, ended: Sequence[Pod]
-) -> Failed | None:
+) -> states.Failed | None:
     """Return the state of a Job without an active pod, whose next pod its controller creates after a back-off."""
     rows = _rows(snapshot, workload)
     limit = map_at(manifest, "spec").get("backoffLimit")
     if rows or not ended or map_at(manifest, "status").get("active"):
         return None
-    return Failed(
+    return states.Failed(
         subject=workload.reference,
         message=f"the Job fails after {limit} retries (backoffLimit)" if isinstance(limit, int) else "",
         pods=tuple(pod.metadata.name for pod in ended),
@@ -681,32 +669,34 @@ def _between_attempts(
     )
 
 
-def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     cron_job, subject = converted(manifest, CronJobController), workload.reference
     if cron_job.spec.suspend:
-        return Suspended(subject=subject, kind="CronJob")
+        return states.Suspended(subject=subject, kind="CronJob")
     event = snapshot.failed_creates.get(("CronJob", workload.namespace, workload.name))
     reason = "" if event is None else event.message.partition(": ")[0]
     if event is not None and reason in OF_CRON_JOBS - {ALREADY_ACTIVE}:
-        return NoJobStarted(subject=subject, reason=reason, message=event.message.removeprefix(f"{reason}: "))
+        return states.NoJobStarted(subject=subject, reason=reason, message=event.message.removeprefix(f"{reason}: "))
     if cron_job.spec.concurrency_policy != "Forbid":
         return None
     for job in cron_job.status.active:
         refusal = snapshot.failed_creates.get(("Job", workload.namespace, job.name))
         rows = _rows(snapshot, Workload("Job", workload.namespace, job.name))
         if refusal is not None and not rows:
-            return StillActive(subject=subject, job=job.name, message=refusal.message)
+            return states.StillActive(subject=subject, job=job.name, message=refusal.message)
         for row in rows:
             pod = snapshot.pods[row]
             if row in snapshot.pods.pending:
                 scheduled = condition_of(pod.status.conditions, "PodScheduled")
                 message = "" if scheduled is None else scheduled.message
-                return StillActive(subject=subject, job=job.name, pod=pod.key, message=message)
-            if (state := pod_lifecycle(snapshot, pod)) is not None and not isinstance(state, Finished | Failed):
-                said = headline(state).removeprefix(f"{state.subject} ")
-                return StillActive(subject=subject, job=job.name, pod=pod.key, state=said)
+                return states.StillActive(subject=subject, job=job.name, pod=pod.key, message=message)
+            if (state := pod_lifecycle(snapshot, pod)) is not None and not isinstance(
+                state, states.Finished | states.Failed
+            ):
+                said = states.headline(state).removeprefix(f"{state.subject} ")
+                return states.StillActive(subject=subject, job=job.name, pod=pod.key, state=said)
         if reason == ALREADY_ACTIVE:
-            return StillActive(subject=subject, job=job.name)
+            return states.StillActive(subject=subject, job=job.name)
     return None
 
 
@@ -746,7 +736,7 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
         if len(rows) < wanted:
             return None
     waiting = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]
-    stuck = [pod for pod, state in waiting if not isinstance(state, BeingDeleted) or state.is_node_lost]
+    stuck = [pod for pod, state in waiting if not isinstance(state, states.BeingDeleted) or state.is_node_lost]
     return stuck[0] if stuck else None
 
 

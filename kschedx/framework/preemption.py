@@ -8,6 +8,7 @@ pkg/scheduler/framework/preemption, and the parts of pkg/scheduler/framework/plu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import lru_cache, partial
 from typing import Protocol, TypeAlias
 
@@ -383,6 +384,14 @@ class KeptDryRuns:
         self._candidates = np.full(count, None, dtype=np.object_)
         """A `Candidate` if the code is Success."""
         self._ranks: IntArray = np.zeros((RULES, count), dtype=np.int64)
+
+    def copy(self) -> KeptDryRuns:
+        """Return the results for a class of pods that differ only in what plugins without a part in them read."""
+        other = copy(self)
+        other._ahead, other._reasons = self._ahead.copy(), self._reasons.copy()
+        for name in ("_is_known", "_codes", "_place", "_reason", "_candidates", "_ranks"):
+            setattr(other, name, getattr(self, name).copy())
+        return other
 
     def forget(self, nodes: ClusterRows) -> None:
         self._is_known[nodes], self._goes_on = False, False

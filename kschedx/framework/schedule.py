@@ -200,10 +200,13 @@ class EquivalenceClass:
         other = copy(self)
         other._filtering, other._scoring = self._filtering.copy(), self._scoring.copy()
         other._state = self._state.clone()
-        other._state.discard(KEPT)
         other._decision = None
         other._counted = ((), ())
         touch = self._touch(pod)
+        other._state.discard(KEPT)
+        if self._keeps_dry_runs_without(plugins, touch):
+            other._state[KEPT] = self._state[KEPT].copy()
+            other._state[KEPT].forget(ClusterRows(np.array(self._counted[1], dtype=np.int64)))
         if not other._filtering.evaluate_plugins(other._state, pod, plugins, touch):
             return None
         try:
@@ -211,6 +214,12 @@ class EquivalenceClass:
         except ScoreFailedError:
             return None
         return other
+
+    def _keeps_dry_runs_without(self, plugins: Collection[str], touch: Callable[[Plugin], Touch]) -> bool:
+        """Return whether there are kept dry runs in which none of these plugins has a part."""
+        if KEPT not in self._state or not self._state[KEPT].holds:
+            return False
+        return all(touch(plugin) is Touch.CLUSTER for plugin in self._plugins() if plugin.name in plugins)
 
     # --- the outcome of a pod
 

@@ -232,8 +232,8 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
             if not rejected.any():
                 continue
             news = (codes == 0) & rejected
-            codes[news] = answer.codes[news]
-            first[news] = number
+            np.copyto(codes, answer.codes, where=news)  # a third of the time of codes[news] = ...
+            np.copyto(first, number, where=news)
         return cls(plugins=tuple(verdicts), verdicts=tuple(verdicts.values()), codes=codes, plugin=first)
 
     def overruled(self, with_nominated: Mapping[TableRow, Status]) -> Self:

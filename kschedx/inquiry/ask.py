@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers import states
 from kschedx.controllers.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
@@ -28,26 +29,6 @@ from kschedx.inquiry.manifests import Written, key_of, title
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
 from kschedx.kube.decoding import map_at
 from kschedx.kube.types import Pod
-from kschedx.render.states import (
-    BeingDeleted,
-    CannotStart,
-    Contradicted,
-    Failed,
-    Finished,
-    KeptBySidecar,
-    Lifecycle,
-    ManagedElsewhere,
-    NamespaceTerminating,
-    NotBound,
-    OfEndedJob,
-    OnLostNode,
-    PodsLeftOut,
-    Refused,
-    RejectedByKubelet,
-    ResizeHeld,
-    UnknownPods,
-    WaitingForKubelet,
-)
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -222,7 +203,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
 
 def state_of_more(
     before: Snapshot, subject: Subject, setup: Setup, workload: Mapping[str, object] | None
-) -> Lifecycle | Explanation | None:
+) -> states.Lifecycle | Explanation | None:
     """Return the state of more pods identical to this one: that of their workload, or the one that the pod shares with
     them. For a member of a gang with too few pods, return its whole answer."""
     if workload is not None:
@@ -232,26 +213,46 @@ def state_of_more(
             return own
     explanation = explain(subject, setup)
     if workload is not None:
-        return explanation.lifecycle if isinstance(explanation.lifecycle, CannotStart) else None
+        return explanation.lifecycle if isinstance(explanation.lifecycle, states.CannotStart) else None
     if explanation.gang is not None and explanation.gang.is_short:
         return explanation
     return None if isinstance(explanation.lifecycle, _OF_ONE_POD) else explanation.lifecycle
 
 
-def _state_of_next(before: Snapshot, setup: Setup, workload: Mapping[str, object]) -> Lifecycle | None:
+def _state_of_next(before: Snapshot, setup: Setup, workload: Mapping[str, object]) -> states.Lifecycle | None:
     """Return the state of a workload's first pending pod if kubelets reject such pods, or if the cluster reports that
     it fits no node."""
     rows = Owners(before).members(before.pods, workload_of(workload))
     pending = next((before.pods[row] for row in rows if not before.pods.node_names[row]), None)
     state = None if pending is None else explain(stored(before, pending), setup).lifecycle
-    return state if isinstance(state, CannotStart | Contradicted | NotBound | RejectedByKubelet) else None
+    return (
+        state
+        if isinstance(state, states.CannotStart | states.Contradicted | states.NotBound | states.RejectedByKubelet)
+        else None
+    )
 
 
-_OF_ONE_POD = (BeingDeleted, Finished, Failed, OfEndedJob, WaitingForKubelet, OnLostNode, ResizeHeld, KeptBySidecar)
+_OF_ONE_POD = (
+    states.BeingDeleted,
+    states.Finished,
+    states.Failed,
+    states.OfEndedJob,
+    states.WaitingForKubelet,
+    states.OnLostNode,
+    states.ResizeHeld,
+    states.KeptBySidecar,
+)
 """States of a pod that other identical pods do not share."""
 UNCOUNTED = (
-    NamespaceTerminating, BeingDeleted, Finished, Failed, Refused, ManagedElsewhere, UnknownPods, PodsLeftOut,
-)  # fmt: skip
+    states.NamespaceTerminating,
+    states.BeingDeleted,
+    states.Finished,
+    states.Failed,
+    states.Refused,
+    states.ManagedElsewhere,
+    states.UnknownPods,
+    states.PodsLeftOut,
+)
 """States for which the number of further pods that fit is meaningless."""
 
 

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kschedx.explain.cycle_notes import RECORDED, bound_by_hand
-from kschedx.explain.cycle_notes import notes as notes_of_cycle
-from kschedx.explain.notes import Note
-from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.scheduler import Scheduler
-from kschedx.inquiry.autoscalers import autoscaler_document, scalings_of
-from kschedx.kube.documents import Document, part_of, to_json
-from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.render.states import (
+from kschedx.controllers.states import (
     ComponentDown,
     ExitCode,
     Lifecycle,
@@ -26,6 +18,14 @@ from kschedx.render.states import (
     row_of,
     state_document,
 )
+from kschedx.explain.cycle_notes import RECORDED, bound_by_hand
+from kschedx.explain.cycle_notes import notes as notes_of_cycle
+from kschedx.explain.notes import Note
+from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.scheduler import Scheduler
+from kschedx.inquiry.autoscalers import autoscaler_document, scalings_of
+from kschedx.kube.documents import Document, part_of, to_json
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.results import Shown
 from kschedx.snapshot.events import TRIGGERED_SCALE_UP
 

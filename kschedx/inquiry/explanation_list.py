@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
+from kschedx.controllers.states import BeingDeleted, NotRead, WaitingForKubelet
 from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
 from kschedx.errors import NotAdmittedError, NotReadError, Place
 from kschedx.explain.causes import Taken, alike, owner_of
@@ -24,7 +25,6 @@ from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_wit
 from kschedx.inquiry.target import held_custom_resources
 from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, QueueOutcome, ReplicaGroup, Together
 from kschedx.kube.types import Pod
-from kschedx.render.states import BeingDeleted, NotRead, WaitingForKubelet
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:

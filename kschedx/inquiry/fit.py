@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from msgspec import Struct, field
 
-from kschedx.controllers import workloads
+from kschedx.controllers import states, workloads
 from kschedx.controllers.daemon_set import compares_taints
 from kschedx.controllers.stateful_set import admit_pods
 from kschedx.errors import InputError, Place
@@ -24,7 +24,6 @@ from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.resources import ResourceQuota, node_allocatable, pod_request
 from kschedx.kube.types import Pod
 from kschedx.progress import Phase, say
-from kschedx.render.states import ExitCode, Lifecycle, StateDocument, StateRow, row_named, row_of, state_document
 from kschedx.results import Shown
 from kschedx.simulate import changes
 from kschedx.simulate.changes import SHAPES, another_like, shapes
@@ -64,7 +63,7 @@ class FitDocument(Document, frozen=True, omit_defaults=True):
     message: str
     undecided: tuple[UnevaluatedDocument, ...]
     missing: tuple[MissingNodes, ...]
-    state: StateDocument
+    state: states.StateDocument
     refusal: str = ""
 
 
@@ -88,7 +87,7 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
     fill: Callable[[], Snapshot]
     refusal: str = ""
     """Why the API server admits no more than `count` pods, or fewer than wanted, as their controller reports it."""
-    lifecycle: Lifecycle | None = None
+    lifecycle: states.Lifecycle | None = None
     """Why no such pod is created or assigned, whatever the nodes have free."""
 
     def __repr__(self) -> str:
@@ -108,26 +107,30 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
         return self.count >= (1 if self.wanted is None else self.wanted)
 
     @property
-    def state(self) -> StateRow:
+    def state(self) -> states.StateRow:
         """The row of the table of states that answers the question: that of the pods' own state, unless they can be
         created in that state and do not fit."""
         if self.lifecycle is not None:
-            row = row_of(self.lifecycle)
-            if self.is_enough or row.exit_code is not ExitCode.SCHEDULABLE:
+            row = states.row_of(self.lifecycle)
+            if self.is_enough or row.exit_code is not states.ExitCode.SCHEDULABLE:
                 return row
         if self.is_enough:
-            return row_named("Schedulable")
+            return states.row_named("Schedulable")
         if self.could_reject:
-            return row_named("Undecided")
+            return states.row_named("Undecided")
         if self.stopped is None:
-            return row_named("Refused" if self.refusal else "Unschedulable")
+            return states.row_named("Refused" if self.refusal else "Unschedulable")
         stopped_state = self.stopped.state
-        return row_named("Unschedulable") if stopped_state.exit_code is not ExitCode.UNSCHEDULABLE else stopped_state
+        return (
+            states.row_named("Unschedulable")
+            if stopped_state.exit_code is not states.ExitCode.UNSCHEDULABLE
+            else stopped_state
+        )
 
     @property
     def is_held(self) -> bool:
         """Whether the pods' own state is the answer, not the free resources of the nodes."""
-        return self.lifecycle is not None and self.state is row_of(self.lifecycle)
+        return self.lifecycle is not None and self.state is states.row_of(self.lifecycle)
 
     @property
     def could_reject(self) -> tuple[Unevaluated, ...]:
@@ -159,7 +162,7 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
             pod=FitPod(self.pod.metadata.namespace, self.pod.metadata.name, self.title),
             message="" if self.stopped is None else self.stopped.message,
             undecided=tuple(unevaluated.document for unevaluated in self.could_reject),
-            state=state_document(self.lifecycle)
+            state=states.state_document(self.lifecycle)
             if self.lifecycle is not None and self.is_held
             else {"name": self.state.name},
         )

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx import fixes
+from kschedx.controllers.states import ComponentDown
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change, template_owner
 from kschedx.fixes.phrases import joined
@@ -32,7 +33,6 @@ from kschedx.kube.documents import Json, part_of, to_json
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
-from kschedx.render.states import ComponentDown
 from kschedx.render.wording import listed
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot

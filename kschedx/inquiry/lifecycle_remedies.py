@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from kschedx.controllers import states
 from kschedx.controllers.daemon_set import agents_down, home_node, pods_for
 from kschedx.controllers.pod_lifecycle import (
     controller_manager_down,
@@ -60,35 +61,6 @@ from kschedx.kube.storage import own_claims
 from kschedx.kube.types import OUT_OF_SERVICE, Pod
 from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
-from kschedx.render.states import (
-    BeingDeleted,
-    CannotStart,
-    ComponentDown,
-    Failed,
-    KeptBySidecar,
-    Lifecycle,
-    NamespaceTerminating,
-    NoJobStarted,
-    NoScheduler,
-    NotBound,
-    NotChanged,
-    NotObserved,
-    NotScaled,
-    NotSynced,
-    OnLostNode,
-    Paused,
-    Refused,
-    RejectedByKubelet,
-    ResizeHeld,
-    RolloutStalled,
-    ScaledToZero,
-    StillActive,
-    Suspended,
-    UpdateHeld,
-    WaitingForKubelet,
-    WaitingForOrdinal,
-    Waits,
-)
 from kschedx.render.wording import listed
 
 Manifest = Mapping[str, object]
@@ -121,50 +93,50 @@ def _repaired(node: str) -> Fix:
 class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     """A pod that is not created or does not reach kube-scheduler, and the fixes for that."""
 
-    def fixes(self, lifecycle: Lifecycle) -> tuple[Fix, ...]:
+    def fixes(self, lifecycle: states.Lifecycle) -> tuple[Fix, ...]:
         all_fixes = (fix for fix in self._each(lifecycle) if fix is not None)
         return tuple(sorted(all_fixes, key=lambda fix: fix.certainty is FixCertainty.PARTIAL))[:MOST_FIXES]
 
-    def _each(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
+    def _each(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         yield from self._of_workload(lifecycle)
         yield from self._of_held_workload(lifecycle)
         yield from self._of_pod(lifecycle)
 
-    def _of_workload(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
+    def _of_workload(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:
-            case ScaledToZero(autoscaler=autoscaler, why=why) if autoscaler:
+            case states.ScaledToZero(autoscaler=autoscaler, why=why) if autoscaler:
                 if "not ready" in why:
                     yield Fix.untried(f"repair {autoscaler}: {why}")
                 yield self._scaled_by(autoscaler, why)
-            case UpdateHeld(pods=pods, why=why):
+            case states.UpdateHeld(pods=pods, why=why):
                 yield self._updated(pods, why)
-            case NotScaled(autoscaler=autoscaler, most=most):
+            case states.NotScaled(autoscaler=autoscaler, most=most):
                 yield self._scaled_further(autoscaler, most) if most else self._measured(lifecycle)
-            case NoJobStarted(reason=reason):
+            case states.NoJobStarted(reason=reason):
                 yield self._started(reason)
-            case NamespaceTerminating(remaining=remaining):
+            case states.NamespaceTerminating(remaining=remaining):
                 yield from (_emptied(finalizer) for finalizer in remaining)
-            case ScaledToZero(owner=owner) if owner:
+            case states.ScaledToZero(owner=owner) if owner:
                 yield self._scaled_by_owner(owner)
-            case ScaledToZero(field=field):
+            case states.ScaledToZero(field=field):
                 yield self._scaled(field)
-            case RejectedByKubelet(reason=reason, message=message, nodes=nodes):
+            case states.RejectedByKubelet(reason=reason, message=message, nodes=nodes):
                 phrase = f"{reason} {message}"
                 advice = next((advised for words, advised in REJECTIONS if re.search(words, phrase)), "")
                 yield Fix.untried(advice.format(node=listed(nodes, 3))) if advice else None
-            case RolloutStalled(nodes=nodes) if nodes:
+            case states.RolloutStalled(nodes=nodes) if nodes:
                 yield from map(_repaired, nodes)
-            case RolloutStalled(seconds=0):
+            case states.RolloutStalled(seconds=0):
                 yield from self._rolled_back()
-            case NotChanged():
+            case states.NotChanged():
                 yield self._recreated()
-            case NotObserved(kind=kind, message=""):
+            case states.NotObserved(kind=kind, message=""):
                 known = "kube-controller-manager" if kind in SCALED else f"the controller of {kind}"
                 done = "changed" if lifecycle.generations else "created"
                 yield Fix.untried(f"see whether {known} runs, unless the {kind} was {done} just now")
-            case StillActive(pod="", message=message) if message:
+            case states.StillActive(pod="", message=message) if message:
                 yield from self._refused(message)
-            case StillActive(job=job, pod=key):
+            case states.StillActive(job=job, pod=key):
                 yield from self._started_other(key)
                 command = shell_command("kubectl delete job {} -n {}", job, self._namespace)
                 yield self._tried(
@@ -173,13 +145,13 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case _:
                 return
 
-    def _of_held_workload(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
+    def _of_held_workload(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         """Yield what resumes a workload that is suspended or paused."""
         match lifecycle:
-            case Suspended(owner=owner) if owner and self.maker is not None:
+            case states.Suspended(owner=owner) if owner and self.maker is not None:
                 above = controlling_custom_resource(self.snapshot, self.maker)
                 yield from replace(self, maker=above)._of_held_workload(replace(lifecycle, owner=""))
-            case Suspended(kind=kind, queue="", field=field, waits=waits):
+            case states.Suspended(kind=kind, queue="", field=field, waits=waits):
                 spec: Mapping[str, object] = {"suspend": False}
                 if "runPolicy" in field:
                     spec = {"runPolicy": spec}
@@ -187,75 +159,75 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                     yield self._of_maker(f"resume the {kind}", spec)
                 if waits or lifecycle.may_be_of_kueue:
                     yield self._with_queue(lifecycle)
-            case Suspended():
+            case states.Suspended():
                 yield self._queued(lifecycle)
-            case Paused(reason=reason) if reason:
+            case states.Paused(reason=reason) if reason:
                 command = shell_command("kubectl argo rollouts promote {} -n {}", self._maker_name, self._namespace)
                 yield Fix.untried("promote the Rollout, so that it goes on with its next step", commands=(command,))
-            case Paused(kind="Rollout"):
+            case states.Paused(kind="Rollout"):
                 title, spec = "resume the Rollout", {"paused": False}
                 command = self._merge_command("rollouts.argoproj.io {}", self._maker_name, spec=spec)
                 yield self._of_maker(title, spec) or Fix.untried(title, commands=(command,))
-            case Paused():
+            case states.Paused():
                 command = shell_command("kubectl rollout resume deployment/{} -n {}", self._maker_name, self._namespace)
                 patch = [set_field("/spec/paused", False)]
                 yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
             case _:
                 return
 
-    def _of_pod(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
+    def _of_pod(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:
-            case OnLostNode(node=node):
+            case states.OnLostNode(node=node):
                 yield _repaired(node)
-            case KeptBySidecar(running=running):
+            case states.KeptBySidecar(running=running):
                 native = f"run {running} as an init container with restartPolicy Always"
                 yield Fix.untried(f"{native}: it ends with the Job's other containers")
-            case ResizeHeld():
+            case states.ResizeHeld():
                 yield from self._resized(lifecycle)
-            case BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:
+            case states.BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:
                 yield from (
                     Fix.untried(title, (change,), commands=(phrase,)) for title, change, phrase in self._lost(node)
                 )
-            case BeingDeleted(node=node, is_node_lost=True) if node:
+            case states.BeingDeleted(node=node, is_node_lost=True) if node:
                 yield from self._elsewhere(node)
-            case WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
+            case states.WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
                 row = self.snapshot.pods.rows.get(f"{self.pod.metadata.namespace}/{name}")
                 if row is not None and self.snapshot.pods.deletion_timestamps[row]:
                     earlier = replace(self, pod=self.snapshot.pods[row])
                     yield from earlier._elsewhere(node)
-            case WaitingForOrdinal(predecessor=name):
+            case states.WaitingForOrdinal(predecessor=name):
                 yield from self._started_other(f"{self.pod.metadata.namespace}/{name}")
-            case BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
+            case states.BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
                 if lifecycle.down and (down := controller_manager_down(self.snapshot, self.pod.key)) is not None:
                     title, command = component_repair(down)
                     yield Fix.untried(title, commands=(command,))
                 yield self._unheld(finalizers)
-            case NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
+            case states.NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
                 known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
                 yield self._patched(f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)])
-            case NotSynced():
+            case states.NotSynced():
                 yield Fix.untried("mend it in the host cluster, whose API server refuses the pod")
-            case Refused(message=message) if not isinstance(lifecycle, NotChanged):
+            case states.Refused(message=message) if not isinstance(lifecycle, states.NotChanged):
                 yield from self._refused(message)
-            case NotBound(group=group) if group:
+            case states.NotBound(group=group) if group:
                 yield Fix.untried(f"create PodGroup {group}, or correct the pod's label {POD_GROUP_LABEL}")
-            case NotBound(message=message, extender=extender) if extender:
+            case states.NotBound(message=message, extender=extender) if extender:
                 failed = extender_failure(message)
                 yield None if failed is None else Fix.untried(failed.advice)
-            case NotBound(claim=key, provisioner=driver) if key:
+            case states.NotBound(claim=key, provisioner=driver) if key:
                 driver, claim = driver or "the storage driver", self.snapshot.storage.claims[key]
                 yield Fix.untried(provisioner_repair(self.snapshot, claim, driver))
-            case CannotStart():
+            case states.CannotStart():
                 yield from self._able_to_start(lifecycle)
-            case WaitingForKubelet():
+            case states.WaitingForKubelet():
                 if (owner := template_owner(self.snapshot, self.pod)) is not None:
                     workload = Workload(owner.kind, self._namespace, owner.name)
                     yield from replace(self, maker=failing_rollout(self.snapshot, workload))._rolled_back()
                 yield from self._starting(lifecycle)
-            case ComponentDown():
+            case states.ComponentDown():
                 title, command = component_repair(lifecycle)
                 yield Fix.untried(title, commands=(command,))
-            case Failed():
+            case states.Failed():
                 yield from self._ended(lifecycle)
             case _:
                 return
@@ -264,14 +236,14 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         """Yield fixes for another pod, which a kubelet does not run or which fits no node."""
         row = self.snapshot.pods.rows.get(key)
         state = None if row is None else pod_lifecycle(self.snapshot, self.snapshot.pods[row])
-        if row is not None and isinstance(state, WaitingForKubelet):
+        if row is not None and isinstance(state, states.WaitingForKubelet):
             yield from replace(self, pod=self.snapshot.pods[row])._starting(state)
         elif row is not None and row in self.snapshot.pods.pending and state is None:
             yield from self.explain(stored(self.snapshot, key), self.setup).fixes[:MOST_OF_ANOTHER]
 
     # --- states of the workload
 
-    def _queued(self, state: Suspended) -> Fix | None:
+    def _queued(self, state: states.Suspended) -> Fix | None:
         """Return the fix for a workload that Kueue cannot admit in its current form, however much quota is free."""
         if state.meant:
             return self._with_queue(state)
@@ -280,7 +252,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             return Fix.untried(f"activate Workload {state.inactive}, once its cause is mended", commands=(command,))
         return None
 
-    def _with_queue(self, state: Suspended) -> Fix:
+    def _with_queue(self, state: states.Suspended) -> Fix:
         instead = f" instead of {state.queue}" if state.queue else ""
         if not state.meant:
             return Fix.untried(f"label it {QUEUE_LABEL} with a LocalQueue of its namespace, if Kueue suspended it")
@@ -354,7 +326,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         command = self._merge_command("hpa {}", name, spec={"maxReplicas": most + 1})
         return self._tried(f"raise maxReplicas of {autoscaler} from {most}", (change,), commands=(command,))
 
-    def _measured(self, state: NotScaled) -> Fix:
+    def _measured(self, state: states.NotScaled) -> Fix:
         if match := _NO_REQUEST.search(state.message):
             return Fix.untried(
                 f"set requests.{match['resource']} of container {match['container']}: {state.autoscaler} needs it"
@@ -364,7 +336,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             return Fix.untried(f"install or repair {server}: {state.autoscaler} gets no metrics")
         return Fix.untried(f"repair what {state.autoscaler} reports")
 
-    def _resized(self, state: ResizeHeld) -> Iterator[Fix]:
+    def _resized(self, state: states.ResizeHeld) -> Iterator[Fix]:
         """Yield fixes for a resize. A kubelet retries a deferred one; meanwhile, the pod keeps its allocated
         resources."""
         if state.reason == "Deferred":
@@ -399,7 +371,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             return Fix.untried(f"see why kube-controller-manager did not run, and {missed}", commands=(command,))
         return Fix.untried("start the missed Job by hand, and raise startingDeadlineSeconds", commands=(command,))
 
-    def _ended(self, state: Failed) -> Iterator[Fix]:
+    def _ended(self, state: states.Failed) -> Iterator[Fix]:
         """Yield fixes for a pod or Job that has failed permanently."""
         known = REJECTIONS if state.owner and _FOR_ALL.match(state.reason) else FAILURES
         advice = next((advised for words, advised in known if re.search(words, f"{state.reason} {state.message}")), "")
@@ -475,7 +447,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             shell_command(f"kubectl taint node {{}} {OUT_OF_SERVICE}=nodeshutdown:NoExecute", node),
         )
 
-    def _starting(self, state: WaitingForKubelet) -> Iterator[Fix | None]:
+    def _starting(self, state: states.WaitingForKubelet) -> Iterator[Fix | None]:
         """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
         phrase, name = f"{state.message} {state.event}".strip(), self.pod.metadata.name
         start = f"{phrase} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else phrase
@@ -495,7 +467,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"{title}, so that kube-scheduler selects its node")
         elif state.is_node_lost and state.node in self.snapshot.cluster.index:
             yield Fix.untried(f"repair {state.node}: no kubelet answers there")
-        elif state.waits is Waits.VOLUMES and _ATTACHED.search(phrase):
+        elif state.waits is states.Waits.VOLUMES and _ATTACHED.search(phrase):
             yield from self._attached_elsewhere()
         elif _OTHER_PLATFORM.search(f"{phrase} {state.last}") and state.node in self.snapshot.cluster.index:
             yield from self._on_its_platform(state.node)
@@ -504,7 +476,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(
                 f"create {kind} {self.pod.metadata.namespace}/{match['name']}, or correct its name in the pod"
             )
-        elif state.waits is Waits.IMAGE:
+        elif state.waits is states.Waits.IMAGE:
             known = (advice for words, advice in PULLS if re.search(words, phrase, re.IGNORECASE))
             advice = next(known, "see that {image} exists, and that {node} may pull it (imagePullSecrets)")
             yield Fix.untried(advice.format(image=image or "the image", node=state.node))
@@ -515,10 +487,10 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             agents = agents_down(self.snapshot, state.node)
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""
             yield Fix.untried(advice.format(node=state.node, driver=driver, agents=down))
-        elif state.waits is Waits.INIT and state.container and not state.reason:
+        elif state.waits is states.Waits.INIT and state.container and not state.reason:
             title = f"find out from its logs what init container {state.container} waits for"
             yield Fix.untried(title, commands=(self._logs(name, state.container),))
-        elif state.container and (state.waits is Waits.CRASH or state.reason == "CrashLoopBackOff"):
+        elif state.container and (state.waits is states.Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = shell_command("kubectl logs {} -n {} -c {} --previous", name, self._namespace, state.container)
             yield Fix.untried(f"find out from its logs why container {state.container} ends", commands=(command,))
 
@@ -543,7 +515,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         stopped = replace(self, manifest={**self.manifest, "spec": unbound})
         return stopped._patched(f"require {key}={value}{because}", [set_field("/spec/nodeSelector", selector)])
 
-    def _able_to_start(self, state: CannotStart) -> Iterator[Fix | None]:
+    def _able_to_start(self, state: states.CannotStart) -> Iterator[Fix | None]:
         where = listed(state.nodes, 3, conjunction="and")
         if state.claim:
             yield from self._attached_elsewhere()

@@ -13,6 +13,15 @@ from msgspec.structs import replace
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, budgets_of, is_ready
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
+from kschedx.controllers.states import (
+    ExitCode,
+    KeptBySidecar,
+    Lifecycle,
+    OnLostNode,
+    StateDocument,
+    headline,
+    state_document,
+)
 from kschedx.errors import InputError, nearest
 from kschedx.explain.diagnosis import Diagnosis, Holder, holder
 from kschedx.explain.missing_kinds import cycle_of
@@ -34,15 +43,6 @@ from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LAB
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import LOST_TAINTS, Labels, Node
-from kschedx.render.states import (
-    ExitCode,
-    KeptBySidecar,
-    Lifecycle,
-    OnLostNode,
-    StateDocument,
-    headline,
-    state_document,
-)
 from kschedx.render.words.constraints import unwell_node_text
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.columns import each_cluster_row

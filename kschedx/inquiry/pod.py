@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.pod_security import KubeletFields
+from kschedx.controllers import states
 from kschedx.controllers.pod_lifecycle import (
     cannot_start,
     component_down,
@@ -54,24 +55,6 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.patterns import lazy_pattern
-from kschedx.render.states import (
-    CannotStart,
-    ComponentDown,
-    Contradicted,
-    ExitCode,
-    Lifecycle,
-    NamespaceTerminating,
-    NoScheduler,
-    NotBound,
-    NotChanged,
-    NotObserved,
-    NotRead,
-    Refused,
-    RejectedByKubelet,
-    Suspended,
-    WaitingForOrdinal,
-    row_of,
-)
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -118,21 +101,21 @@ def explain(
     if lifecycle is None and explanation.alone in (Outcome.SCHEDULED, Outcome.UNDECIDED):
         # a gang without room explains the cluster's event
         theirs = contradiction(explanation.cycle, subject, setup)
-        is_known = explanation.alone is Outcome.SCHEDULED or (isinstance(theirs, NotBound) and theirs.extender)
+        is_known = explanation.alone is Outcome.SCHEDULED or (isinstance(theirs, states.NotBound) and theirs.extender)
         lifecycle = theirs if is_known else None
     if lifecycle is None:
         return explanation
     return replace(explanation, lifecycle=lifecycle, remedies=remedies_of(subject, setup, lifecycle))
 
 
-def _not_read(subject: str, error: NotReadError, message: str = "") -> NotRead:
+def _not_read(subject: str, error: NotReadError, message: str = "") -> states.NotRead:
     """`message` is that of the cluster's own kube-scheduler."""
-    return NotRead(
+    return states.NotRead(
         subject=subject, unknown=error.unknown, because=error.because, command=error.command, message=message
     )
 
 
-def remedies_of(subject: Subject, setup: Setup, lifecycle: Lifecycle) -> Callable[[], tuple[Fix, ...]]:
+def remedies_of(subject: Subject, setup: Setup, lifecycle: states.Lifecycle) -> Callable[[], tuple[Fix, ...]]:
     """Return a function that tries the fixes for a pod of the cluster."""
 
     def fixes() -> tuple[Fix, ...]:
@@ -158,11 +141,11 @@ def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanatio
 def unscheduled(
     subject: Subject,
     setup: Setup,
-    lifecycle: Lifecycle,
+    lifecycle: states.Lifecycle,
     remedies: Callable[[], tuple[Fix, ...]] | None = None,
 ) -> Explanation:
     """Return the answer about a pod that goes through no scheduling cycle."""
-    is_open = row_of(lifecycle).exit_code is ExitCode.UNDECIDED
+    is_open = states.row_of(lifecycle).exit_code is states.ExitCode.UNDECIDED
     explanation = _without_cycle(subject, setup, Outcome.UNDECIDED if is_open else Outcome.UNSCHEDULABLE)
     return replace(explanation, lifecycle=lifecycle, remedies=remedies)
 
@@ -244,8 +227,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         )
         if maker is not None and (warning := self._warning(subject.pod, maker)) is not None:
             subject = replace(subject, notes=(*subject.notes, warning))
-        if isinstance(error, NotChangedError) and isinstance(lifecycle, Refused):
-            lifecycle = NotChanged(**{**msgspec.structs.asdict(lifecycle), "hint": ""})
+        if isinstance(error, NotChangedError) and isinstance(lifecycle, states.Refused):
+            lifecycle = states.NotChanged(**{**msgspec.structs.asdict(lifecycle), "hint": ""})
         return unscheduled(subject, self.setup, lifecycle, self.fixes(lifecycle, count=count))
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
@@ -261,7 +244,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         pod = default_pod(decode(encoded(self.written.manifest, "pod"), Pod))
         return Subject(snapshot=self.snapshot, pod=pod, is_new=True)
 
-    def fixes(self, lifecycle: Lifecycle, *, count: int | None = None) -> Callable[[], tuple[Fix, ...]]:
+    def fixes(self, lifecycle: states.Lifecycle, *, count: int | None = None) -> Callable[[], tuple[Fix, ...]]:
         """Return a function that tries the fixes; `count` is the number of missing pods."""
 
         def fixes() -> tuple[Fix, ...]:
@@ -350,7 +333,7 @@ def _of_another(subject: Subject, setup: Setup) -> Explanation:
 # Signs that another component decides, or that the decision is not carried out.
 
 
-def _other_scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
+def _other_scheduler_down(snapshot: Snapshot, pod: Pod) -> states.ComponentDown | None:
     """Return the pod's scheduler if it is down and has reported nothing about the pod; None for kube-scheduler."""
     name = pod.spec.scheduler_name
     if pod.spec.node_name or pod.status.conditions or name == DEFAULT_SCHEDULER:
@@ -361,7 +344,7 @@ def _other_scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
     return component_down(snapshot, pod.key, component, rows)
 
 
-def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | None:
+def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoScheduler | None:
     """Return the state of a pod whose schedulerName is in no profile; None if it is in one, or if the user chose a
     profile."""
     name, known = pod.spec.scheduler_name, tuple(setup.scheduler_names)
@@ -372,12 +355,14 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | No
     others = int((with_name & pods.node_names.where(bool)).sum())
     hint = "" if others else nearest(name, known)
     meant = next((name for name in known if f'"{name}"' in hint), "")
-    return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
+    return states.NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
 
 
 def contradiction(
     cycle: Cycle, subject: Subject, setup: Setup
-) -> Contradicted | NotBound | CannotStart | ComponentDown | RejectedByKubelet | None:
+) -> (
+    states.Contradicted | states.NotBound | states.CannotStart | states.ComponentDown | states.RejectedByKubelet | None
+):
     """Return why a pod that fits here does not run: what its node lacks, or what the cluster's own components report
     about a pod of a dump. It is None if they agree, or if time, a chosen profile, or a change explains the
     difference."""
@@ -387,7 +372,7 @@ def contradiction(
         return unfit
     changes = (*setup.notes, *subject.notes)
     if not pod.spec.node_name and (group := lacking_group(snapshot, pod, setup)):
-        return NotBound(subject=pod.key, message="", group=group)
+        return states.NotBound(subject=pod.key, message="", group=group)
     if subject.is_new or pod.key not in snapshot.pods.rows or subject.pod.spec.node_name:
         return None
     if (unbound := _not_bound(snapshot, pod)) is not None:
@@ -402,12 +387,12 @@ def contradiction(
     if (theirs := _objection(snapshot, pod, setup)) is None:
         return None
     if (failed := extender_failure(theirs.message)) is not None:
-        return NotBound(subject=pod.key, message=theirs.message, extender=f"{failed.url} {failed.why}")
+        return states.NotBound(subject=pod.key, message=theirs.message, extender=f"{failed.url} {failed.why}")
     is_finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
     ended = np.flatnonzero(is_finished & pods.node_names.where(lambda name: name in nodes))
     spaces = tuple(sorted({*pods.namespaces.values}))
     is_whole = snapshot.source.is_complete("Pod") or any(space.startswith(SYSTEM_NAMESPACES) for space in spaces)
-    return Contradicted(
+    return states.Contradicted(
         subject=pod.key,
         message=theirs.message,
         nodes=nodes,
@@ -484,7 +469,7 @@ def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
     return "" if (namespace, name) in known else f"{namespace}/{name}"
 
 
-def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
+def _not_bound(snapshot: Snapshot, pod: Pod) -> states.NotBound | None:
     """Return the state of a pod whose claim cannot be provisioned, or that cannot be bound to the chosen node."""
     theirs = recorded(snapshot, pod)
     message = theirs.message if theirs is not None and AFTER_THE_CHOICE.match(theirs.message) else ""
@@ -494,14 +479,23 @@ def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
         if not message and not (report and provisioner):
             continue
         phrase = "" if report is None else report.message
-        return NotBound(subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=phrase)
-    return NotBound(subject=pod.key, message=message) if message else None
+        return states.NotBound(
+            subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=phrase
+        )
+    return states.NotBound(subject=pod.key, message=message) if message else None
 
 
 # Workloads whose pods are not created.
 
 
-_WITHOUT_PODS = (Refused, RejectedByKubelet, NamespaceTerminating, NotObserved, WaitingForOrdinal, ComponentDown)
+_WITHOUT_PODS = (
+    states.Refused,
+    states.RejectedByKubelet,
+    states.NamespaceTerminating,
+    states.NotObserved,
+    states.WaitingForOrdinal,
+    states.ComponentDown,
+)
 _STUCK = lazy_pattern(rb'"ReplicaFailure"|"status":\s*\{\}')
 _STUCK_OR_QUEUED = lazy_pattern(rb'"ReplicaFailure"|"status":\s*\{\}|"suspend":\s*true')
 
@@ -548,8 +542,8 @@ def workloads_without_pods(
         except KschedxError:
             continue
         state = None if explanation is None else explanation.lifecycle
-        is_queued = queued and isinstance(state, Suspended) and bool(state.queue)
-        is_pending = isinstance(state, RejectedByKubelet) and bool(state.owner)
+        is_queued = queued and isinstance(state, states.Suspended) and bool(state.queue)
+        is_pending = isinstance(state, states.RejectedByKubelet) and bool(state.owner)
         if explanation is not None and (is_queued or (isinstance(state, _WITHOUT_PODS) and not is_pending)):
             yield written_pod, explanation
 

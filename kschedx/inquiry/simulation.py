@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from kschedx.controllers.manager import Rollout, RolloutDocument, stateful_set_spec
 from kschedx.controllers.pod_lifecycle import cannot_start, scheduler_down
+from kschedx.controllers.states import CannotStart, RolloutStalled
 from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
 from kschedx.controllers.workloads import (
     Manifest,
@@ -38,7 +39,6 @@ from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import PODS
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
-from kschedx.render.states import CannotStart, RolloutStalled
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, Displaced
 from kschedx.simulate.changes import SimulatedChange

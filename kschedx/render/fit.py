@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kschedx.controllers.states import Contradicted, NotBound, headline
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import AFTER_CHANGES
 from kschedx.inquiry.fit import Fit
@@ -16,7 +17,6 @@ from kschedx.render.page.model import (
     Page,
     page_of,
 )
-from kschedx.render.states import Contradicted, NotBound, headline
 from kschedx.render.terminal import (
     BLANK,
     BOLD,

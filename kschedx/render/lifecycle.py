@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
+from kschedx.controllers import states
 from kschedx.explain.cycle_notes import CANNOT_START
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE
@@ -16,56 +17,20 @@ from kschedx.kube.types import JOB_TRACKING
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
-from kschedx.render.states import (
-    BeingDeleted,
-    CannotStart,
-    ComponentDown,
-    Contradicted,
-    ExitCode,
-    Failed,
-    Finished,
-    KeptBySidecar,
-    Lifecycle,
-    ManagedElsewhere,
-    NamespaceTerminating,
-    NoJobStarted,
-    NoScheduler,
-    NotBound,
-    NotObserved,
-    NotRead,
-    NotScaled,
-    OfEndedJob,
-    OnLostNode,
-    Paused,
-    PodsLeftOut,
-    Refused,
-    RejectedByKubelet,
-    ResizeHeld,
-    RolloutStalled,
-    ScaledToZero,
-    StillActive,
-    Suspended,
-    UnknownPods,
-    UpdateHeld,
-    WaitingForKubelet,
-    WaitingForOrdinal,
-    headline,
-    row_of,
-)
 from kschedx.render.view import Tone, View
 from kschedx.render.wording import count, listed
 
 _MOST_PODS = 3
 """Pods of a rollout that stalls, each with what it lacks."""
 _WAITING = (
-    WaitingForKubelet,
-    ScaledToZero,
-    RolloutStalled,
-    UpdateHeld,
-    NotScaled,
-    OnLostNode,
-    ResizeHeld,
-    KeptBySidecar,
+    states.WaitingForKubelet,
+    states.ScaledToZero,
+    states.RolloutStalled,
+    states.UpdateHeld,
+    states.NotScaled,
+    states.OnLostNode,
+    states.ResizeHeld,
+    states.KeptBySidecar,
 )
 """States that kube-scheduler does not decide and that need attention."""
 _HELD = {
@@ -76,35 +41,35 @@ DEPENDENTS_FIRST = "foregroundDeletion"
 UNTOLD = frozenset({CANNOT_START, "runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Ids of notes about the node that the pod would be assigned to."""
 _TONES = {
-    ExitCode.SCHEDULABLE: Tone.GOOD,
-    ExitCode.UNSCHEDULABLE: Tone.BAD,
-    ExitCode.UNDECIDED: Tone.OPEN,
+    states.ExitCode.SCHEDULABLE: Tone.GOOD,
+    states.ExitCode.UNSCHEDULABLE: Tone.BAD,
+    states.ExitCode.UNDECIDED: Tone.OPEN,
 }
 
 
-def state_tone(lifecycle: Lifecycle) -> Tone:
+def state_tone(lifecycle: states.Lifecycle) -> Tone:
     if isinstance(lifecycle, _WAITING):
         return Tone.HELD
-    return _TONES[row_of(lifecycle).exit_code]
+    return _TONES[states.row_of(lifecycle).exit_code]
 
 
-def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
+def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, with_fixes: bool = True) -> View:
     """Return a view with the headline, its causes, the fixes, the cluster's event, and notes."""
     lead = "; otherwise "
-    if isinstance(lifecycle, Contradicted | NotBound):
+    if isinstance(lifecycle, states.Contradicted | states.NotBound):
         lead = "; according to the dump "
     then = ""
     if lifecycle.is_open and explanation.is_run:
         then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
-    untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, NotBound) else UNTOLD
-    if isinstance(lifecycle, RolloutStalled):
+    untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, states.NotBound) else UNTOLD
+    if isinstance(lifecycle, states.RolloutStalled):
         untold |= {"progress-deadline-exceeded"}
     texts = (note.text for note in explanation.notes if note.id not in untold)
-    is_queued = isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run
+    is_queued = isinstance(lifecycle, states.Suspended) and lifecycle.queue and explanation.is_run
     return View(
         command="kschedx why",
         subject=lifecycle.subject,
-        headline=f"{headline(lifecycle)}{then}",
+        headline=f"{states.headline(lifecycle)}{then}",
         tone=state_tone(lifecycle),
         roots=tuple(causes(lifecycle)),
         facts=tuple(holding_facts(explanation.holding, explanation.cycle)) if is_queued else (),
@@ -114,12 +79,12 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
     )
 
 
-def own_event(lifecycle: Lifecycle) -> str:
+def own_event(lifecycle: states.Lifecycle) -> str:
     """Return the cluster's own message, whole, so that a search finds it."""
     match lifecycle:
-        case WaitingForKubelet(event=event):
+        case states.WaitingForKubelet(event=event):
             return event
-        case Contradicted(message=event) | NotBound(message=event) | NotRead(message=event):
+        case states.Contradicted(message=event) | states.NotBound(message=event) | states.NotRead(message=event):
             return event
         case _:
             return ""
@@ -128,69 +93,69 @@ def own_event(lifecycle: Lifecycle) -> str:
 _BY_KUEUE = "Kueue sets spec.suspend to false when it admits the Workload"
 
 
-def causes(lifecycle: Lifecycle) -> Iterator[str]:
+def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
     match lifecycle:
-        case NamespaceTerminating(remaining=remaining, is_pod=is_pod):
+        case states.NamespaceTerminating(remaining=remaining, is_pod=is_pod):
             goes = "the namespace controller deletes every pod of the namespace"
             yield goes if is_pod else "the API server creates nothing in a namespace that is being deleted"
             yield from remaining
-        case BeingDeleted():
+        case states.BeingDeleted():
             yield from _deletion(lifecycle)
-        case Failed(message=message, ends=ends, owner=owner):
+        case states.Failed(message=message, ends=ends, owner=owner):
             yield from filter(None, (ends, message) if lifecycle.is_retried else (message, ends))
             if owner:
                 yield f"a failed pod does not start again; {owner} creates another"
-        case OfEndedJob() | RejectedByKubelet():
+        case states.OfEndedJob() | states.RejectedByKubelet():
             yield from filter(None, (lifecycle.message, _next(lifecycle)))
-        case UpdateHeld(pods=pods, why=why):
+        case states.UpdateHeld(pods=pods, why=why):
             yield f"{listed(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
-        case OnLostNode():
+        case states.OnLostNode():
             yield from _eviction(lifecycle)
         case (
-            Finished(message=message)
-            | NotScaled(message=message)
-            | NoJobStarted(message=message)
-            | ResizeHeld(message=message)
+            states.Finished(message=message)
+            | states.NotScaled(message=message)
+            | states.NoJobStarted(message=message)
+            | states.ResizeHeld(message=message)
         ):
             yield from filter(None, (message,))
-        case CannotStart(driver=driver):
+        case states.CannotStart(driver=driver):
             yield from filter(
                 None, (driver and f"without {driver} there, its volumes are not provisioned or attached",)
             )
-        case ScaledToZero() | NoScheduler(others=0, profiles=()):
+        case states.ScaledToZero() | states.NoScheduler(others=0, profiles=()):
             return
-        case Suspended() | Paused():
+        case states.Suspended() | states.Paused():
             yield from _suspension(lifecycle)
-        case Refused(message=message, source=source, hint=hint):
+        case states.Refused(message=message, source=source, hint=hint):
             yield message
             if source or hint:
                 yield ", ".join(filter(None, (source, hint)))
-        case WaitingForOrdinal():
+        case states.WaitingForOrdinal():
             yield from _order(lifecycle)
-        case WaitingForKubelet():
+        case states.WaitingForKubelet():
             yield from _start(lifecycle)
-        case NoScheduler():
+        case states.NoScheduler():
             yield from _unknown(lifecycle)
-        case RolloutStalled():
+        case states.RolloutStalled():
             yield from _stall(lifecycle)
-        case UnknownPods() | PodsLeftOut() | NotObserved() | NotRead():
+        case states.UnknownPods() | states.PodsLeftOut() | states.NotObserved() | states.NotRead():
             yield from _open_pods(lifecycle)
-        case NotBound(report=report, provisioner=provisioner):
+        case states.NotBound(report=report, provisioner=provisioner):
             if report:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"
-        case ComponentDown():
+        case states.ComponentDown():
             yield from _down(lifecycle)
-        case StillActive() | ManagedElsewhere() | KeptBySidecar():
+        case states.StillActive() | states.ManagedElsewhere() | states.KeptBySidecar():
             yield from _of_job(lifecycle)
-        case Contradicted():
+        case states.Contradicted():
             yield from _difference(lifecycle)
         case _:
             assert_never(lifecycle)
 
 
-def _suspension(state: Suspended | Paused) -> Iterator[str]:
+def _suspension(state: states.Suspended | states.Paused) -> Iterator[str]:
     """Yield what a suspended or paused workload does not do, and who suspended it."""
-    if isinstance(state, Paused):
+    if isinstance(state, states.Paused):
         if state.reason:
             yield f"its controller paused it: {state.reason}"
         is_under_way = state.updated or state.reason
@@ -204,9 +169,9 @@ def _suspension(state: Suspended | Paused) -> Iterator[str]:
         yield "it has no queue: its user suspended it, or Kueue did with manageJobsWithoutQueueName"
 
 
-def _next(lifecycle: OfEndedJob | RejectedByKubelet) -> str:
+def _next(lifecycle: states.OfEndedJob | states.RejectedByKubelet) -> str:
     """Return what a controller does about such pods."""
-    if isinstance(lifecycle, OfEndedJob):
+    if isinstance(lifecycle, states.OfEndedJob):
         return f"the Job controller deletes the unfinished pods of Job {lifecycle.job}"
     each = "it" if lifecycle.pods == 1 else "each"
     return (
@@ -214,10 +179,10 @@ def _next(lifecycle: OfEndedJob | RejectedByKubelet) -> str:
     )
 
 
-def _of_job(lifecycle: StillActive | ManagedElsewhere | KeptBySidecar) -> Iterator[str]:
-    if isinstance(lifecycle, KeptBySidecar):
+def _of_job(lifecycle: states.StillActive | states.ManagedElsewhere | states.KeptBySidecar) -> Iterator[str]:
+    if isinstance(lifecycle, states.KeptBySidecar):
         yield "a pod of a Job succeeds only when all of its containers have ended"
-    elif isinstance(lifecycle, ManagedElsewhere):
+    elif isinstance(lifecycle, states.ManagedElsewhere):
         where = (
             "in a worker cluster: ask there" if lifecycle.manager == MULTIKUEUE else "by that controller, if it runs"
         )
@@ -228,7 +193,7 @@ def _of_job(lifecycle: StillActive | ManagedElsewhere | KeptBySidecar) -> Iterat
         yield f"{state}{message}"
 
 
-def _down(state: ComponentDown) -> Iterator[str]:
+def _down(state: states.ComponentDown) -> Iterator[str]:
     if state.scaled:
         yield f"{state.shown}, and no other {state.component} is there"
         return
@@ -239,7 +204,7 @@ def _down(state: ComponentDown) -> Iterator[str]:
         yield f"{pods[0]} {state.state}"
 
 
-def _difference(pod: Contradicted) -> Iterator[str]:
+def _difference(pod: states.Contradicted) -> Iterator[str]:
     """Yield why the cluster's event may differ."""
     if pod.finished:
         have = "has" if len(pod.finished) == 1 else "have"
@@ -252,7 +217,7 @@ def _difference(pod: Contradicted) -> Iterator[str]:
         yield "the dump lacks objects that decide, or they changed since the event"
 
 
-def _eviction(pod: OnLostNode) -> Iterator[str]:
+def _eviction(pod: states.OnLostNode) -> Iterator[str]:
     yield from filter(None, (pod.message,))
     if pod.seconds is None:
         yield "it tolerates that the node is unreachable, so that it is not evicted"
@@ -261,7 +226,7 @@ def _eviction(pod: OnLostNode) -> Iterator[str]:
         yield f"it is deleted {pod.seconds} s after its node became unreachable{then}"
 
 
-def _order(waiting: WaitingForOrdinal) -> Iterator[str]:
+def _order(waiting: states.WaitingForOrdinal) -> Iterator[str]:
     where, before = f" on {waiting.node}" if waiting.node else "", waiting.predecessor
     yield f"podManagementPolicy OrderedReady: a pod is created after {before}{where} is ready"
     if waiting.is_node_lost:
@@ -270,13 +235,15 @@ def _order(waiting: WaitingForOrdinal) -> Iterator[str]:
         yield f"{before}: {waiting.container}"
 
 
-def _open_pods(lifecycle: UnknownPods | PodsLeftOut | NotObserved | NotRead) -> Iterator[str]:
-    if isinstance(lifecycle, NotObserved):
+def _open_pods(
+    lifecycle: states.UnknownPods | states.PodsLeftOut | states.NotObserved | states.NotRead,
+) -> Iterator[str]:
+    if isinstance(lifecycle, states.NotObserved):
         empty = f"its status is empty: the controller of {lifecycle.kind} has not run since"
         yield lifecycle.message or lifecycle.generations or empty
-    elif isinstance(lifecycle, NotRead):
+    elif isinstance(lifecycle, states.NotRead):
         yield from filter(None, (lifecycle.because, lifecycle.command))
-    elif isinstance(lifecycle, PodsLeftOut):
+    elif isinstance(lifecycle, states.PodsLeftOut):
         yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
     elif lifecycle.template:
         yield f"its pod template is that of {lifecycle.template} (spec.workloadRef): ask about that workload"
@@ -284,7 +251,7 @@ def _open_pods(lifecycle: UnknownPods | PodsLeftOut | NotObserved | NotRead) -> 
         yield f"only the controller of {lifecycle.kind} knows its pods; ask about the pods that it created"
 
 
-def _stall(rollout: RolloutStalled) -> Iterator[str]:
+def _stall(rollout: states.RolloutStalled) -> Iterator[str]:
     if rollout.message:
         yield f"condition Progressing is False (ProgressDeadlineExceeded): {rollout.message}"
     elif rollout.seconds:
@@ -294,7 +261,7 @@ def _stall(rollout: RolloutStalled) -> Iterator[str]:
         yield f"{len(rollout.pods) - _MOST_PODS:,} more"
 
 
-def _unknown(pod: NoScheduler) -> Iterator[str]:
+def _unknown(pod: states.NoScheduler) -> Iterator[str]:
     if pod.others:
         yield f"{count(pod.others, 'pod')} with this schedulerName {'has a node' if pod.others == 1 else 'have nodes'}"
     else:
@@ -303,7 +270,7 @@ def _unknown(pod: NoScheduler) -> Iterator[str]:
         yield f'did you mean "{pod.hint}"?'
 
 
-def _start(pod: WaitingForKubelet) -> Iterator[str]:
+def _start(pod: states.WaitingForKubelet) -> Iterator[str]:
     """Yield why the kubelet does not run the pod's containers."""
     if pod.is_node_gone:
         yield f"the pod names node {pod.node}, and no node has that name"
@@ -318,7 +285,7 @@ def _start(pod: WaitingForKubelet) -> Iterator[str]:
     yield from pod.conditions
 
 
-def _deletion(pod: BeingDeleted) -> Iterator[str]:
+def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
     """Yield why a pod or workload is deleted, and what blocks the deletion."""
     if pod.why:
         yield pod.why
@@ -348,14 +315,14 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
             yield f"{pod.owner} creates the pod again once it is gone"
 
 
-def _lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
+def _lifecycle_notes(lifecycle: states.Lifecycle) -> tuple[str, ...]:
     """Return how to find out more."""
-    if isinstance(lifecycle, NoScheduler):
+    if isinstance(lifecycle, states.NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
-    if isinstance(lifecycle, StillActive) and lifecycle.pod:
+    if isinstance(lifecycle, states.StillActive) and lifecycle.pod:
         return (f"about that pod: {why_command(lifecycle.pod)}",)
-    if isinstance(lifecycle, WaitingForKubelet):
+    if isinstance(lifecycle, states.WaitingForKubelet):
         return ("kube-scheduler does not decide this; -o wide shows where it would assign the pod now",)
-    if isinstance(lifecycle, Contradicted):
+    if isinstance(lifecycle, states.Contradicted):
         return ("`kschedx snapshot -o cluster.json` keeps everything that scheduling reads",)
     return ()

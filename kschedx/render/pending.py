@@ -10,6 +10,15 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.states import (
+    ExitCode,
+    Lifecycle,
+    Refused,
+    WaitingForKubelet,
+    decision_name,
+    headline,
+    row_named,
+)
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, counts, decisive, groups
 from kschedx.explain.cycle_notes import bound_by_hand
@@ -33,15 +42,6 @@ from kschedx.render.page.model import (
     SCREEN_WIDTH,
     Page,
     page_of,
-)
-from kschedx.render.states import (
-    ExitCode,
-    Lifecycle,
-    Refused,
-    WaitingForKubelet,
-    decision_name,
-    headline,
-    row_named,
 )
 from kschedx.render.terminal import (
     BAD,

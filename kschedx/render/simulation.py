@@ -19,6 +19,13 @@ from kschedx.controllers.deployment import (
     UpdateStrategy,
 )
 from kschedx.controllers.manager import Rollout
+from kschedx.controllers.states import (
+    CannotStart,
+    Lifecycle,
+    NoScheduler,
+    NotChanged,
+    Refused,
+)
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
@@ -41,13 +48,6 @@ from kschedx.render.fixes import fix_lines, refusal_fixes, story_fixes, story_no
 from kschedx.render.layout import head_lines
 from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
-from kschedx.render.states import (
-    CannotStart,
-    Lifecycle,
-    NoScheduler,
-    NotChanged,
-    Refused,
-)
 from kschedx.render.terminal import (
     BLANK,
     BOLD,

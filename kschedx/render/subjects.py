@@ -8,6 +8,8 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from kschedx.controllers.states import Lifecycle
+from kschedx.controllers.states import headline as state_headline
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.findings import Finding, Maintenance
 from kschedx.framework.cycle import Outcome
@@ -22,8 +24,6 @@ from kschedx.render.page.explanation import explanation_sections
 from kschedx.render.page.model import SCREEN_WIDTH, Page, Table, TableColumn, page_of
 from kschedx.render.screen import explanation_view, why_lines
 from kschedx.render.simulation import rollout_text
-from kschedx.render.states import Lifecycle
-from kschedx.render.states import headline as state_headline
 from kschedx.render.terminal import (
     BLANK,
     DIM,

@@ -9,6 +9,7 @@ from msgspec import Meta, field
 
 from kschedx.autoscaler.run import AutoscalerGrowthDocument
 from kschedx.autoscaler.scale_down import ScaleDownDocument
+from kschedx.controllers.states import StateDocument
 from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
 from kschedx.holding.model import Holding
@@ -25,7 +26,6 @@ from kschedx.karpenter.consolidation import ConsolidationDocument
 from kschedx.karpenter.disruption import DisruptionDocument
 from kschedx.kube.documents import Document, Json
 from kschedx.render.drain import BudgetFixDocument
-from kschedx.render.states import StateDocument
 from kschedx.simulate.repack import EmptiedDocument
 
 # `kschedx why`.

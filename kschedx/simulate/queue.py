@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from kschedx.controllers.workloads import create, evict, has_ephemeral_claims, is_recreated
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.missing_kinds import cycle_of, may_be_open
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run, shares_columns
@@ -28,10 +27,10 @@ from kschedx.kube.documents import Document
 from kschedx.kube.types import Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.progress import Phase, say
-from kschedx.render.words.pod import could_reject
+from kschedx.simulate.unknown_facts import UnknownFacts
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, cluster_rows, each_cluster_row
 from kschedx.snapshot.pods import PodTable, find_group, group_name, group_priority, members_of
-from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
 
 # Pods that are placed together or not at all: the pod groups of scheduling.k8s.io with a gang policy, and those of
@@ -304,12 +303,9 @@ class Queue:
         self._recreate = recreate
         self._known = known
         self._created: dict[int, str] = {}
-        missing = run.snapshot.source.missing
-        self._may_be_undecidable = any(cause is Missing.FORBIDDEN for cause in missing.values())
+        self._unknown = UnknownFacts(run.snapshot)
         self._is_open = False
         """Whether the last decision depends on unknown facts."""
-        self._open_in, self._open = run.snapshot, dict[tuple[int, ...], bool]()
-        """Whether decisions about pods in this cluster depend on unknown facts, by specs, labels, and namespaces."""
         self.steps: list[QueueStep] = []
         self.between: list[QueueEvent] = []
         """Events of drains and controllers between the steps."""
@@ -519,7 +515,7 @@ class Queue:
         """Assign identical pods from this place of the queue on, as long as their nodes are known from earlier pods.
         Returns how many these are: 0 if there are so many that they are one step (`joins`)."""
         row, pods = waiting[at][1], self._run.cluster.pods
-        self._is_open = self._may_be_undecidable or self._may_be_open(row)
+        self._is_open = self._unknown.may_matter(self._run, row)
         if row not in identical or self._is_open or pods.nominations or (joins and _are_many(waiting, at, identical)):
             return 0
         ties = list[ClusterRows]()
@@ -711,31 +707,15 @@ class Queue:
     def _decision(self, row: int) -> Decision:
         """Return the decision about a pod. Raises `UndecidableError` if unknown facts could reject the pod."""
         run, placement = self._run, None if self._trial is None else self._trial.placement.nodes
-        self._is_open = self._may_be_undecidable or self._may_be_open(row)
+        self._is_open = self._unknown.may_matter(self._run, row)
         if not self._is_open and placement is None and (known := run.known_decision(row)) is not None:
             return known
         decision = None if self._is_open else run.decide(row, placement)
         if decision is None or decision.outcome is Outcome.UNDECIDED:
-            cycle = cycle_of(run.scheduler, run.cluster.pods[row], run.profile_of(row))
-            if cycle.outcome is Outcome.UNDECIDED:
-                raise UndecidableError(could_reject(cycle.unevaluated))
+            whole = self._unknown.decide(run, row)
             if decision is None:
-                return Decision.of(cycle) if placement is None else run.decide(row, placement)
+                return whole if placement is None else run.decide(row, placement)
         return decision
-
-    def _may_be_open(self, row: int) -> bool:
-        """Return the result of `may_be_open`, computed once for pods that differ in their names and have no claims."""
-        run, pods = self._run, self._run.cluster.pods
-        if self._open_in is not run.snapshot:
-            self._open_in, self._open = run.snapshot, {}
-        alike = tuple(int(column.codes[row]) for column in (pods.specs, pods.labels, pods.namespaces))
-        is_open = self._open.get(alike)
-        if is_open is None:
-            pod = pods[row]
-            is_open = may_be_open(run.snapshot, pod)
-            if not (pod.spec.mounts_storage or pod.spec.resource_claims):
-                self._open[alike] = is_open
-        return is_open
 
     def _preempt(self, row: int, decision: Decision, filter_result: PostFilterResult) -> list[int]:
         """Delete the victims at once; pods of lower priority lose their nomination for the node. Returns the recreated

@@ -134,6 +134,12 @@ class Column(Generic[T]):
             self.values.append(value)
         self.codes[row] = code
 
+    def put_new(self, rows: IntArray, value: T) -> None:
+        """Set rows of a `copy` to a value, without a search for an equal one."""
+        assert isinstance(self.values, list), "only a copy is written to"
+        self.codes[rows] = len(self.values)
+        self.values.append(value)
+
     def _code_of(self, value: T) -> int:
         """Return the code of a value, or the next code for a new value."""
         return self.values.index(value) if value in self.values else len(self.values)

@@ -59,6 +59,7 @@ def with_changed_pods(snapshot: Snapshot, changed: Iterable[tuple[IntArray, Pod]
     row by itself has the uid as well."""
     old, written = snapshot.pods, _Written()
     columns, uids = (old.specs.copy(), old.statuses.copy()), old.uids
+    requests = {options: column.copy() for options, column in old._requests.items()}
     known: dict[tuple[int, bytes], int] = {}
     for rows, pod in changed:
         spec, status = _unbound([pod])[0], _own_columns_aside(pod)
@@ -70,12 +71,14 @@ def with_changed_pods(snapshot: Snapshot, changed: Iterable[tuple[IntArray, Pod]
             if code == len(column.values):
                 column.values.append(values[at])
             column.codes[rows] = code
+        for options, request_column in requests.items():
+            request_column.put_new(rows, pod_request(spec, status, options))
         if len(rows) == 1 and uids[row := int(rows[0])] != pod.metadata.uid:
             uids = [*uids[:row], pod.metadata.uid, *uids[row + 1 :]]
     specs, statuses = columns
-    return replace(
-        snapshot, pods=replace(old, uids=uids, specs=specs, statuses=statuses, derived={}, _requests={}), _tables={}
-    )
+    started = {PodTable.started: old.started}  # the only derived column that is slow to compute
+    pods = replace(old, uids=uids, specs=specs, statuses=statuses, derived=started, _requests=requests)
+    return replace(snapshot, pods=pods, _tables={})
 
 
 def with_only_pods(snapshot: Snapshot, rows: IntArray) -> Snapshot:

@@ -786,7 +786,7 @@ class MovingCluster:
             "nominated_node_names": list(moving.nominated_node_names),
             "start_times": list(moving.start_times),
             "phases": moving.phases.copy(),
-            "derived": {},
+            "derived": {PodTable.started: moving.started.copy()},
         }
         cluster = self.snapshot.cluster.moving()
         storage = self.snapshot.storage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.render.states import CannotStart
+from kschedx.controllers.states import CannotStart
 from tests.builders import Manifest, node, pod
 from tests.storage_builders import claim, csi_node, storage_class
 

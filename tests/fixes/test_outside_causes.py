@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import kschedx
+from kschedx.controllers.states import headline
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import extender_failure
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.workloads import has_template
 from kschedx.render.fixes import fix_views
 from kschedx.render.outcome import causes, roots
-from kschedx.render.states import headline
 from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx as run
 from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice

@@ -11,7 +11,7 @@ import pytest
 from kschedx.cli.mcp.tools import Asked, answer
 from kschedx.cli.output import Answer
 from kschedx.cli.question import Question
-from kschedx.render.states import STATES
+from kschedx.controllers.states import STATES
 from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx
 from tests.inquiry.test_lifecycle import (

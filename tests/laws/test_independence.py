@@ -17,7 +17,7 @@ import pytest
 import yaml
 import zstandard
 
-from kschedx.render.states import ExitCode
+from kschedx.controllers.states import ExitCode
 from tests.builders import Manifest, at, node, pod
 from tests.command import ROOT
 from tests.fuzz import hostile

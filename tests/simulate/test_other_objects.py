@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 import kschedx
+from kschedx.controllers.states import NotChanged
 from kschedx.controllers.workloads import Owners
 from kschedx.errors import InputError
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.simulation import Simulation
-from kschedx.render.states import NotChanged
 from kschedx.simulate.drain import DrainOutcome
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod

@@ -13,7 +13,7 @@ from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.types import Pod
-from kschedx.simulate import queue
+from kschedx.simulate import queue, unknown_facts
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, pod
 from tests.simulate.clusters import deployment, nodes, shop
@@ -192,8 +192,8 @@ def test_a_pod_may_depend_on_what_a_dump_lacks_beside_others_that_plugins_read_a
         questions.append(pod.metadata.name)
         return scheduler.schedule(pod, profile)
 
-    monkeypatch.setattr(queue, "may_be_open", lambda snapshot, pod: "open" in pod.metadata.labels)
-    monkeypatch.setattr(queue, "cycle_of", decided)
+    monkeypatch.setattr(unknown_facts, "may_be_open", lambda snapshot, pod: "open" in pod.metadata.labels)
+    monkeypatch.setattr(unknown_facts, "cycle_of", decided)
     waiting = [pod("a-0"), pod("a-1"), pod("a-2", labels={"open": "yes"}), pod("a-3")]
     kschedx.simulate(Snapshot.from_objects([*nodes(("8",)), *waiting]))
     assert questions == ["a-2"]
