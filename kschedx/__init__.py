@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kschedx.autoscaler.flags import FlagValue
     from kschedx.autoscaler.run import Autoscaling
     from kschedx.descheduler.descheduling import Descheduling
-    from kschedx.doctor.diagnosis import Diagnosis
+    from kschedx.doctor.diagnosis import DumpDiagnosis
     from kschedx.explain.setup import Setup
     from kschedx.framework.extenders import Ask
     from kschedx.inquiry.daemon_set import DaemonSetAnswer
@@ -299,7 +299,7 @@ def survive(
     return survived(cluster, setup, each_failure(cluster, text(each or ZONE, "each")), mode=mode)
 
 
-def doctor(*paths: str) -> Diagnosis:
+def doctor(*paths: str) -> DumpDiagnosis:
     """Return what files and folders of a dump hold, lack, or mix, and which answers that affects."""
     from kschedx.doctor.contents import contents_of
     from kschedx.doctor.diagnosis import diagnose

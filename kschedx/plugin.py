@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 
 from kschedx.findings import Explained, Finding, PluginFinding
-from kschedx.findings.nodes import Value
+from kschedx.findings.constraints import Value
 from kschedx.framework.interface import (
     PRE_FILTER_SKIP,
     CycleState,

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 
 from kschedx.cli.app import NAMES
 from kschedx.cli.mcp.tools import TOOLS
-from kschedx.cli.options import Part
+from kschedx.cli.options import OptionGroup
 from tests.test_architecture import all_imports
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -188,7 +188,7 @@ def test_every_answer_about_a_cluster_has_a_bound() -> None:
     spec.loader.exec_module(bounds)
     measured = {line.split()[0] for line in bounds.COMMANDS}
     modules = {name: import_module(f"kschedx.cli.{name.replace('-', '_')}") for name in NAMES if name != "completion"}
-    about_clusters = {name for name, module in modules.items() if Part.CLUSTER in getattr(module, "PARTS", ())}
+    about_clusters = {name for name, module in modules.items() if OptionGroup.CLUSTER in getattr(module, "PARTS", ())}
     assert about_clusters
     assert about_clusters <= measured
     assert {tool.name for tool in TOOLS} <= set(bounds.TOOLS)

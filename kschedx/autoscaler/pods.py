@@ -16,6 +16,7 @@ from kschedx.kube.autoscalers import SCALE_UP_DELAY
 from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.scalars import Duration, nanoseconds
+from kschedx.kube.types import controller_of
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
@@ -62,7 +63,7 @@ class PodEquivalence:
         )
 
     def is_of_daemon_set(self, row: int) -> bool:
-        owner = next((owner for owner in self._pods.owners[row] if owner.controller), None)
+        owner = controller_of(self._pods.owners[row])
         is_owned = owner is not None and owner.kind == "DaemonSet"
         return is_owned or has_daemon_set_annotation(self._pods.annotations[row])
 

@@ -22,6 +22,7 @@ from kschedx.autoscaler.templates import Template, cloud_templates
 from kschedx.errors import InputError
 from kschedx.framework.runtime import Framework
 from kschedx.kube.documents import Document, part_of, to_json
+from kschedx.kube.names import added_node_name
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import AUTOSCALER_STATUS, Node, NodeCondition, Pod, PodStatus
 from kschedx.releases import resolve
@@ -327,7 +328,7 @@ def _new_nodes(choice: GroupChoice, templates: Mapping[str, Template]) -> list[t
     for resize in choice.resizes:
         template = templates[resize.group]
         for number in range(resize.before + 1, resize.after + 1):
-            name = f"{resize.group}-new-{number}"
+            name = added_node_name(resize.group, number)
             labels = {**template.node.metadata.labels, "kubernetes.io/hostname": name}
             node = replace(
                 template.node,

@@ -38,7 +38,7 @@ from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration, nanoseconds
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import AUTOSCALER_STATUS, Node, OwnerReference, PodSpec, Taint
+from kschedx.kube.types import AUTOSCALER_STATUS, FINISHED, Node, OwnerReference, PodSpec, Taint, controller_of
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import AutoscalerBehaviour, autoscaler_behaviour
 from kschedx.snapshot.columns import ClusterRow
@@ -132,7 +132,7 @@ class Fates:
         annotation."""
         pods, spec = self._pods, self._pods.specs[row]
         written = pods.annotations[row]
-        owner = _controller_of(pods.owners[row])
+        owner = controller_of(pods.owners[row])
         safe = "true" if is_safe else written.get(SAFE_TO_EVICT, "")
         if MIRROR in written or self.is_long_terminating(row):
             return self._fate(row, RemovalFate.SKIPPED)
@@ -177,7 +177,7 @@ class Fates:
         budgets: tuple[str, ...] = (),
         replicas: int | None = None,
     ) -> PodFate:
-        owner = _controller_of(self._pods.owners[row])
+        owner = controller_of(self._pods.owners[row])
         return PodFate(
             row=row,
             pod=self._pods.key(row),
@@ -192,7 +192,7 @@ class Fates:
     # --- conditions of the rules
 
     def is_of_daemon_set(self, row: int) -> bool:
-        owner = _controller_of(self._pods.owners[row])
+        owner = controller_of(self._pods.owners[row])
         is_owned = owner is not None and owner.kind == "DaemonSet"
         return is_owned or self._pods.annotations[row].get(DAEMON_SET_POD) == "true"
 
@@ -246,13 +246,9 @@ class Fates:
         return bool(created) and nanoseconds(created or "") + int(self._flags.system_pod_timeout) < self._now
 
 
-def _controller_of(owners: Sequence[OwnerReference]) -> OwnerReference | None:
-    return next((owner for owner in owners if owner.controller), None)
-
-
 def _is_terminal(spec: PodSpec, phase: str) -> bool:
     """Return whether it has finished and is not restarted."""
-    if spec.restart_policy == "Never" and phase in ("Succeeded", "Failed"):
+    if spec.restart_policy == "Never" and phase in FINISHED:
         return True
     return phase == "Failed" or (spec.restart_policy == "OnFailure" and phase == "Succeeded")
 

@@ -105,8 +105,8 @@ class _Checker:
         self.issues.append((position, message))
         return ERROR
 
-    def _may_be(self, ones: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
-        mapping = assignable(self.mapping, ones, others)
+    def _may_be(self, types: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
+        mapping = assignable(self.mapping, types, others)
         if mapping is not None:
             self.mapping = mapping
         return mapping is not None

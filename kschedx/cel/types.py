@@ -193,12 +193,12 @@ def _not_referenced(mapping: Mapping, variable: Type, within: Type) -> bool:
     return all(_not_referenced(mapping, variable, each) for each in within.parameters)
 
 
-def assignable(mapping: Mapping, ones: tuple[Type, ...], others: tuple[Type, ...]) -> Mapping | None:
-    """Return the types of the type parameters that make `ones` assignable to `others`, or None."""
-    if len(ones) != len(others):
+def assignable(mapping: Mapping, types: tuple[Type, ...], others: tuple[Type, ...]) -> Mapping | None:
+    """Return the types of the type parameters that make `types` assignable to `others`, or None."""
+    if len(types) != len(others):
         return None
     tried = dict(mapping)
-    return tried if all(_assignable(tried, a, b) for a, b in zip(ones, others, strict=True)) else None
+    return tried if all(_assignable(tried, a, b) for a, b in zip(types, others, strict=True)) else None
 
 
 def substitute(mapping: Mapping, type_: Type, *, to_dyn: bool = False) -> Type:

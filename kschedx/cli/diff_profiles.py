@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import ALL_NAMESPACES, SELECTOR, SHARD, Part, namespace_of_many
+from kschedx.cli.options import ALL_NAMESPACES, SELECTOR, SHARD, OptionGroup, namespace_of_many
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, cluster_after_changes, shard_of
 from kschedx.errors import ConfigError, InputError, Place
@@ -115,16 +115,16 @@ Exit codes: 0 same, 1 different, 2 usage or input error, 3 a pod is undecided, a
 """
 SUMMARY = "Compare scheduler profiles or versions"
 PARTS = (
-    Part.CLUSTER,
-    Part.NAMESPACE,
-    Part.ORPHANS,
-    Part.UNKNOWN,
-    Part.GATES,
-    Part.EXTENDERS,
-    Part.CONNECTION,
-    Part.CHANGES,
-    Part.DRAINING,
-    Part.BASELINE,
+    OptionGroup.CLUSTER,
+    OptionGroup.NAMESPACE,
+    OptionGroup.ORPHANS,
+    OptionGroup.UNKNOWN,
+    OptionGroup.GATES,
+    OptionGroup.EXTENDERS,
+    OptionGroup.CONNECTION,
+    OptionGroup.CHANGES,
+    OptionGroup.DRAINING,
+    OptionGroup.BASELINE,
 )
 MOST_REPACKED = 5_000
 """How many running pods are rescheduled by default."""

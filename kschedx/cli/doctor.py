@@ -14,7 +14,7 @@ from kschedx.cli.question import Question
 from kschedx.errors import InputError
 
 if TYPE_CHECKING:
-    from kschedx.doctor.diagnosis import Diagnosis
+    from kschedx.doctor.diagnosis import DumpDiagnosis
 
 HELP = """Report what is in a dump, what is missing, which answers that weakens, and how to complete it.
 
@@ -52,7 +52,7 @@ def doctor(
     return Answer.of(Report.of(diagnosis), not diagnosis.weakening)
 
 
-def _of_files(paths: Sequence[str], where: connection.Connection) -> Diagnosis:
+def _of_files(paths: Sequence[str], where: connection.Connection) -> DumpDiagnosis:
     from kschedx.doctor.contents import contents_of
     from kschedx.doctor.diagnosis import diagnose
 
@@ -61,7 +61,7 @@ def _of_files(paths: Sequence[str], where: connection.Connection) -> Diagnosis:
     return diagnose(contents_of(paths), paths)
 
 
-def _of_cluster(where: connection.Connection) -> Diagnosis:
+def _of_cluster(where: connection.Connection) -> DumpDiagnosis:
     from kschedx.doctor.contents import contents_of_cluster
     from kschedx.doctor.diagnosis import diagnose
 

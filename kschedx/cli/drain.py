@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import DECIDES, OUT, Part
+from kschedx.cli.options import DECIDES, OUT, OptionGroup
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
@@ -48,7 +48,7 @@ Exit codes: 0 drained, 1 something stops the drain or a pod stays pending, 2 usa
 MANY = 1_000
 """More nodes than this, each drained by itself, take minutes, as a note states."""
 SUMMARY = "Preview a node drain, and where the pods go"
-PARTS = (*DECIDES, Part.CHANGES)
+PARTS = (*DECIDES, OptionGroup.CHANGES)
 
 
 def drain(
@@ -162,7 +162,6 @@ def _selected(snapshot: Snapshot, selector: str) -> list[str]:
 def _report(
     simulation: Simulation, lets_go: Sequence[DrainFix], forced: Sequence[DrainResult], *, each: bool
 ) -> Report:
-    from kschedx.render.drain import drain_remedy_document
     from kschedx.render.simulation import drains_lines
 
     def page(_: bool) -> Page:
@@ -170,7 +169,7 @@ def _report(
 
         return drains_page(simulation, each=each, lets_go=lets_go, forced=forced)
 
-    budget_fixes = {"budgetFixes": [to_json(drain_remedy_document(remedy)) for remedy in lets_go]} if lets_go else {}
+    budget_fixes = {"budgetFixes": [to_json(remedy.document) for remedy in lets_go]} if lets_go else {}
     return Report(
         screen=lambda width, wide: drains_lines(
             simulation, width=width, each=each, lets_go=lets_go, forced=forced, wide=wide

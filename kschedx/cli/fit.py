@@ -10,7 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import DECIDES, OUT, Part
+from kschedx.cli.options import DECIDES, OUT, OptionGroup
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, cluster_after_changes
 from kschedx.cli.streams import print_note_if_file
@@ -42,7 +42,7 @@ Nothing is evicted for them. With --replicas N, kschedx reports whether N more f
 Exit codes: 0 one more fits, or all of --replicas, 1 not, 2 usage or input error, 3 undecided.
 """
 SUMMARY = "Count how many more pods fit"
-PARTS = (*DECIDES, Part.CHANGES, Part.DRAINING)
+PARTS = (*DECIDES, OptionGroup.CHANGES, OptionGroup.DRAINING)
 
 
 def fit(

@@ -9,9 +9,9 @@ import msgspec
 
 from kschedx.cli.output import Report
 from kschedx.errors import InputError
-from kschedx.fixes import Change
 from kschedx.fixes.owners import Owner, owner_change
 from kschedx.kube.decoding import manifest
+from kschedx.kube.documents import Change
 from kschedx.kube.escaping import shell_comment
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS, has_same_template

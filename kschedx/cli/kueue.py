@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kschedx.cli.options import NOW, READS, Part
+from kschedx.cli.options import NOW, READS, OptionGroup
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question
 
@@ -25,7 +25,7 @@ kueue-manager-config.
 Exit codes: 0 no Workload is pending or waits for admission checks, 1 some do, 2 usage or input error.
 """
 SUMMARY = "Show Kueue's queues and why Workloads are pending"
-PARTS = (*READS, Part.KUEUE)
+PARTS = (*READS, OptionGroup.KUEUE)
 
 
 def kueue(

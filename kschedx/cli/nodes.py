@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from kschedx.cli.options import INTERVAL, READS, Part
+from kschedx.cli.options import INTERVAL, READS, OptionGroup
 from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note, reader_left
@@ -39,7 +39,7 @@ pod first). With --instance-types, a column shows the price of an hour.
 Exit codes: 0 a node can take a pod, 1 none can, 2 usage or input error.
 """
 SUMMARY = "Show all nodes with requests and free resources"
-PARTS = (*READS, Part.RELEASE)
+PARTS = (*READS, OptionGroup.RELEASE)
 
 
 def nodes(

@@ -12,7 +12,7 @@ from kschedx.cli import completion
 from kschedx.cli.connection import DEFAULT_TIMEOUT
 
 
-class Part(Enum):
+class OptionGroup(Enum):
     """Options that commands have together, in the order of the help."""
 
     CLUSTER = auto()
@@ -83,8 +83,8 @@ CONNECTION: Mapping[str, object] = {
 }
 """A field of `Connection` to its declaration."""
 
-OPTIONS: Mapping[Part, Mapping[str, object]] = {
-    Part.CLUSTER: {
+OPTIONS: Mapping[OptionGroup, Mapping[str, object]] = {
+    OptionGroup.CLUSTER: {
         "snapshot": _values(
             "PATH",
             "A file, folder, or archive written by `kschedx snapshot`, `kubectl get ... -A -o json`, or another "
@@ -93,7 +93,7 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
             "-s",
         )
     },
-    Part.NAMESPACE: {
+    OptionGroup.NAMESPACE: {
         "namespace": _value(
             "NAMESPACE",
             "The namespace of TARGET or of the selected pods.  [default: the context's; all for --all, --all-pending]",
@@ -102,13 +102,13 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
             complete=completion.namespaces,
         )
     },
-    Part.ORPHANS: {
+    OptionGroup.ORPHANS: {
         "ignore_orphans": _flag(
             "--ignore-orphans/--refuse-orphans",
             "Ignore, or refuse, pods on nodes that the input lacks.  [default: refuse, except in a dump]",
         )
     },
-    Part.PROFILES: {
+    OptionGroup.PROFILES: {
         "config": _value(
             "FILE|NAME",
             "The scheduler's KubeSchedulerConfiguration, or a name that `kschedx profiles` lists.",
@@ -120,27 +120,27 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
             complete=completion.scheduler_names,
         ),
     },
-    Part.UNKNOWN: {
+    OptionGroup.UNKNOWN: {
         "without_unknown_plugins": _flag(
             "--without-unknown-plugins", "Assume that plugins that kschedx does not have reject no node."
         )
     },
-    Part.RELEASE: {
+    OptionGroup.RELEASE: {
         "kube_version": _value(
             "VERSION",
             "The Kubernetes version to emulate.  [default: the cluster's, else the newest]",
             complete=completion.releases,
         )
     },
-    Part.GATES: {"feature_gate": _values("NAME=true", "A feature gate of kube-scheduler. Repeatable.")},
-    Part.ADMISSION: {
+    OptionGroup.GATES: {"feature_gate": _values("NAME=true", "A feature gate of kube-scheduler. Repeatable.")},
+    OptionGroup.ADMISSION: {
         "enable_admission_plugins": _values(
             "NAMES",
             "Admission plugins that the API server runs beyond the default ones: PodNodeSelector, "
             "PodTolerationRestriction, ExtendedResourceToleration.",
         )
     },
-    Part.AUTOSCALER: {
+    OptionGroup.AUTOSCALER: {
         "node_group_label": _value(
             "KEY",
             "The node label whose value is the name of the node's group.  [default: derived from the cloud's "
@@ -165,49 +165,54 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
             "version=1.13 or 1.14. Repeatable.",
         ),
     },
-    Part.KUEUE: {
+    OptionGroup.KUEUE: {
         "kueue_config": _value(
             "FILE",
             "Kueue's Configuration.  [default: the cluster's ConfigMap kueue-manager-config, else Kueue's defaults]",
         ),
         "kueue_feature_gate": _values("NAME=true", "A feature gate of Kueue. Repeatable."),
     },
-    Part.EXTENDERS: {
+    OptionGroup.EXTENDERS: {
         "extenders": _value(
             "call|record=FILE|FILE",
             "HTTP extenders: `call` calls them from this machine (filter, prioritize, preempt; never bind); "
             "record=FILE also keeps their answers; FILE answers for them.  [default: they are not called]",
         )
     },
-    Part.CONNECTION: CONNECTION,
-    Part.CHANGES: CHANGES,
-    Part.CHANGES_BESIDE_FILES: {**CHANGES, "apply": _values("FILE", _APPLIED)},
-    Part.CHANGES_BESIDE_DRAIN: {name: change for name, change in CHANGES.items() if name != "drain"},
-    Part.DRAINING: {
+    OptionGroup.CONNECTION: CONNECTION,
+    OptionGroup.CHANGES: CHANGES,
+    OptionGroup.CHANGES_BESIDE_FILES: {**CHANGES, "apply": _values("FILE", _APPLIED)},
+    OptionGroup.CHANGES_BESIDE_DRAIN: {name: change for name, change in CHANGES.items() if name != "drain"},
+    OptionGroup.DRAINING: {
         "force": _flag("--force", "Let a drain delete pods without a controller."),
         "delete_emptydir_data": _flag("--delete-emptydir-data", "Let a drain evict pods with an emptyDir."),
     },
-    Part.BASELINE: {
+    OptionGroup.BASELINE: {
         "baseline": _value("FILE", "What -o sarif wrote before: its findings do not count for the exit code.")
     },
 }
 """Each option's name in Python, which is that of its field, to its declaration."""
 
-WHAT_IF = (Part.CHANGES, Part.CHANGES_BESIDE_FILES, Part.CHANGES_BESIDE_DRAIN, Part.DRAINING)
+WHAT_IF = (
+    OptionGroup.CHANGES,
+    OptionGroup.CHANGES_BESIDE_FILES,
+    OptionGroup.CHANGES_BESIDE_DRAIN,
+    OptionGroup.DRAINING,
+)
 _TITLES = {
-    **dict.fromkeys((Part.CLUSTER, Part.NAMESPACE, Part.ORPHANS), "Cluster"),
+    **dict.fromkeys((OptionGroup.CLUSTER, OptionGroup.NAMESPACE, OptionGroup.ORPHANS), "Cluster"),
     **dict.fromkeys(WHAT_IF, "What if (changes that are applied first, in this order; repeatable)"),
-    Part.AUTOSCALER: "Autoscaler",
-    Part.KUEUE: "Kueue",
-    Part.CONNECTION: "Connection (as for kubectl)",
-    Part.BASELINE: "Options",
+    OptionGroup.AUTOSCALER: "Autoscaler",
+    OptionGroup.KUEUE: "Kueue",
+    OptionGroup.CONNECTION: "Connection (as for kubectl)",
+    OptionGroup.BASELINE: "Options",
 }
 TITLE_OF = {name: _TITLES.get(part, "Scheduler") for part, options in OPTIONS.items() for name in options}
 """An option's name in Python to its title in the help; a command's own options have none."""
 
-READS = (Part.CLUSTER, Part.CONNECTION)
+READS = (OptionGroup.CLUSTER, OptionGroup.CONNECTION)
 """The options of a command that reads a cluster."""
-DECIDES = tuple(part for part in Part if part not in (*WHAT_IF, Part.KUEUE, Part.BASELINE))
+DECIDES = tuple(part for part in OptionGroup if part not in (*WHAT_IF, OptionGroup.KUEUE, OptionGroup.BASELINE))
 """The options of a command that reports where pods go."""
 
 SELECTOR = Annotated[

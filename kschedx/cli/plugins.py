@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kschedx.cli.options import Part
+from kschedx.cli.options import OptionGroup
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.kube.documents import document
@@ -18,7 +18,7 @@ Examples:
   kschedx plugins -o json              # for a script
 """
 SUMMARY = "List plugins and their extension points"
-PARTS = (Part.RELEASE, Part.GATES)
+PARTS = (OptionGroup.RELEASE, OptionGroup.GATES)
 
 
 def plugins(

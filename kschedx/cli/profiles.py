@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.help import HelpCommand
-from kschedx.cli.options import DECIDES, Part
+from kschedx.cli.options import DECIDES, OptionGroup
 from kschedx.cli.output import SHARED, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
 from kschedx.errors import require_one_of
@@ -98,7 +98,7 @@ def list_profiles() -> Answer:
 
 
 @app.command(help=SHOW, short_help="Show a profile in full, point by point.", cls=HelpCommand)
-@asks(Part.RELEASE, Part.GATES)
+@asks(OptionGroup.RELEASE, OptionGroup.GATES)
 def show(
     name: Name,
     output: Annotated[
@@ -149,7 +149,7 @@ def _show_policy(name: str, release: Release, profile: Profile) -> Answer:
 
 
 @app.command(help=CHECK, short_help="Report what kube-scheduler refuses, and common mistakes.", cls=HelpCommand)
-@asks(Part.RELEASE, Part.GATES)
+@asks(OptionGroup.RELEASE, OptionGroup.GATES)
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE|NAME", show_default=False)],
     output: Annotated[

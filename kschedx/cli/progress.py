@@ -84,6 +84,7 @@ class _Bar:
             return
         with self._lock:
             self._clear()
+            self._step = ProgressStep(Phase.NOTHING)  # after an answer, the bar would appear only to be removed
             yield
 
     def end(self) -> None:
@@ -121,7 +122,15 @@ class _Bar:
             amount = (TextColumn("{task.fields[amount]}"),) if step.noun else ()
             columns = (TextColumn("{task.description}"), BarColumn(20), *amount)
             left = (TimeRemainingColumn(compact=True), TextColumn("left")) if step.total else ()
-            progress = Progress(*columns, *left, console=self._console, auto_refresh=False, transient=True)
+            progress = Progress(
+                *columns,
+                *left,
+                console=self._console,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,  # an answer would go to standard error
+                redirect_stderr=False,
+            )
             self._form = wanted
             self._drawn = (progress, progress.add_task("", total=1.0 if step.total else None, amount=""))
             progress.start()

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from kschedx.cli import connection
 from kschedx.cli.connection import Connection, Reached
-from kschedx.cli.options import CHANGES, CONNECTION, OPTIONS, Part
+from kschedx.cli.options import CHANGES, CONNECTION, OPTIONS, OptionGroup
 from kschedx.cli.output import Answer, cited_inputs, show
 from kschedx.cli.streams import print_note
 from kschedx.errors import ConfigError, InputError
@@ -301,10 +301,10 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
                 raise
 
 
-def asks(*parts: Part) -> Callable[[Callable[..., Answer | int]], Callable[..., int]]:
+def asks(*parts: OptionGroup) -> Callable[[Callable[..., Answer | int]], Callable[..., int]]:
     """Add the options of these groups to a command, which is called with `question`, their values. Its answer is
     printed."""
-    options = {name: hint for part in Part if part in parts for name, hint in OPTIONS[part].items()}
+    options = {name: hint for part in OptionGroup if part in parts for name, hint in OPTIONS[part].items()}
 
     def decorate(command: Callable[..., Answer | int]) -> Callable[..., int]:
         @functools.wraps(command)
@@ -396,7 +396,8 @@ def cluster_after_changes(
     from kschedx.explain.notes import AFTER_CHANGES, note
     from kschedx.inquiry.what_if import settled
     from kschedx.render.drain import verdict
-    from kschedx.render.simulation import displaced_text, rollout_text
+    from kschedx.render.lifecycle import rollout_text
+    from kschedx.render.simulation import displaced_text
     from kschedx.simulate.simulator import SimulationOptions
 
     options = SimulationOptions(force=question.force, delete_emptydir_data=question.delete_emptydir_data)

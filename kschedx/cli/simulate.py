@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import connection
-from kschedx.cli.options import DECIDES, OUT, Part
+from kschedx.cli.options import DECIDES, OUT, OptionGroup
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, tell_open_counts
 from kschedx.controllers.states import decision_name, row_named
@@ -48,7 +48,7 @@ error, 3 undecided, or a pod has another scheduler.
 MOST_FIXED = 8
 """How many workloads have a fix in the document: those with the most pending pods."""
 SUMMARY = "Place pending pods after changes: what if?"
-PARTS = (*DECIDES, Part.KUEUE, Part.CHANGES, Part.DRAINING)
+PARTS = (*DECIDES, OptionGroup.KUEUE, OptionGroup.CHANGES, OptionGroup.DRAINING)
 
 
 def simulate(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import DECIDES, Part
+from kschedx.cli.options import DECIDES, OptionGroup
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, tell_open_counts
 from kschedx.errors import InputError
@@ -41,7 +41,7 @@ Exit codes: 0 every workload survives, 1 one that ran is down or has fewer repli
 2 usage or input error, 3 undecided.
 """
 SUMMARY = "Show what survives when a zone or nodes are gone"
-PARTS = (*DECIDES, Part.CHANGES_BESIDE_DRAIN)
+PARTS = (*DECIDES, OptionGroup.CHANGES_BESIDE_DRAIN)
 
 
 def survive(

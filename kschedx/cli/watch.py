@@ -17,7 +17,7 @@ from kschedx.cli.streams import reader_left
 from kschedx.errors import KschedxError
 from kschedx.explain.difference import Effect, Story, compare
 from kschedx.inquiry.explanation import Explanation
-from kschedx.kube.types import Pod
+from kschedx.kube.types import FINISHED, Pod
 from kschedx.progress import Phase, say
 from kschedx.render.wording import visible
 from kschedx.snapshot.snapshot import Snapshot
@@ -111,4 +111,4 @@ def _same(snapshot: Snapshot, pod: Pod) -> Pod | None:
     row = snapshot.pods.rows.get(pod.key)
     if row is None or snapshot.pods.uids[row] != pod.metadata.uid:
         return None
-    return None if snapshot.pods.phases[row] in ("Succeeded", "Failed") else snapshot.pods[row]
+    return None if snapshot.pods.phases[row] in FINISHED else snapshot.pods[row]

@@ -10,7 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from kschedx.cli import completion
-from kschedx.cli.options import ALL_NAMESPACES, DECIDES, INTERVAL, SELECTOR, SHARD, Part
+from kschedx.cli.options import ALL_NAMESPACES, DECIDES, INTERVAL, SELECTOR, SHARD, OptionGroup
 from kschedx.cli.output import ALL, SHARED, Answer, Format, needs, option
 from kschedx.cli.question import Question, cluster_after_changes
 from kschedx.errors import InputError, NotAdmittedError, Place
@@ -51,7 +51,7 @@ question; a pending pod keeps its turn before a drain.
 Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 undecided.
 """
 SUMMARY = "Explain why a pod is Pending, or where it goes"
-PARTS = (*DECIDES, Part.KUEUE, Part.CHANGES_BESIDE_FILES, Part.DRAINING, Part.BASELINE)
+PARTS = (*DECIDES, OptionGroup.KUEUE, OptionGroup.CHANGES_BESIDE_FILES, OptionGroup.DRAINING, OptionGroup.BASELINE)
 
 
 def why(

@@ -117,10 +117,10 @@ def _report(answer: ListAnswer) -> Report:
     def page(_: bool) -> Page:
         from kschedx.render.pending import pending_page
 
-        return pending_page(answer.view, answer.of.snapshot)
+        return pending_page(answer)
 
     return Report(
-        screen=lambda width, wide: pending_lines(answer.view, width=width, wide=wide),
+        screen=lambda width, wide: pending_lines(answer, width=width, wide=wide),
         document=answer.document,
         entries=answer.entries,
         sample=answer.sample,

@@ -97,7 +97,7 @@ class MovingBudget:
         """Return the status that the controller would compute: running and ready pods are healthy."""
         mask = pods.namespaces.where(lambda name: name == self._namespace)
         mask &= pods.labels.where(self._selector.matches)
-        mask &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        mask &= ~pods.finished
         rows = np.flatnonzero(mask).tolist()
         unready = tuple(
             pods.key(row)

@@ -412,8 +412,8 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
 def cannot_start(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> CannotStart | None:
     """Return the state of a pod that kube-scheduler assigns to one of these nodes, if it cannot start there: on all of
     them, or on some because of their platform, which the pod has to select."""
-    found = ((name, start_obstacle(snapshot, pod, name)) for name in nodes)
-    obstacles = {name: obstacle for name, obstacle in found if obstacle is not None}
+    each = ((name, start_obstacle(snapshot, pod, name)) for name in nodes)
+    obstacles = {name: obstacle for name, obstacle in each if obstacle is not None}
     first = next(iter(obstacles.values()), None)
     if first is None or not (first.label or len(obstacles) == len(nodes)):
         return None
@@ -428,7 +428,7 @@ def holders_elsewhere(snapshot: Snapshot, pod: Pod) -> list[int]:
         return []
     there = pods.namespaces.where(lambda name: name == pod.metadata.namespace)
     there &= pods.node_names.where(lambda name: name not in ("", pod.spec.node_name))
-    there &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    there &= ~pods.finished
     return [row for row in there.nonzero()[0].tolist() if claims & own_claims(pods[row]).keys()]
 
 
@@ -599,7 +599,7 @@ def autoscaler_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDow
     pods, meant = snapshot.pods, name.lower()
     rows = pods.labels.where(lambda labels: any(labels.get(key, "").endswith(meant) for key in _NAME_LABELS))
     rows |= pods.specs.where(lambda spec: any(container.name.endswith(meant) for container in spec.containers))
-    rows &= pods.phases.where(lambda phase: phase not in ("Succeeded", "Failed"))
+    rows &= ~pods.finished
     return component_down(snapshot, subject, name, rows.nonzero()[0].tolist())
 
 

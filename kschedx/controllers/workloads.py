@@ -23,7 +23,7 @@ from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.quantity import value
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
-from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec
+from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec, controller_of
 from kschedx.kube.workloads import (
     MAKING_PODS,
     TEMPLATE_HASH,
@@ -216,7 +216,7 @@ class Owners:
         return workloads
 
     def _made_by(self, namespace: str, owners: Iterable[OwnerReference], labels: Mapping[str, str]) -> Workload | None:
-        owner = next((owner for owner in owners if owner.controller), None)
+        owner = controller_of(owners)
         if owner is None:
             return None
         template = labels.get(TEMPLATE_HASH)
@@ -244,7 +244,7 @@ class Owners:
 
     def members(self, pods: PodTable, workload: Workload) -> list[int]:
         """Return the rows of the workload's pods that have not finished."""
-        unfinished = ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        unfinished = ~pods.finished
         inside = unfinished & pods.namespaces.where(lambda name: name == workload.namespace)
         if workload.kind != "Pod":
             inside &= pods.owners.where(lambda owners: any(self._may_belong_to(owner, workload) for owner in owners))
@@ -472,7 +472,7 @@ def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | N
 def controlling_custom_resource(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
     """Return the custom resource whose controller created an object, such as the JobSet of a Job."""
     owners = stored_metadata(msgspec.json.encode(manifest)).owner_references
-    owner = next((owner for owner in owners if owner.controller), None)
+    owner = controller_of(owners)
     if owner is None:
         return None
     key = f"{owner.kind}.{owner.api_version.partition('/')[0]}"
@@ -564,7 +564,7 @@ def standing_pods(snapshot: Snapshot, pods: PodTable, manifest: Manifest) -> Sta
     workload = workload_of(manifest)
     kind, group = kind_and_group(manifest)
     inside = pods.namespaces.where(lambda name: name == workload.namespace)
-    inside &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    inside &= ~pods.finished
     inside &= pods.owners.where(lambda owners: _is_below(snapshot, owners, workload))
     left = deletion_order(snapshot, workload, inside.nonzero()[0].tolist())[::-1]
     if not left:

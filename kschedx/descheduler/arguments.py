@@ -203,7 +203,7 @@ class InterPodAntiAffinityArgs(PodArgs, frozen=True, kw_only=True, rename="camel
     pass
 
 
-class NodeAffinityArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
+class RemovePodsViolatingNodeAffinityArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
     node_affinity_type: tuple[str, ...] = ()
 
 
@@ -228,7 +228,7 @@ Args: TypeAlias = (
     | RemoveFailedPodsArgs
     | TooManyRestartsArgs
     | InterPodAntiAffinityArgs
-    | NodeAffinityArgs
+    | RemovePodsViolatingNodeAffinityArgs
     | NodeTaintsArgs
     | TopologySpreadArgs
 )
@@ -239,7 +239,7 @@ DESCHEDULE: Mapping[str, type[Args]] = {
     "RemoveFailedPods": RemoveFailedPodsArgs,
     "RemovePodsHavingTooManyRestarts": TooManyRestartsArgs,
     "RemovePodsViolatingInterPodAntiAffinity": InterPodAntiAffinityArgs,
-    "RemovePodsViolatingNodeAffinity": NodeAffinityArgs,
+    "RemovePodsViolatingNodeAffinity": RemovePodsViolatingNodeAffinityArgs,
     "RemovePodsViolatingNodeTaints": NodeTaintsArgs,
 }
 BALANCE: Mapping[str, type[Args]] = {

@@ -22,6 +22,7 @@ from kschedx.kube.selectors import RequiredNodeAffinity, Selector, compile_selec
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations
 from kschedx.kube.types import (
+    FINISHED,
     Labels,
     Node,
     OwnerReference,
@@ -33,7 +34,6 @@ from kschedx.kube.types import (
 )
 from kschedx.snapshot.snapshot import ManifestHead, ManifestName, Snapshot
 
-FINISHED = ("Succeeded", "Failed")
 NANO, MILLI = 10**9, 10**6
 """Nano-units in a unit and in a thousandth."""
 

@@ -343,7 +343,7 @@ def _args_faults(args: arguments.Args) -> Iterator[str]:
             yield from _first(_low_utilization_faults(args))
         case arguments.HighNodeUtilizationArgs():
             yield from _first(_high_utilization_faults(args))
-        case arguments.NodeAffinityArgs():
+        case arguments.RemovePodsViolatingNodeAffinityArgs():
             if not args.node_affinity_type:
                 yield "nodeAffinityType needs to be set"
             yield from _pod_faults(args)

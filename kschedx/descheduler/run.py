@@ -15,11 +15,11 @@ from kschedx.descheduler.arguments import (
     HighNodeUtilizationArgs,
     InterPodAntiAffinityArgs,
     LowNodeUtilizationArgs,
-    NodeAffinityArgs,
     NodeTaintsArgs,
     PodLifeTimeArgs,
     RemoveDuplicatesArgs,
     RemoveFailedPodsArgs,
+    RemovePodsViolatingNodeAffinityArgs,
     TooManyRestartsArgs,
     TopologySpreadArgs,
 )
@@ -183,7 +183,7 @@ class _Run:
                 too_many_restarts(handle, args)
             case InterPodAntiAffinityArgs():
                 inter_pod_anti_affinity(handle, args)
-            case NodeAffinityArgs():
+            case RemovePodsViolatingNodeAffinityArgs():
                 node_affinity(handle, args)
             case NodeTaintsArgs():
                 node_taints(handle, args)

@@ -13,12 +13,12 @@ from typing import TypeAlias
 
 from kschedx.descheduler.arguments import (
     InterPodAntiAffinityArgs,
-    NodeAffinityArgs,
     NodeTaintsArgs,
     PodArgs,
     PodConditionFilter,
     PodLifeTimeArgs,
     RemoveFailedPodsArgs,
+    RemovePodsViolatingNodeAffinityArgs,
     TooManyRestartsArgs,
 )
 from kschedx.descheduler.cluster import NANO, Cluster, FitCheck, PodFacts, by_namespace, matching
@@ -109,11 +109,7 @@ def _states(args: PodLifeTimeArgs, pod: PodFacts) -> Iterator[str]:
     containers = [*_containers(pod, args.including_init_containers)]
     if args.including_ephemeral_containers:
         containers += pod.status.ephemeral_container_statuses
-    for container in containers:
-        if container.state.waiting is not None:
-            yield container.state.waiting.reason
-        if container.state.terminated is not None:
-            yield container.state.terminated.reason
+    yield from _reasons(containers)
 
 
 def _containers(pod: PodFacts, including_init: bool) -> tuple[ContainerFacts, ...]:
@@ -359,7 +355,7 @@ class _Domains:
         self.in_domain: dict[str, dict[str, PodFacts]] = defaultdict(dict)
 
 
-def node_affinity(handle: EvictorHandle, args: NodeAffinityArgs) -> None:
+def node_affinity(handle: EvictorHandle, args: RemovePodsViolatingNodeAffinityArgs) -> None:
     """Evict pods whose node no longer matches their required node affinity, or that prefer another node."""
     is_concerned = concerned(args)
     fit = FitCheck(handle.cluster, handle.nodes)

@@ -18,6 +18,7 @@ from kschedx.doctor.findings import ObjectDifference
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import KINDS, ResourceKind, kind_of
 from kschedx.kube.snapshot_header import SnapshotHeader, merged
+from kschedx.kube.types import FINISHED
 from kschedx.loading import batches, without_collection, written_errors
 from kschedx.patterns import lazy_pattern
 from kschedx.progress import Phase, say
@@ -151,7 +152,6 @@ COUNTED_BY = {
 
 _NOBODY = RawOwner()
 _NO_SPEC, _NO_STATUS, _NO_CONDITION = RawSpec(), RawStatus(), RawCondition()
-_FINISHED = ("Succeeded", "Failed")
 
 
 class DumpObject(Struct, gc=False):
@@ -219,7 +219,7 @@ class DumpPod(DumpObject, gc=False):
 
     @property
     def is_finished(self) -> bool:
-        return self.phase in _FINISHED
+        return self.phase in FINISHED
 
     @property
     def is_static(self) -> bool:

@@ -357,7 +357,7 @@ class Completion(Struct, frozen=True, kw_only=True, rename="camel"):
     """The values of --snapshot afterwards."""
 
 
-class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
+class DumpDiagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
     """All findings, the most important first."""
 
     inventory: Inventory
@@ -386,10 +386,10 @@ class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
         ]
 
     def to_dict(self) -> dict[str, object]:
-        return document("Diagnosis", Diagnosis, self)
+        return document("Diagnosis", DumpDiagnosis, self)
 
 
-def diagnose(contents: DumpContents, paths: Sequence[str] = ()) -> Diagnosis:
+def diagnose(contents: DumpContents, paths: Sequence[str] = ()) -> DumpDiagnosis:
     """Return the diagnosis. `paths` are the files; empty for a live cluster."""
     pods = tuple(pod_findings(contents))
     missing = tuple(missing_kinds(contents))
@@ -402,7 +402,7 @@ def diagnose(contents: DumpContents, paths: Sequence[str] = ()) -> Diagnosis:
     cut = tuple(_cut(contents))
     hints = (*autoscaler_findings(contents), *_secrets(contents))
     findings = (*_unreadable(contents), *sure, *cut, *lacking, *pods, *certain, *unsure, *perhaps, *hints)
-    return Diagnosis(
+    return DumpDiagnosis(
         inventory=_inventory(contents, ", ".join(paths) or contents.header.source),
         findings=findings,
         completion=_completion(findings, contents, paths) if paths else _permission(findings),

@@ -94,11 +94,7 @@ def rows_in_queue_order(
     """Return rows of the pending pods and of `also`, or of all unfinished pods. The order is that of the QueueSort
     plugin, with a pod's creation as its time in the queue, then by name."""
     pods = snapshot.pods
-    rows = (
-        [*pods.pending, *also]
-        if pending
-        else np.flatnonzero(~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))).tolist()
-    )
+    rows = [*pods.pending, *also] if pending else np.flatnonzero(~pods.finished).tolist()
     if namespace is not None:
         rows = [row for row in rows if pods.namespaces[row] == namespace]
     if labels is not None:

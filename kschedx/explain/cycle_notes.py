@@ -23,7 +23,7 @@ from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import NodeSelector, compile_selector
-from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to, own_claims
+from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, is_bound_to, own_claims
 from kschedx.kube.tolerations import NO_EXECUTE, untolerated
 from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod, PodSpec
 from kschedx.kube.typos import unlikely_quantities
@@ -111,11 +111,9 @@ def storage_notes(snapshot: Snapshot, pod: Pod) -> tuple[Note, ...]:
     """Return notes in the order of the pod's volumes, then about the cluster; none for a pod without volumes."""
     if not any(map(is_counted, pod.spec.volumes)):
         return ()
-    names = [claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes]
-    known_claims = [snapshot.storage.claim(pod.metadata.namespace, name) for name in dict.fromkeys(names) if name]
-    claims = [claim for claim in known_claims if claim is not None]
+    claims = [*snapshot.storage.claims_of(pod)]
     return (
-        *_missing_kinds(snapshot, pod, lacks_claims=None in known_claims),
+        *_missing_kinds(snapshot, pod, lacks_claims=len(claims) < len(own_claims(pod))),
         *(note for claim in claims for note in _claim(snapshot, claim)),
         *_csi_nodes(snapshot),
         *_left_data(snapshot, claims),
@@ -346,13 +344,13 @@ def _failed(trace: Trace, extender: int, error: str, then: str) -> Note:
 
 
 def _whole(trace: Trace) -> Iterator[Note]:
-    by = [trace.urls[call.extender] for call in trace.filter if call.whole]
-    if by and trace.left is not None and len(trace.left) > 1:
+    if trace.whole is not None and trace.left is not None and len(trace.left) > 1:
+        by = trace.urls[trace.whole]
         yield note(
             "extender-whole-nodes",
-            f"{by[-1]} returns whole nodes: score plugins then see them without pods and images "
+            f"{by} returns whole nodes: score plugins then see them without pods and images "
             "(kubernetes/kubernetes issue 141781)",
-            extender=by[-1],
+            extender=by,
         )
 
 
@@ -490,10 +488,9 @@ def attached_elsewhere(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tupl
     those with a VolumeAttachment.
     """
     storage, pods = snapshot.storage, snapshot.pods
-    for key in own_claims(pod):
-        claim = storage.claims.get(key)
-        volume = None if claim is None else storage.volumes.get(claim.spec.volume_name)
-        if claim is None or volume is None or volume.spec.csi is None:
+    for claim in storage.claims_of(pod):
+        key, volume = claim.key, storage.volumes.get(claim.spec.volume_name)
+        if volume is None or volume.spec.csi is None:
             continue
         modes = claim.spec.access_modes
         if not modes or any(not mode.startswith("ReadWriteOnce") for mode in modes):
@@ -521,8 +518,7 @@ def _missing_driver(snapshot: Snapshot, pod: Pod, name: str) -> str | None:
     installed = {driver.name for driver in csi_node.spec.drivers}
     drivers = [volume.csi.driver for volume in pod.spec.volumes if volume.csi is not None]
     volumes = [volume for volume in pod.spec.volumes if volume.csi is None]
-    claims = (storage.claims.get(key) for key in own_claims(pod))
-    unbound = {claim.key for claim in claims if claim is not None and not claim.spec.volume_name}
+    unbound = {claim.key for claim in storage.claims_of(pod) if not claim.spec.volume_name}
     migrated = csi_node.migrated_plugins
     try:
         # a provisioner of an unbound claim need not be a CSI driver
@@ -539,24 +535,18 @@ def _missing_driver(snapshot: Snapshot, pod: Pod, name: str) -> str | None:
 def claim_without_node(snapshot: Snapshot, pod: Pod) -> str:
     """Return the first claim of a pod that waits for kube-scheduler to select a node, or an empty string."""
     storage = snapshot.storage
-    for key in own_claims(pod):
-        claim = storage.claims.get(key)
-        if claim is not None and not claim.spec.volume_name and claim.selected_node is None:
+    for claim in storage.claims_of(pod):
+        if not claim.spec.volume_name and claim.selected_node is None:
             storage_class = storage.classes.get(claim.storage_class)
             if storage_class is not None and storage_class.waits_for_first_consumer:
-                return key
+                return claim.key
     return ""
 
 
 def claim_without_devices(snapshot: Snapshot, pod: Pod) -> str:
     """Return the first ResourceClaim of a pod that kube-scheduler has not allocated, or an empty string."""
-    generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    for reference in pod.spec.resource_claims:
-        key = f"{pod.metadata.namespace}/{reference.resource_claim_name or generated.get(reference.name)}"
-        claim = snapshot.devices.claims.get(key)
-        if claim is not None and claim.status.allocation is None:
-            return key
-    return ""
+    claims = snapshot.devices.claims_of(pod)
+    return next((claim.key for claim in claims if claim.status.allocation is None), "")
 
 
 def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:

@@ -17,7 +17,7 @@ from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.hardware import HardwareHint, hardware_hint, resource_amount
 from kschedx.explain.node_groups import NodeAccount, NodeGroup, account, node_groups
 from kschedx.findings import InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
-from kschedx.findings.nodes import FAULTS
+from kschedx.findings.constraints import FAULTS
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Code, Status
 from kschedx.kube.documents import Document

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NoReturn
 
 import numpy as np
@@ -23,7 +24,7 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import EVENTS, KINDS, READ_LIVE
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name
+from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name, own_claims
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attached import is_counted, within_every_limit
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
@@ -197,15 +198,13 @@ def _forbidden(snapshot: Snapshot) -> list[str]:
 # --- when a kind affects the result
 
 
-def _claims(cycle: Cycle) -> list[str]:
-    pod = cycle.pod
-    return [name for volume in pod.spec.volumes if (name := claim_name(pod.metadata.name, volume))]
+def _has_claims(cycle: Cycle) -> bool:
+    return bool(own_claims(cycle.pod))
 
 
 def _has_unbound_claims(cycle: Cycle) -> bool:
     """An unknown claim may be unbound."""
-    namespace = cycle.pod.metadata.namespace
-    claims = [cycle.snapshot.storage.claim(namespace, name) for name in _claims(cycle)]
+    claims = map(cycle.snapshot.storage.claims.get, own_claims(cycle.pod))
     return any(claim is None or not claim.spec.volume_name for claim in claims)
 
 
@@ -349,8 +348,8 @@ def _extended(names: Iterable[str]) -> bool:
 
 _GANG = "PodGroup.scheduling.x-k8s.io"
 MATTERS: Mapping[str, Callable[[Cycle], object]] = {
-    "PersistentVolumeClaim": _claims,
-    "PersistentVolume": _claims,
+    "PersistentVolumeClaim": _has_claims,
+    "PersistentVolume": _has_claims,
     "StorageClass": _has_unbound_claims,
     "CSIStorageCapacity": _has_unbound_claims,
     "CSINode": _has_counted_volumes,
@@ -389,7 +388,7 @@ class _Part(Struct, frozen=True, kw_only=True):
     """The part of a pod that can be decided, and the objects behind the rest: kind to names."""
 
     pod: Pod
-    unread: Mapping[str, tuple[str, ...]]
+    unread: Mapping[str, tuple[str, ...]] = {}
 
 
 def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
@@ -439,8 +438,7 @@ def _unread_priorities(cycle: Cycle) -> dict[str, tuple[str, ...]]:
         return {}
     pods, worth = cycle.snapshot.pods, cycle.nodes.rows[cycle.filter.codes == Code.UNSCHEDULABLE]
     rows = np.flatnonzero(pods.has_unknown_priority & np.isin(pods.node, worth))
-    names = [pods.specs[row].priority_class_name for row in rows.tolist()]
-    return _named({"PriorityClass": names}) if names else {}
+    return _named(("PriorityClass", pods.specs[row].priority_class_name) for row in rows.tolist())
 
 
 def _stake_of_limits(cycle: Cycle) -> Stake:
@@ -560,12 +558,11 @@ def _has_all_it_names(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def _lacks_claim(snapshot: Snapshot, pod: Pod) -> bool:
-    names = (claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes)
-    return any(name and snapshot.storage.claim(pod.metadata.namespace, name) is None for name in names)
+    return any(key not in snapshot.storage.claims for key in own_claims(pod))
 
 
 def _lacks_volume(snapshot: Snapshot, pod: Pod) -> bool:
-    return not snapshot.storage.volumes and any(True for _ in _bound_claims(snapshot, pod))
+    return not snapshot.storage.volumes and any(_bound_claims(snapshot, pod))
 
 
 def _lacks_device_class(snapshot: Snapshot, pod: Pod) -> bool:
@@ -580,16 +577,11 @@ def _lacks_device_class(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def _lacks_slices(snapshot: Snapshot, pod: Pod) -> bool:
-    return not snapshot.devices.slices and any(True for _ in _allocated_claims(snapshot, pod))
+    return not snapshot.devices.slices and any(_allocated_claims(snapshot, pod))
 
 
 def _allocated_claims(snapshot: Snapshot, pod: Pod) -> Iterator[ResourceClaim]:
-    generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    for resource_claim in pod.spec.resource_claims:
-        name = resource_claim.resource_claim_name or generated.get(resource_claim.name)
-        claim = snapshot.devices.claims.get(f"{pod.metadata.namespace}/{name}") if name else None
-        if claim is not None and claim.status.allocation is not None:
-            yield claim
+    return (claim for claim in snapshot.devices.claims_of(pod) if claim.status.allocation is not None)
 
 
 def _lacks_class(snapshot: Snapshot, pod: Pod) -> bool:
@@ -598,18 +590,11 @@ def _lacks_class(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def _bound_claims(snapshot: Snapshot, pod: Pod) -> Iterator[PersistentVolumeClaim]:
-    for volume in pod.spec.volumes:
-        name = claim_name(pod.metadata.name, volume)
-        claim = snapshot.storage.claim(pod.metadata.namespace, name) if name else None
-        if claim is not None and claim.spec.volume_name:
-            yield claim
+    return (claim for claim in snapshot.storage.claims_of(pod) if claim.spec.volume_name)
 
 
 def _lacks_device_claim(snapshot: Snapshot, pod: Pod) -> bool:
-    generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    names = (claim.resource_claim_name or generated.get(claim.name) for claim in pod.spec.resource_claims)
-    claims = snapshot.devices.claims
-    return any(name and f"{pod.metadata.namespace}/{name}" not in claims for name in names)
+    return any(key not in snapshot.devices.claims for key in pod.device_claims.values())
 
 
 def _lacks_priority_class(snapshot: Snapshot, pod: Pod) -> bool:
@@ -646,19 +631,12 @@ def _known_part(snapshot: Snapshot, pod: Pod) -> _Part:
 
 def _without_claims(snapshot: Snapshot, pod: Pod) -> _Part:
     """Leave out the volumes whose claim, bound volume, or class is missing."""
-    unread: dict[str, list[str]] = {}
-    kept: list[Volume] = []
-    for volume in pod.spec.volumes:
-        unread_claim = _unread_of_volume(snapshot, pod, volume)
-        if unread_claim is None:
-            kept.append(volume)
-        else:
-            kind, name = unread_claim
-            unread.setdefault(kind, []).append(name)
-    if not unread:
-        return _Part(pod=pod, unread={})
-    spec = replace(pod.spec, volumes=tuple(kept))
-    return _Part(pod=replace(pod, spec=spec), unread=_named(unread))
+    lacking = [(volume, _unread_of_volume(snapshot, pod, volume)) for volume in pod.spec.volumes]
+    kept = tuple(volume for volume, unread in lacking if unread is None)
+    if len(kept) == len(lacking):
+        return _Part(pod=pod)
+    pod = replace(pod, spec=replace(pod.spec, volumes=kept))
+    return _Part(pod=pod, unread=_named(unread for _, unread in lacking if unread is not None))
 
 
 def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str, str] | None:
@@ -690,27 +668,25 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
 
 def _without_devices(snapshot: Snapshot, pod: Pod) -> _Part:
     """Leave out the device claims that refer to missing objects."""
-    unread: dict[str, list[str]] = {}
-    gone: set[str] = set()
-    for reference in pod.spec.resource_claims:
-        unread_kinds = list(_unread_of_devices(snapshot, pod, reference.name))
-        for kind, name in unread_kinds:
-            unread.setdefault(kind, []).append(name)
-            gone.add(reference.name)
+    lacking = {claim.name: [*_unread_of_devices(snapshot, pod, claim.name)] for claim in pod.spec.resource_claims}
+    gone = {name for name, unread in lacking.items() if unread}
     if not gone:
-        return _Part(pod=pod, unread={})
+        return _Part(pod=pod)
     spec = replace(
         pod.spec,
         resource_claims=tuple(claim for claim in pod.spec.resource_claims if claim.name not in gone),
         containers=_without_container_claims(pod.spec.containers, gone),
         init_containers=_without_container_claims(pod.spec.init_containers, gone),
     )
-    return _Part(pod=replace(pod, spec=spec), unread=_named(unread))
+    return _Part(pod=replace(pod, spec=spec), unread=_named(chain.from_iterable(lacking.values())))
 
 
-def _named(unread: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Remove duplicate names; an empty name means any object of the kind."""
-    return {kind: tuple(filter(None, dict.fromkeys(names))) for kind, names in unread.items()}
+def _named(unread: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return kinds to names without duplicates; an empty name means any object of the kind."""
+    names: dict[str, dict[str, None]] = {}
+    for kind, name in unread:
+        names.setdefault(kind, {})[name] = None
+    return {kind: tuple(filter(None, each)) for kind, each in names.items()}
 
 
 def _without_container_claims(containers: Sequence[Container], gone: Collection[str]) -> tuple[Container, ...]:
@@ -725,18 +701,18 @@ def _unread_of_devices(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tupl
     """Yield kind and name of missing objects for the pod's claim with this name."""
     namespace, devices = pod.metadata.namespace, snapshot.devices
     reference = next(claim for claim in pod.spec.resource_claims if claim.name == name)
-    generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    claimed = reference.resource_claim_name or generated.get(name)
-    if not claimed:
+    key = pod.device_claims.get(name)
+    if key is None:
         template = reference.resource_claim_template_name
-        is_new = name not in generated and pod.key not in snapshot.pods.rows
+        is_generated = any(status.name == name for status in pod.status.resource_claim_statuses)
+        is_new = not is_generated and pod.key not in snapshot.pods.rows
         if template and is_new and _is_unread(snapshot, "ResourceClaimTemplate", namespace):
             yield "ResourceClaimTemplate", template
         return
-    claim = devices.claims.get(f"{namespace}/{claimed}")
+    claim = devices.claims.get(key)
     if claim is None:
         if _is_unread(snapshot, "ResourceClaim", namespace):
-            yield "ResourceClaim", claimed
+            yield "ResourceClaim", key.partition("/")[2]
         return
     if claim.status.allocation is not None:
         return
@@ -764,7 +740,7 @@ def _without_group(snapshot: Snapshot, pod: Pod) -> _Part:
         if name and find_group(snapshot.pod_groups, namespace, name) is None and _is_unread(snapshot, kind, namespace):
             unread[kind] = (name,)
     if not unread:
-        return _Part(pod=pod, unread={})
+        return _Part(pod=pod)
     return _Part(pod=replace(pod, spec=replace(spec, scheduling_group=None, workload_ref=None)), unread=unread)
 
 
@@ -780,7 +756,7 @@ def _unread_gang(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:
 def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:
     """Leave out required terms that select namespaces by label, if the labels are unknown."""
     if not _is_unread(snapshot, "Namespace"):
-        return _Part(pod=pod, unread={})
+        return _Part(pod=pod)
     others = any(is_about(term, pod.metadata.labels) for term in _left_out.terms_of(snapshot))
     affinity = pod.spec.affinity
     known = affinity
@@ -788,7 +764,7 @@ def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:
         sides = _with_known_terms(affinity.pod_affinity), _with_known_terms(affinity.pod_anti_affinity)
         known = replace(affinity, pod_affinity=sides[0], pod_anti_affinity=sides[1])
     if known == affinity and not others:
-        return _Part(pod=pod, unread={})
+        return _Part(pod=pod)
     return _Part(pod=replace(pod, spec=replace(pod.spec, affinity=known)), unread={"Namespace": ()})
 
 

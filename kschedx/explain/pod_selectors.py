@@ -14,7 +14,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import Affinity, ObjectMeta, Pod, PodAffinity, PodAffinityTerm, PodSpec
+from kschedx.kube.types import FINISHED, Affinity, ObjectMeta, Pod, PodAffinity, PodAffinityTerm, PodSpec
 from kschedx.kube.workloads import TEMPLATE_HASH
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.snapshot import Snapshot
@@ -58,7 +58,7 @@ def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[Ro
     if not finding.every_namespace:
         inside &= pods.namespaces.where(lambda name: name in finding.namespaces)
     rows = [row for row in np.flatnonzero(inside).tolist() if pods.key(row) != cycle.pod.key]
-    left = [row for row in rows if pods.phases[row] not in ("Succeeded", "Failed")]
+    left = [row for row in rows if pods.phases[row] not in FINISHED]
     if not rows:
         namespaces = None if finding.every_namespace else finding.namespaces
         yield from _without_pods(cycle.snapshot, selector, namespaces, f"podAffinity term {finding.term + 1}")

@@ -65,7 +65,7 @@ from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.resources import container_requests
 from kschedx.kube.selectors import Operator
-from kschedx.kube.storage import CSINode, PersistentVolumeClaim, own_claims
+from kschedx.kube.storage import CSINode, PersistentVolumeClaim
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
 from kschedx.render.wording import count, listed
@@ -450,9 +450,8 @@ def _of_runtime_class(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[R
 def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, RecordedEvent | None]]:
     """Yield the claims of a pod without a volume, each with its event, unless that belongs to an earlier claim with the
     same name."""
-    for key in own_claims(pod):
-        claim = snapshot.storage.claims.get(key)
-        if claim is not None and not claim.spec.volume_name:
+    for claim in snapshot.storage.claims_of(pod):
+        if not claim.spec.volume_name:
             report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
             yield claim, report if report is not None and report.uid in ("", claim.metadata.uid) else None
 

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver import admission
-from kschedx.findings.nodes import CONDITION_OF_TAINT, MAINTENANCE_ANNOTATIONS
+from kschedx.findings.constraints import CONDITION_OF_TAINT, MAINTENANCE_ANNOTATIONS
 from kschedx.kube import autoscalers as autoscaler_command
 from kschedx.kube import autoscalers as cluster_api
 from kschedx.kube import descheduling, devices, other_schedulers, storage, types

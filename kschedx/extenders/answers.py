@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.errors import InputError
-from kschedx.framework.extenders import ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply, path_of
+from kschedx.framework.extenders import ExtenderAnswer, ExtenderFailure, ExtenderRequest, HostScore, Reply, path_of
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import Node
 from kschedx.patterns import lazy_pattern
@@ -94,10 +94,10 @@ def filter_answer(question: ExtenderRequest, reply: Reply) -> FilterAnswer:
     )
 
 
-def priorities(question: ExtenderRequest, reply: Reply) -> tuple[tuple[str, int], ...]:
-    """Return hosts and scores in the order of the answer. Raises `ExtenderError`."""
+def priorities(question: ExtenderRequest, reply: Reply) -> tuple[HostScore, ...]:
+    """Return the scores in the order of the answer. Raises `ExtenderError`."""
     result = msgspec.convert(_decoded(question, reply, _HOST_PRIORITIES) or (), tuple[_HostPriority, ...])
-    return tuple((priority.host, priority.score) for priority in result)
+    return tuple(HostScore(priority.host, priority.score) for priority in result)
 
 
 def preemption_answer(question: ExtenderRequest, reply: Reply) -> Mapping[str, AnsweredVictims]:

@@ -80,6 +80,7 @@ class FilteredByExtenders(Struct, frozen=True, kw_only=True):
     left: tuple[Feasible, ...] = ()
     statuses: Mapping[str, Status] = {}
     """Name to status; a name that is not a node's is possible."""
+    whole: int | None = None
     error: str = ""
     """The error that ended the cycle."""
 
@@ -127,6 +128,7 @@ class HTTPExtenders:
         left = tuple(Feasible(row=row, name=nodes.cluster.names[row]) for row in each_cluster_row(nodes.rows))
         calls: list[FilterCall] = []
         statuses: dict[str, Status] = {}
+        whole: int | None = None
         for number in self.serving(ExtenderVerb.FILTER, pod):
             if not left:
                 break
@@ -140,11 +142,17 @@ class HTTPExtenders:
                 ignored = extender.ignorable
                 calls.append(
                     FilterCall(
-                        extender=number, asked=names, left=names if ignored else (), error=str(failed), ignored=ignored
+                        extender=number,
+                        asked=names,
+                        left=names if ignored else (),
+                        failed={},
+                        failed_and_unresolvable={},
+                        error=str(failed),
+                        ignored=ignored,
                     )
                 )
                 if not ignored:
-                    return FilteredByExtenders(calls=tuple(calls), statuses=statuses, error=str(failed))
+                    return FilteredByExtenders(calls=tuple(calls), statuses=statuses, whole=whole, error=str(failed))
                 continue
             for name, message in answer.failed_and_unresolvable.items():
                 statuses[name] = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(message,))
@@ -158,11 +166,11 @@ class HTTPExtenders:
                     left=tuple(node.name for node in kept),
                     failed=answer.failed,
                     failed_and_unresolvable=answer.failed_and_unresolvable,
-                    whole=any(node.answered is not None for node in kept),
                 )
             )
+            whole = number if any(node.answered is not None for node in kept) else whole
             left = kept
-        return FilteredByExtenders(calls=tuple(calls), left=left, statuses=statuses)
+        return FilteredByExtenders(calls=tuple(calls), left=left, statuses=statuses, whole=whole)
 
     def prioritize(self, pod: Pod, left: Sequence[Feasible], nodes: NodeTable) -> tuple[ScoreCall, ...]:
         """Call extenders at the same time, with the same nodes; one that fails gives no scores."""
@@ -176,13 +184,13 @@ class HTTPExtenders:
             try:
                 raw = priorities(question, reply)
             except ExtenderError as failed:
-                calls.append(ScoreCall(extender=number, weight=weight, error=str(failed)))
+                calls.append(ScoreCall(extender=number, raw=(), weight=weight, added={}, error=str(failed)))
                 continue
             added: dict[str, int] = {}
-            for host, score in raw:
-                if host in names:
-                    scaled = wrap_int64(score * weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY))
-                    added[host] = wrap_int64(added.get(host, 0) + scaled)
+            for each in raw:
+                if each.host in names:
+                    scaled = wrap_int64(each.score * weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY))
+                    added[each.host] = wrap_int64(added.get(each.host, 0) + scaled)
             calls.append(ScoreCall(extender=number, weight=weight, raw=raw, added=added))
         return tuple(sorted(calls, key=lambda call: call.extender))
 
@@ -204,7 +212,7 @@ class HTTPExtenders:
                 ) from None
             except ExtenderError as failed:
                 ignored = extender.ignorable
-                calls.append(PreemptCall(extender=number, asked=victims, error=str(failed), ignored=ignored))
+                calls.append(PreemptCall(extender=number, asked=victims, left=None, error=str(failed), ignored=ignored))
                 if not ignored:
                     return Preempted(calls=tuple(calls), candidates=(), error=str(failed))
                 continue
@@ -439,6 +447,7 @@ class Extended:
         self._pod = pod
         self._trace = extenders.trace(pod)
         self._calls: tuple[FilterCall, ...] = ()
+        self._whole: int | None = None
         self._scores: tuple[ScoreCall, ...] = ()
         self._of_nominated: dict[str, Status] = {}
         """Statuses from the evaluation of the nominated node; the plugins' rejections override them."""
@@ -458,6 +467,7 @@ class Extended:
         alone = self._framework.nodes.at(cluster_rows([node]))
         tried = self._extenders.filter(self._pod, alone)
         self._calls += tried.calls
+        self._whole = tried.whole
         self._of_nominated = dict(tried.statuses)
         return not tried.error and bool(tried.left)
 
@@ -468,6 +478,7 @@ class Extended:
             return
         filtered = self._extenders.filter(self._pod, feasible)
         self._calls += filtered.calls
+        self._whole = self._whole if filtered.whole is None else filtered.whole
         self._statuses = dict(filtered.statuses)
         self.error = filtered.error
         self.left = filtered.left
@@ -520,6 +531,7 @@ class Extended:
             trace,
             passed_plugins=self._passed,
             filter=self._calls,
+            whole=self._whole,
             left=left,
             statuses={} if self.error else self._of_nominated | self._statuses,
             silent=tuple(silent),

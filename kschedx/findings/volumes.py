@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import ClassVar
 
+from kschedx.findings.constraints import TermMatch
 from kschedx.findings.facts import Facts
-from kschedx.findings.nodes import TermMatch
 from kschedx.kube.documents import Document
 
 

@@ -8,8 +8,7 @@ from typing import TypeVar
 
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import to_plain
-from kschedx.kube.documents import Change as Change
-from kschedx.kube.documents import Json
+from kschedx.kube.documents import Json, pointer, remove_field, set_field
 from kschedx.kube.types import Container, Node, Pod, PodSpec
 
 # JSON patches (RFC 6902) on manifests: add, remove, and replace.
@@ -103,7 +102,7 @@ def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
                         path = f"{path}/ephemeral/volumeClaimTemplate/spec/storageClassName"
                         yield add_operation(path, spec.storage_class_name)
         elif new in (None, "", (), {}):
-            yield {"op": "remove", "path": f"/spec/{encoded}"}
+            yield remove_field(f"/spec/{encoded}")
         elif field in ("affinity", "topology_spread_constraints"):
             yield add_operation(f"/spec/{encoded}", _unmerged(to_plain(new), before.metadata.labels))
         else:
@@ -152,7 +151,7 @@ def _container_patch(before: Container, after: Container, path: str) -> Iterator
 def node_patch(before: Node, after: Node) -> Iterator[Json]:
     """Yield the operations that turn one node into the other: cordon, taints, labels, and amounts."""
     if before.spec.unschedulable != after.spec.unschedulable:
-        yield {"op": "add", "path": "/spec/unschedulable", "value": after.spec.unschedulable}
+        yield set_field("/spec/unschedulable", after.spec.unschedulable)
     if before.spec.taints != after.spec.taints:
         yield add_operation("/spec/taints", after.spec.taints)
     yield from map_patch(before.status.allocatable, after.status.allocatable, "/status/allocatable")
@@ -178,13 +177,8 @@ def map_patch(before: Mapping[str, object], after: Mapping[str, object], path: s
             yield add_operation(f"{path}/{pointer(key)}", value)
     for key in before:
         if key not in after:
-            yield {"op": "remove", "path": f"{path}/{pointer(key)}"}
+            yield remove_field(f"{path}/{pointer(key)}")
 
 
 def add_operation(path: str, value: object) -> Json:
-    return {"op": "add", "path": path, "value": to_plain(value)}
-
-
-def pointer(key: str) -> str:
-    """Return a key as a part of a JSON pointer (RFC 6901)."""
-    return key.replace("~", "~0").replace("/", "~1")
+    return set_field(path, to_plain(value))

@@ -15,11 +15,12 @@ from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.workloads import Manifest, Owners, Workload
 from kschedx.errors import InputError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.setup import Setup
-from kschedx.fixes.changes import Change, PatchError, apply_patch
+from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import BudgetUse, ReplacementNodes, Shortfall, TrialOutcome
 from kschedx.fixes.steps import AddNode, DeletePods, FixStep, MovePods, RaisePriority, TakeOldFirst
+from kschedx.kube.documents import Change
 from kschedx.kube.types import Pod
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import ChangeVerb, another_like

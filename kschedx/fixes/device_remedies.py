@@ -374,7 +374,7 @@ def _with_selectors(spec: ResourceClaimSpec, changed: DeviceRequest, wrong: str,
     assert changed.exactly is not None, "the selectors of its alternatives are not corrected"
     selectors = tuple(map(corrected, changed.exactly.selectors))
     request = replace(changed, exactly=replace(changed.exactly, selectors=selectors))
-    requests = tuple(request if one is changed else one for one in spec.devices.requests)
+    requests = tuple(request if known is changed else known for known in spec.devices.requests)
     return replace(spec, devices=replace(spec.devices, requests=requests))
 
 

@@ -19,7 +19,7 @@ from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.types import OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, Pod, PriorityClass
+from kschedx.kube.types import OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, Pod, PriorityClass, controller_of
 from kschedx.kube.workloads import pinned_to
 from kschedx.simulate.moves import MoveSearch, MoveTarget, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot
@@ -194,7 +194,7 @@ def _stopped(row: int, snapshot: Snapshot) -> s.StopWorkload | None:
 
 
 def _controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
-    return next((owner for owner in snapshot.pods.owners[row] if owner.controller), None)
+    return controller_of(snapshot.pods.owners[row])
 
 
 # Moving pods, as `simulate.moves` finds moves.

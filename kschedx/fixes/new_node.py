@@ -47,7 +47,6 @@ from kschedx.kube.devices import (
     DeviceCapacity,
     DeviceRequest,
     DeviceSelector,
-    ResourceClaim,
     ResourcePool,
     ResourceSlice,
     ResourceSliceSpec,
@@ -115,18 +114,12 @@ def _known(situation: Situation) -> Iterator[DeviceKind]:
 
 def _wanted_devices(situation: Situation) -> int:
     """Return the most devices that the pod's claims request; a request for all matching devices counts as one."""
-    total = sum(_count(request) for claim in _claims(situation) for request in claim.spec.devices.requests)
+    total = sum(
+        _count(request)
+        for claim in situation.snapshot.devices.claims_of(situation.pod)
+        for request in claim.spec.devices.requests
+    )
     return max(1, min(total, MOST_OF_A_KIND))
-
-
-def _claims(situation: Situation) -> Iterator[ResourceClaim]:
-    pod, claims = situation.pod, situation.snapshot.devices.claims
-    generated = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    for reference in pod.spec.resource_claims:
-        name = reference.resource_claim_name or generated.get(reference.name)
-        claim = claims.get(f"{pod.metadata.namespace}/{name}")
-        if claim is not None:
-            yield claim
 
 
 def _count(request: DeviceRequest) -> int:
@@ -207,7 +200,7 @@ def _other(value: DeviceAttribute) -> DeviceAttribute:
 
 
 def _asked(situation: Situation) -> Iterator[_Asked]:
-    for claim in _claims(situation):
+    for claim in situation.snapshot.devices.claims_of(situation.pod):
         for request in claim.spec.devices.requests:
             asked_request = request.exactly or next(iter(request.first_available), None)
             if asked_request is not None:

@@ -17,7 +17,7 @@ from kschedx.apiserver.admission import NODE_SELECTOR, project_selector
 from kschedx.errors import is_a_letter_away
 from kschedx.explain.hardware import names_hardware
 from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
-from kschedx.findings.nodes import CORDON_TAINT
+from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import delete_named
 from kschedx.fixes.node_requirements import (

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workloads import is_of_daemon_set
-from kschedx.findings.nodes import CONDITION_OF_TAINT, CORDON_TAINT
+from kschedx.findings.constraints import CONDITION_OF_TAINT, CORDON_TAINT
 from kschedx.fixes.steps.node import NodeFault
 from kschedx.framework.args import NodeAffinityArgs
 from kschedx.framework.config import Profile

@@ -10,10 +10,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.fixes.changes import Change, PatchError, add_operation, apply_patch, pointer
+from kschedx.fixes.changes import PatchError, add_operation, apply_patch
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at
-from kschedx.kube.documents import Json, Target
+from kschedx.kube.documents import Change, Json, Target, pointer, remove_field
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.types import Container, OwnerReference, Pod, Volume
 from kschedx.kube.workloads import SYNC_MARKS
@@ -45,6 +45,9 @@ class Owner(Struct, frozen=True, kw_only=True):
     def template(self) -> tuple[str | int, ...]:
         """The path of the pod template in the manifest."""
         return self.own_template or KINDS[self.kind].template
+
+    def target(self, namespace: str) -> Target:
+        return Target(str(self.manifest.get("apiVersion", "")), self.kind, self.name, namespace)
 
     def resources_of(self, container: str) -> Mapping[str, Mapping[str, object]] | None:
         """Return a container's requests and limits in the template; None if it has no such container."""
@@ -150,13 +153,7 @@ def owner_change(change: Change, owner: Owner, pod: Pod) -> Change:
         apply_patch(owner.manifest, operations)
     except PatchError:
         return change
-    target = Target(
-        api_version=str(owner.manifest.get("apiVersion", "")),
-        kind=owner.kind,
-        namespace=pod.metadata.namespace,
-        name=owner.name,
-    )
-    return replace(change, target=target, patch=operations)
+    return replace(change, target=owner.target(pod.metadata.namespace), patch=operations)
 
 
 class ClaimTemplate(Struct, frozen=True, kw_only=True):
@@ -187,12 +184,7 @@ class ClaimTemplate(Struct, frozen=True, kw_only=True):
         without its pods, and the recreated one adopts them."""
         path = f"/spec/volumeClaimTemplates/{self.index}/spec"
         patch = [add_operation(f"{path}/{key}", value) for key, value in spec.items() if key in _OF_TEMPLATE]
-        target = Target(
-            api_version=str(self.owner.manifest.get("apiVersion", "")),
-            kind=self.owner.kind,
-            namespace=namespace,
-            name=self.owner.name,
-        )
+        target = self.owner.target(namespace)
         created = apply_patch(dict(self.owner.manifest), patch)
         return Change(target=target, delete=True, orphan=True), Change(target=target, create=created)
 
@@ -252,10 +244,9 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> Delivery | None:
     """
     spec = map_at(owner.manifest, "spec")
     strategy = map_at(spec, "updateStrategy")
-    api_version = str(owner.manifest.get("apiVersion", ""))
-    target = Target(api_version=api_version, kind=owner.kind, namespace=pod.metadata.namespace, name=owner.name)
-    gone = _deletion(pod.metadata.namespace, pod.metadata.name)
-    pending = tuple(_deletion(pod.metadata.namespace, name) for name in _pending_names(pod, snapshot)) or (gone,)
+    namespace = pod.metadata.namespace
+    target, gone = owner.target(namespace), Target("v1", "Pod", pod.metadata.name, namespace).deletion
+    pending = tuple(Target.pod(key).deletion for key in _pending(pod, snapshot)) or (gone,)
     match owner.kind:
         case "StatefulSet" if strategy.get("type") == "OnDelete":
             return Delivery(why=Undelivered.ON_DELETE, changes=pending)
@@ -265,7 +256,7 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> Delivery | None:
             ordinal = pod.metadata.name.rpartition("-")[2]
             if isinstance(partition, int) and ordinal.isdigit() and int(ordinal) < partition:
                 lower = add_operation("/spec/updateStrategy/rollingUpdate/partition", int(ordinal))
-                return Delivery(why=Undelivered.PARTITION, changes=(Change(target=target, patch=(lower,)), gone))
+                return Delivery(why=Undelivered.PARTITION, changes=(target.patched(lower), gone))
             if spec.get("podManagementPolicy") == "Parallel":
                 return None
             return Delivery(why=Undelivered.ORDERED_READY, changes=(gone,))
@@ -274,23 +265,19 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> Delivery | None:
         case "ReplicaSet" | "ReplicationController":
             return Delivery(why=Undelivered.NO_ROLLOUT, changes=pending)
         case "Deployment" if spec.get("paused") is True:
-            resume = Change(target=target, patch=(add_operation("/spec/paused", False),))
+            resume = target.patched(add_operation("/spec/paused", False))
             return Delivery(why=Undelivered.PAUSED, changes=(resume,))
         case _:
             return None
 
 
-def _deletion(namespace: str, name: str) -> Change:
-    return Change(target=Target(api_version="v1", kind="Pod", namespace=namespace, name=name), delete=True)
-
-
-def _pending_names(pod: Pod, snapshot: Snapshot) -> list[str]:
+def _pending(pod: Pod, snapshot: Snapshot) -> list[str]:
     """Return the pending pods of the pod's controller."""
     pods, controller = snapshot.pods, pod.metadata.controller
     if controller is None:
         return []
     return [
-        pods.names[row]
+        pods.key(row)
         for row in pods.pending
         if pods.namespaces[row] == pod.metadata.namespace
         and not pods.deletion_timestamps[row]
@@ -331,12 +318,12 @@ def _made_anew(owner: Owner, template: dict[str, object], lead: str) -> Iterator
     if owner.kind != "Job" or not isinstance(spec, dict) or spec.get("manualSelector"):
         return
     if "selector" in spec:
-        yield {"op": "remove", "path": "/spec/selector"}
+        yield remove_field("/spec/selector")
     metadata = template.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     for name in _LABELS_OF_JOB:
         if isinstance(labels, dict) and name in labels:
-            yield {"op": "remove", "path": f"{lead}/metadata/labels/{pointer(name)}"}
+            yield remove_field(f"{lead}/metadata/labels/{pointer(name)}")
 
 
 def _told(toleration: dict[str, object]) -> dict[str, object]:

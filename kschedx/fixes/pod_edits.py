@@ -9,9 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_security import ALL, PREFIX, PodSecurityLevel
-from kschedx.fixes.changes import Change, pointer
 from kschedx.kube.decoding import list_at, map_at
-from kschedx.kube.documents import Json, Target
+from kschedx.kube.documents import Change, Json, Target, pointer, set_field
 from kschedx.kube.names import is_extended_resource, is_hugepages
 from kschedx.kube.quantity import Quantity, ResourceList, Unit, Written, format_quantity, parse_quantity
 from kschedx.kube.resources import RequestOptions, container_requests, pod_request
@@ -34,6 +33,7 @@ from kschedx.kube.types import (
     WeightedPodAffinityTerm,
 )
 from kschedx.kube.typos import UnlikelyQuantity
+from kschedx.kube.workloads import with_required_terms
 
 
 def with_spec(pod: Pod, spec: PodSpec) -> Pod:
@@ -202,17 +202,12 @@ def selecting(pod: Pod, selector: Mapping[str, str]) -> Pod:
 def with_term(pod: Pod, index: int, requirements: tuple[NodeSelectorRequirement, ...]) -> Pod:
     """Return the pod with other expressions in a required node affinity term; without expressions, the whole
     requirement is removed."""
-    affinity = pod.spec.affinity or Affinity()
-    rules = affinity.node_affinity
-    required = rules.required_during_scheduling_ignored_during_execution if rules else None
-    if rules is None or required is None:
+    required = pod.spec.required_node_affinity
+    if required is None:
         return pod
     terms = list(required.node_selector_terms)
     terms[index] = NodeSelectorTerm(match_expressions=requirements, match_fields=terms[index].match_fields)
-    kept = None if terms[index].is_empty else replace(required, node_selector_terms=tuple(terms))
-    rules = replace(rules, required_during_scheduling_ignored_during_execution=kept)
-    empty = kept is None and not rules.preferred_during_scheduling_ignored_during_execution
-    return _with_affinity(pod, replace(affinity, node_affinity=None if empty else rules))
+    return with_required_terms(pod, None if terms[index].is_empty else tuple(terms))
 
 
 def expressions(pod: Pod, index: int) -> tuple[NodeSelectorRequirement, ...]:
@@ -229,25 +224,29 @@ def names_nodes(pod: Pod) -> bool:
     return required is not None and any(term.match_fields for term in required.node_selector_terms)
 
 
-def _with_affinity(pod: Pod, affinity: Affinity) -> Pod:
-    return with_spec(pod, replace(pod.spec, affinity=None if affinity == Affinity() else affinity))
-
-
 # --- pod affinity
+
+
+def _rules(pod: Pod, *, anti: bool) -> PodAffinity:
+    affinity = pod.spec.affinity or Affinity()
+    return (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
+
+
+def _with_rules(pod: Pod, rules: PodAffinity, *, anti: bool) -> Pod:
+    affinity = pod.spec.affinity or Affinity()
+    changed = replace(affinity, pod_anti_affinity=rules) if anti else replace(affinity, pod_affinity=rules)
+    return with_spec(pod, replace(pod.spec, affinity=changed))
 
 
 def required_term(pod: Pod, index: int, *, anti: bool) -> PodAffinityTerm | None:
     """Return a required pod (anti-)affinity term."""
-    affinity = pod.spec.affinity or Affinity()
-    rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
-    required = rules.required_during_scheduling_ignored_during_execution
+    required = _rules(pod, anti=anti).required_during_scheduling_ignored_during_execution
     return required[index] if index < len(required) else None
 
 
 def preferring(pod: Pod, term: PodAffinityTerm, *, anti: bool) -> Pod:
     """Return the pod with a required pod (anti-)affinity term as a preference of the highest weight."""
-    affinity = pod.spec.affinity or Affinity()
-    rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
+    rules = _rules(pod, anti=anti)
     required = list(rules.required_during_scheduling_ignored_during_execution)
     if term not in required:
         return pod
@@ -260,21 +259,15 @@ def preferring(pod: Pod, term: PodAffinityTerm, *, anti: bool) -> Pod:
             weighted,
         ),
     )
-    if anti:
-        return _with_affinity(pod, replace(affinity, pod_anti_affinity=softer))
-    return _with_affinity(pod, replace(affinity, pod_affinity=softer))
+    return _with_rules(pod, softer, anti=anti)
 
 
 def with_affinity_term(pod: Pod, term: PodAffinityTerm, changed: Mapping[str, object], *, anti: bool) -> Pod:
     """Return the pod with other values of some fields of a required pod (anti-)affinity term."""
-    affinity = pod.spec.affinity or Affinity()
-    rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
+    rules = _rules(pod, anti=anti)
     required = rules.required_during_scheduling_ignored_during_execution
     terms = tuple(replace(own_term, **changed) if own_term == term else own_term for own_term in required)
-    rules = replace(rules, required_during_scheduling_ignored_during_execution=terms)
-    if anti:
-        return _with_affinity(pod, replace(affinity, pod_anti_affinity=rules))
-    return _with_affinity(pod, replace(affinity, pod_affinity=rules))
+    return _with_rules(pod, replace(rules, required_during_scheduling_ignored_during_execution=terms), anti=anti)
 
 
 # --- topology spread
@@ -444,24 +437,19 @@ def secured(pod: Mapping[str, object]) -> Secured | None:
     }
     if of_pod:
         settings += [Setting(container="", field=field, value=value) for field, value in of_pod.items()]
-        patch.append({"op": "add", "path": "/spec/securityContext", "value": _in_order({**own, **of_pod})})
+        patch.append(set_field("/spec/securityContext", _in_order({**own, **of_pod})))
     for path, container in () if is_windows else containers:
         context = map_at(container, "securityContext")
         said = _of_container(context)
         if said:
             name = str(container.get("name") or "")
             settings += [Setting(container=name, field=field, value=value) for field, value in said.items()]
-            patch.append({"op": "add", "path": f"{path}/securityContext", "value": _in_order({**context, **said})})
+            patch.append(set_field(f"{path}/securityContext", _in_order({**context, **said})))
     if not patch:
         return None
     metadata = map_at(pod, "metadata")
-    target = Target(
-        api_version="v1",
-        kind="Pod",
-        namespace=str(metadata.get("namespace") or "default"),
-        name=str(metadata.get("name") or ""),
-    )
-    return Secured(settings=tuple(settings), change=Change(target=target, patch=tuple(patch)))
+    target = Target.pod(f"{metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}")
+    return Secured(settings=tuple(settings), change=target.patched(*patch))
 
 
 def _in_order(context: Json) -> Json:
@@ -472,9 +460,7 @@ def _in_order(context: Json) -> Json:
 
 def relabelled(namespace: str, level: PodSecurityLevel) -> Change:
     """Return the change that makes a namespace enforce another level."""
-    target = Target(api_version="v1", kind="Namespace", namespace="", name=namespace)
-    path = f"/metadata/labels/{pointer(ENFORCE)}"
-    return Change(target=target, patch=({"op": "add", "path": path, "value": str(level)},))
+    return Target("v1", "Namespace", namespace).patched(set_field(f"/metadata/labels/{pointer(ENFORCE)}", str(level)))
 
 
 def _of_container(context: Mapping[str, object]) -> Json:

@@ -9,11 +9,11 @@ from typing import ClassVar, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.fixes.changes import Change, add_operation, map_patch, node_patch, pod_patch, pod_status_patch, pointer
+from kschedx.fixes.changes import add_operation, map_patch, node_patch, pod_patch, pod_status_patch
 from kschedx.fixes.phrases import amount_text
 from kschedx.kube.decoding import manifest
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from kschedx.kube.documents import Json, Target
+from kschedx.kube.documents import Change, Json, Target, pointer, remove_field
 from kschedx.kube.storage import BIND_COMPLETED, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedx.kube.types import Node, Pod, Taint
 from kschedx.snapshot.columns import ClusterRow
@@ -280,36 +280,27 @@ class Proposal(Struct, frozen=True, kw_only=True):
             if key in replaced or left == claim:
                 continue
             by = SCHEDULER if key in self.taken_back else CONTROLLER_MANAGER
-            metadata = claim.metadata
-            target = Target(
-                api_version=claim.api_version or API_VERSIONS[ResourceClaim],
-                kind="ResourceClaim",
-                namespace=metadata.namespace,
-                name=metadata.name,
-            )
-            if left is None:
-                yield Change(target=target, delete=True, by=by)
-            else:
-                yield Change(target=target, patch=tuple(_released(claim, left)), by=by)
+            metadata, version = claim.metadata, claim.api_version or API_VERSIONS[ResourceClaim]
+            target = Target(version, "ResourceClaim", metadata.name, metadata.namespace)
+            yield replace(target.deletion, by=by) if left is None else target.patched(*_released(claim, left), by=by)
 
     def changes(self, pod: Pod, snapshot: Snapshot) -> Iterator[Change]:
         """Yield the differences from `pod` and `snapshot`. An object whose spec is immutable is deleted and
         recreated."""
         lifted = any(step.lifts_gates for step in self.steps)
         held = replace(pod, spec=replace(pod.spec, scheduling_gates=())) if lifted else pod
-        target = _target("Pod", self.pod.metadata.namespace, self.pod.metadata.name)
+        target = Target("v1", "Pod", self.pod.metadata.name, self.pod.metadata.namespace)
         if patch := tuple(pod_patch(held, self.pod)):
             by = next((step.made_by for step in self.steps if isinstance(step, PodStep) and step.made_by), "")
-            yield Change(target=target, patch=patch, by=by)
+            yield target.patched(*patch, by=by)
         for step in self.steps:
             yield from step.changes(pod.metadata.namespace)
         deleters = dict(deletion for step in self.steps for deletion in step.deletions())
         for key in sorted(self.deleted, key=snapshot.pods.rows.__getitem__):
-            namespace, _, name = key.partition("/")
-            yield Change(target=_target("Pod", namespace, name), delete=True, by=deleters[key])
+            yield replace(Target.pod(key).deletion, by=deleters[key])
         for key, resized in self.resized.items():
             operations = tuple(pod_patch(snapshot.pods[snapshot.pods.rows[key]], resized))
-            yield Change(target=_target("Pod", *key.split("/")), patch=operations, subresource="resize")
+            yield Change(target=Target.pod(key), patch=operations, subresource="resize")
         if self.deleted or self.taken_back:
             yield from self._given_up(snapshot)
         for row, node in self.nodes.items():
@@ -317,13 +308,13 @@ class Proposal(Struct, frozen=True, kw_only=True):
             mended = {taint: by for step in self.steps for at, taint, by in step.repairs() if at == row}
             left = tuple(taint for taint in before.spec.taints if taint in node.spec.taints or taint in mended)
             changed = replace(node, status=before.status, spec=replace(node.spec, taints=left))
-            node_target = _target("Node", "", node.name)
+            node_target = Target("v1", "Node", node.name)
             if patch := tuple(node_patch(before, changed)):
-                yield Change(target=node_target, patch=patch)
+                yield node_target.patched(*patch)
             if more := tuple(node_patch(changed, node)):
-                yield Change(target=node_target, patch=more, by=next(iter(mended.values()), KUBELET))
+                yield node_target.patched(*more, by=next(iter(mended.values()), KUBELET))
         if self.added is not None:
-            yield Change(target=_target("Node", "", self.added.name), create=manifest("v1", "Node", self.added))
+            yield Change(target=Target("v1", "Node", self.added.name), create=manifest("v1", "Node", self.added))
         drivers = {_key(item): by for step in self.steps for item, by in step.makers()}
         is_recreated = self.pod.spec != pod.spec  # and its own claims with it
         for changed_object in self.objects:
@@ -371,45 +362,47 @@ def _moved(pod: Pod, node: str) -> Pod:
 def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound: bool) -> Iterator[Change]:
     kind, namespace, name = _key(after)
     api_version = API_VERSIONS[_kind(after)]
-    target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
+    target = Target(api_version, kind, name, namespace)
     if isinstance(after, PersistentVolumeClaim) and BIND_COMPLETED in after.metadata.annotations:
         yield from _bound_claim(
             before if isinstance(before, PersistentVolumeClaim) else None, after, target, is_prebound=is_prebound
         )
         return
     if isinstance(before, PersistentVolume) and isinstance(after, PersistentVolume) and _is_released(before, after):
-        yield Change(target=target, patch=({"op": "remove", "path": "/spec/claimRef"},))
-        yield Change(target=target, patch=(add_operation("/status/phase", after.status.phase),), by=CONTROLLER_MANAGER)
+        yield target.patched(remove_field("/spec/claimRef"))
+        yield target.patched(add_operation("/status/phase", after.status.phase), by=CONTROLLER_MANAGER)
         return
     if isinstance(before, PersistentVolumeClaim) and isinstance(after, PersistentVolumeClaim):
         named = after.spec.storage_class_name
         if before.spec.storage_class_name is None and replace(before.spec, storage_class_name=named) == after.spec:
-            yield Change(target=target, patch=(_class_operation(after),))
+            yield target.patched(_class_operation(after))
             return
         if (
             before.spec == after.spec
             and replace(before.metadata, annotations=after.metadata.annotations) == after.metadata
         ):
-            patch = map_patch(before.metadata.annotations, after.metadata.annotations, "/metadata/annotations")
-            yield Change(target=target, patch=tuple(patch))
+            yield target.patched(*_annotations_patch(before, after))
             return
     if isinstance(before, StorageClass) and isinstance(after, StorageClass):
-        patch = map_patch(before.metadata.annotations, after.metadata.annotations, "/metadata/annotations")
-        yield Change(target=target, patch=tuple(patch))
+        yield target.patched(*_annotations_patch(before, after))
         return
     if isinstance(before, DeviceClass) and isinstance(after, DeviceClass):
-        yield Change(target=target, patch=(_as_list("/spec/selectors", after.spec.selectors),))
+        yield target.patched(_as_list("/spec/selectors", after.spec.selectors))
         return
     written = replace(target, api_version=getattr(before, "api_version", "") or api_version)
     if isinstance(before, ResourceSlice) and isinstance(after, ResourceSlice):
         fields = (("pool", before.spec.pool, after.spec.pool), ("devices", before.spec.devices, after.spec.devices))
-        yield Change(
-            target=written, patch=tuple(add_operation(f"/spec/{at}", new) for at, old, new in fields if new != old)
-        )
+        yield written.patched(*(add_operation(f"/spec/{at}", new) for at, old, new in fields if new != old))
         return
     if before is not None:
-        yield Change(target=written, delete=True)
+        yield written.deletion
     yield Change(target=target, create=manifest(api_version, kind, after))
+
+
+def _annotations_patch(
+    before: PersistentVolumeClaim | StorageClass, after: PersistentVolumeClaim | StorageClass
+) -> Iterator[Json]:
+    return map_patch(before.metadata.annotations, after.metadata.annotations, "/metadata/annotations")
 
 
 def _class_operation(claim: PersistentVolumeClaim) -> Json:
@@ -417,7 +410,7 @@ def _class_operation(claim: PersistentVolumeClaim) -> Json:
 
 
 def _as_list(path: str, values: tuple[Struct, ...]) -> Json:
-    return add_operation(path, values) if values else {"op": "remove", "path": path}
+    return add_operation(path, values) if values else remove_field(path)
 
 
 def _is_released(before: PersistentVolume, after: PersistentVolume) -> bool:
@@ -426,13 +419,13 @@ def _is_released(before: PersistentVolume, after: PersistentVolume) -> bool:
 
 def _released(before: ResourceClaim, after: ResourceClaim) -> Iterator[Json]:
     if before.status.allocation is not None and after.status.allocation is None:
-        yield {"op": "remove", "path": "/status/allocation"}
+        yield remove_field("/status/allocation")
     if before.status.devices and not after.status.devices:
-        yield {"op": "remove", "path": "/status/devices"}
+        yield remove_field("/status/devices")
     if after.status.reserved_for:
         yield add_operation("/status/reservedFor", after.status.reserved_for)
     elif before.status.reserved_for:
-        yield {"op": "remove", "path": "/status/reservedFor"}
+        yield remove_field("/status/reservedFor")
 
 
 def _bound_claim(
@@ -444,7 +437,7 @@ def _bound_claim(
     if before is not None and before.spec.storage_class_name is None:
         classed = replace(before, spec=replace(before.spec, storage_class_name=after.spec.storage_class_name))
         if classed.spec != before.spec:
-            yield Change(target=target, patch=(_class_operation(classed),))
+            yield target.patched(_class_operation(classed))
             before = classed
     if before is not None and before.spec in (replace(after.spec, volume_name=""), after.spec):
         if before.spec != after.spec:
@@ -453,13 +446,13 @@ def _bound_claim(
             patch = (
                 add_operation("/spec/volumeName", name) if has_spec else add_operation("/spec", {"volumeName": name})
             )
-            yield Change(target=target, patch=(patch,), by=CONTROLLER_MANAGER if is_prebound else "")
+            yield target.patched(patch, by=CONTROLLER_MANAGER if is_prebound else "")
         if not before.metadata.annotations:
             bound = add_operation("/metadata/annotations", {BIND_COMPLETED: "yes"})
-        yield Change(target=target, patch=(bound,), by=CONTROLLER_MANAGER)
+        yield target.patched(bound, by=CONTROLLER_MANAGER)
         return
     if before is not None:
-        yield Change(target=target, delete=True)
+        yield target.deletion
     annotations = {key: text for key, text in after.metadata.annotations.items() if key != BIND_COMPLETED}
     metadata = replace(after.metadata, annotations=annotations, uid="")
     sent = replace(after, metadata=metadata, spec=replace(after.spec, volume_name=""))
@@ -467,7 +460,7 @@ def _bound_claim(
     if not annotations:
         bound = add_operation("/metadata/annotations", {BIND_COMPLETED: "yes"})
     binding = (add_operation("/spec/volumeName", after.spec.volume_name), bound)
-    yield Change(target=target, patch=binding, by=CONTROLLER_MANAGER)
+    yield target.patched(*binding, by=CONTROLLER_MANAGER)
 
 
 def _key(item: ClusterObject) -> tuple[str, str, str]:
@@ -494,7 +487,3 @@ def _existing(item: ClusterObject, snapshot: Snapshot) -> ClusterObject | None:
             return None if spec is None else replace(item, spec=replace(item.spec, spec=spec))
         case ResourceSlice():
             return next((known for known in devices.slices if known.name == name), None)
-
-
-def _target(kind: str, namespace: str, name: str) -> Target:
-    return Target(api_version="v1", kind=kind, namespace=namespace, name=name)

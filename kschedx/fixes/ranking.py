@@ -10,7 +10,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.fixes.changes import Change
 from kschedx.fixes.phrases import listed
 from kschedx.fixes.steps import (
     AddNode,
@@ -28,6 +27,7 @@ from kschedx.fixes.steps import (
 )
 from kschedx.fixes.trial import Situation
 from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
+from kschedx.kube.documents import Change
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import ARCH_LABELS
 from kschedx.plugins.node_volume_limits.attached import within_every_limit

@@ -271,8 +271,8 @@ def claim_remedies(finding: ClaimProblem, place: RemedyCandidate) -> Iterator[s.
         case VolumeNotFound() | ClaimLost():
             storage_class = snapshot.storage.classes.get(claim.storage_class)
             volume = volume_for(claim, claim.spec.volume_name, storage_class, bound=True)
-            found = replace(bound_claim(claim, volume.name), status=replace(claim.status, phase="Bound"))
-            yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=found, is_restored=True)
+            restored = replace(bound_claim(claim, volume.name), status=replace(claim.status, phase="Bound"))
+            yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=restored, is_restored=True)
             yield _without_data(claim, place)
         case SelectedNodeMismatch(selected_node=node):
             annotations = {key: text for key, text in claim.metadata.annotations.items() if key != SELECTED_NODE}

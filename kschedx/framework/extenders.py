@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 from msgspec import Struct, field
 
 from kschedx.framework.status import Candidate, Status
+from kschedx.kube.documents import Document
 from kschedx.kube.escaping import Url
 from kschedx.kube.types import Pod
 from kschedx.snapshot.nodes import NodeTable
@@ -81,42 +82,45 @@ class Ask(Protocol):
         ...
 
 
-class FilterCall(Struct, frozen=True, kw_only=True):
+class FilterCall(Document, frozen=True, kw_only=True, omit_defaults=True):
     extender: int
-    asked: tuple[str, ...]
-    left: tuple[str, ...]
-    failed: Mapping[str, str] = field(default_factory=dict)
+    asked: tuple[str, ...] = field(name="in")
+    left: tuple[str, ...] = field(name="out")
+    failed: Mapping[str, str]
     """Node to message, as in the response."""
-    failed_and_unresolvable: Mapping[str, str] = field(default_factory=dict)
-    whole: bool = False
-    """Whether the response has whole nodes. From then on they have no pods and no images."""
+    failed_and_unresolvable: Mapping[str, str]
     error: str = ""
     ignored: bool = False
     """Whether an error was ignored because the extender is `ignorable`; then `left` is the same as `asked`."""
 
 
-class ScoreCall(Struct, frozen=True, kw_only=True):
+class HostScore(Document, frozen=True):
+    host: str
+    score: int
+
+
+class ScoreCall(Document, frozen=True, kw_only=True, omit_defaults=True):
     extender: int
+    raw: tuple[HostScore, ...]
+    """In the order of the response."""
     weight: int
-    raw: tuple[tuple[str, int], ...] = ()
-    """Host and score in the order of the response."""
-    added: Mapping[str, int] = field(default_factory=dict)
+    added: Mapping[str, int]
     """Node to the score that it adds: score x weight x 10."""
     error: str = ""
 
 
-class Victims(Struct, frozen=True, kw_only=True):
+class Victims(Document, frozen=True, kw_only=True):
     """The pods that would be evicted from one node."""
 
     pods: tuple[str, ...]
     """`namespace/name`, the most important first."""
-    pdb_violations: int
+    pdb_violations: int = field(name="numPDBViolations")
 
 
-class PreemptCall(Struct, frozen=True, kw_only=True):
+class PreemptCall(Document, frozen=True, kw_only=True, omit_defaults=True):
     extender: int
-    asked: Mapping[str, Victims]
-    left: Mapping[str, Victims] | None = None
+    asked: Mapping[str, Victims] = field(name="in")
+    left: Mapping[str, Victims] | None = field(name="out")
     """None if the call failed."""
     error: str = ""
     ignored: bool = False
@@ -135,6 +139,8 @@ class Trace(Struct, frozen=True, kw_only=True):
     """Whether they were called, or their recorded answers were read."""
     passed_plugins: tuple[str, ...] = ()
     filter: tuple[FilterCall, ...] = ()
+    whole: int | None = None
+    """The last extender whose response has whole nodes: these have no pods and no images."""
     left: tuple[str, ...] | None = None
     """The nodes that also passed the extenders; None if an extender ended the cycle, or none was called."""
     statuses: Mapping[str, Status] = field(default_factory=dict)

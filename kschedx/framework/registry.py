@@ -10,11 +10,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import field
 
 from kschedx.errors import ConfigError, is_a_letter_away, nearest
 from kschedx.framework import interface
 from kschedx.framework.interface import Plugin
+from kschedx.kube.documents import Document
 from kschedx.releases import PLACEMENT_POINTS, Release
 from kschedx.releases import POINTS as RELEASE_POINTS
 from kschedx.releases.dates import minor
@@ -140,20 +141,20 @@ def of_packages() -> Iterator[tuple[str, type[Plugin] | ConfigError]]:
                 yield name, error
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class KnownPlugin(Document, frozen=True, kw_only=True, omit_defaults=True):
     """A plugin that kschedx has."""
 
     name: str
     origin: str
     """Kubernetes, another project, or a package, with the version."""
     points: tuple[str, ...]
-    by_default: bool = False
+    by_default: bool = field(name="default")
     """In the version's default profile."""
     defect: str = ""
     """Why it cannot be used; empty if it can."""
 
 
-def known_plugins(release: Release) -> Iterator[Known]:
+def known_plugins(release: Release) -> Iterator[KnownPlugin]:
     """Yield Kubernetes' own plugins in the order of the default profile, those of other projects, then those of
     packages."""
     defaults = {plugin.name for plugin in release.default_plugins}
@@ -161,13 +162,14 @@ def known_plugins(release: Release) -> Iterator[Known]:
         if row.name in third_party() and row.project != KUBERNETES:
             continue
         if row.project != KUBERNETES:
-            yield Known(
+            yield KnownPlugin(
                 name=row.name,
                 origin=f"{row.project} {row.follows}",
                 points=_ordered(points_in(row, minor(release.version))),
+                by_default=False,
             )
         elif row.name in release.plugin_points and row.module != "none":
-            yield Known(
+            yield KnownPlugin(
                 name=row.name,
                 origin=f"{KUBERNETES} {release.title}",
                 points=_ordered(release.plugin_points[row.name]),
@@ -177,9 +179,9 @@ def known_plugins(release: Release) -> Iterator[Known]:
         point = third_party()[name]
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         if isinstance(loaded, ConfigError):
-            yield Known(name=name, origin=origin, points=(), defect=loaded.message)
+            yield KnownPlugin(name=name, origin=origin, points=(), by_default=False, defect=loaded.message)
         else:
-            yield Known(name=name, origin=origin, points=_ordered(points_of(loaded)))
+            yield KnownPlugin(name=name, origin=origin, points=_ordered(points_of(loaded)), by_default=False)
 
 
 def _ordered(points: frozenset[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from kschedx.holding.model import Attempt, GangMember, GangStatus, Gate, Holding
 from kschedx.kube.devices import ResourcePoolStatusRequest
 from kschedx.kube.kueue import ADMISSION_GATE, TOPOLOGY_GATE, Workload
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
-from kschedx.kube.types import Pod, PodGroup
+from kschedx.kube.types import FINISHED, Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows
 from kschedx.snapshot.edits import with_only_pods, with_pods
@@ -52,7 +52,7 @@ class _GangKey(Struct, frozen=True, kw_only=True):
 
     def has(self, pods: PodTable, row: int) -> bool:
         """Return whether a pod is an unfinished member."""
-        if pods.namespaces[row] != self.namespace or pods.phases[row] in ("Succeeded", "Failed"):
+        if pods.namespaces[row] != self.namespace or pods.phases[row] in FINISHED:
             return False
         if self.group is None:
             return pods.labels[row].get(POD_GROUP_LABEL) == self.name

@@ -317,7 +317,7 @@ def _shared_devices(snapshot: Snapshot, pod: Pod) -> Iterator[SharedDevices]:
 def _memory_in_use(snapshot: Snapshot) -> Counter[str]:
     """Return device to the MiB that pods use on it."""
     taken, pods = Counter[str](), snapshot.pods
-    is_over = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    is_over = pods.finished
     for row in np.flatnonzero((pods.node >= 0) & ~is_over).tolist():
         written = pods.annotations[row].get(autoscalers.HAMI_DEVICES, "")
         for part in filter(None, written.replace(";", ":").split(":")):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from itertools import starmap
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct, field
@@ -12,7 +11,7 @@ from msgspec import Meta, Struct, field
 from kschedx.findings.facts import FindingDocument
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Scores, UnevaluatedDocument
-from kschedx.framework.extenders import Trace
+from kschedx.framework.extenders import FilterCall, PreemptCall, ScoreCall, Trace
 from kschedx.framework.status import Code, CodeText, FilterOutcome, Status, StatusDocument
 from kschedx.kube.documents import Change, Document, Json, Part, camel, document, part_of, to_json
 from kschedx.snapshot.columns import each_row, rows_where
@@ -108,45 +107,6 @@ class ScoresDocument(Document, frozen=True):
     nodes: Mapping[str, NodeScores]
 
 
-# HTTP extenders: their requests and responses.
-
-
-class FilterCallDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
-    extender: int
-    asked: tuple[str, ...] = field(name="in")
-    left: tuple[str, ...] = field(name="out")
-    failed: Mapping[str, str]
-    failed_and_unresolvable: Mapping[str, str]
-    error: str = ""
-    ignored: bool = False
-
-
-class HostScore(Document, frozen=True):
-    host: str
-    score: int
-
-
-class ScoreCallDocument(Document, frozen=True, omit_defaults=True):
-    extender: int
-    raw: tuple[HostScore, ...]
-    weight: int
-    added: Mapping[str, int]
-    error: str = ""
-
-
-class VictimsDocument(Document, frozen=True):
-    pods: tuple[str, ...]
-    pdb_violations: int = field(name="numPDBViolations")
-
-
-class PreemptCallDocument(Document, frozen=True, omit_defaults=True):
-    extender: int
-    asked: Mapping[str, VictimsDocument] = field(name="in")
-    left: Mapping[str, VictimsDocument] | None = field(name="out")
-    error: str = ""
-    ignored: bool = False
-
-
 class RefusalDocument(Document, frozen=True):
     """Of a node, or of preemption as a whole."""
 
@@ -167,11 +127,11 @@ class ExtendersDocument(Document, frozen=True, kw_only=True, omit_defaults=True)
     interested: tuple[bool, ...]
     called: bool
     passed_plugins: tuple[str, ...] = ()
-    filter: tuple[FilterCallDocument, ...] = ()
+    filter: tuple[FilterCall, ...] = ()
     statuses: Mapping[str, RefusalDocument] = {}
     silent: tuple[str, ...] = ()
-    scores: tuple[ScoreCallDocument, ...] = ()
-    preempt: tuple[PreemptCallDocument, ...] = ()
+    scores: tuple[ScoreCall, ...] = ()
+    preempt: tuple[PreemptCall, ...] = ()
     candidates: tuple[CandidateDocument, ...] = ()
     candidates_status: RefusalDocument | None = None
 
@@ -349,9 +309,6 @@ def _extenders(trace: Trace) -> ExtendersDocument:
         ExtendersDocument,
         trace,
         statuses={name: RefusalDocument(status.code.text, status.reasons) for name, status in trace.statuses.items()},
-        scores=tuple(
-            part_of(ScoreCallDocument, call, raw=tuple(starmap(HostScore, call.raw))) for call in trace.scores
-        ),
         candidates=tuple(
             CandidateDocument(node, own.pods, own.pdb_violations) for node, own in trace.candidates.items()
         ),

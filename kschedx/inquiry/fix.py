@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kschedx import fixes
 from kschedx.controllers.states import ComponentDown
-from kschedx.fixes import Change, FixCertainty
+from kschedx.fixes import FixCertainty
 from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change, template_owner
 from kschedx.fixes.phrases import joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, Proposal, apply_steps
@@ -29,7 +29,7 @@ from kschedx.fixes.steps.storage import ClassedClaim
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.decoding import map_at
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
-from kschedx.kube.documents import Json, part_of, to_json
+from kschedx.kube.documents import Change, Json, part_of, to_json
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod

@@ -36,7 +36,6 @@ from kschedx.explain.events import extender_failure
 from kschedx.explain.root_causes import NewerTemplate
 from kschedx.explain.setup import Subject, stored
 from kschedx.fixes import FixCertainty
-from kschedx.fixes.changes import Change, pointer
 from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.owners import template_owner
@@ -47,10 +46,10 @@ from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, component_repair
-from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix, merged_fields, set_field
+from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.decoding import map_at
-from kschedx.kube.documents import Target
+from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.names import HOSTNAME
@@ -58,7 +57,7 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.quantity import value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
-from kschedx.kube.types import OUT_OF_SERVICE, Pod
+from kschedx.kube.types import FINISHED, OUT_OF_SERVICE, Pod
 from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.render.wording import listed
@@ -140,7 +139,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from self._started_other(key)
                 command = shell_command("kubectl delete job {} -n {}", job, self._namespace)
                 yield self._tried(
-                    f"delete Job {job}, so that the next run starts", (self._gone(job),), commands=(command,)
+                    f"delete Job {job}, so that the next run starts",
+                    (Target("batch/v1", "Job", job, self._namespace).deletion,),
+                    commands=(command,),
                 )
             case _:
                 return
@@ -261,10 +262,6 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         condition = ", if Kueue suspended it" if state.may_be_of_kueue else ""
         return Fix.untried(f"use LocalQueue {state.meant}{instead}{condition}", commands=(command,))
 
-    def _gone(self, job: str) -> Change:
-        target = Target(api_version="batch/v1", kind="Job", namespace=self.pod.metadata.namespace, name=job)
-        return Change(target=target, delete=True)
-
     def _scaled(self, field: str) -> Fix | None:
         if self.maker is None or not field.startswith("spec."):
             return None
@@ -293,7 +290,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         """Return a change of the autoscaler, which would revert `kubectl scale`."""
         kind, _, name = autoscaler.partition(" ")
         if PAUSED_REPLICAS in why:
-            patch: Patch = [{"op": "remove", "path": f"/metadata/annotations/{pointer(PAUSED_REPLICAS)}"}]
+            patch: Patch = [remove_field(f"/metadata/annotations/{pointer(PAUSED_REPLICAS)}")]
             title, template = f"resume {autoscaler}", f"kubectl annotate {{}} {{}} {PAUSED_REPLICAS}- -n {{}}"
             command = shell_command(template, kind.lower(), name, self._namespace)
         else:
@@ -305,9 +302,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             title = f"set {fields[-1]} of {autoscaler} to 1"
             command = self._merge_command("{} {}", kind.lower(), name, spec=values)
         version = "keda.sh/v1alpha1" if kind == "ScaledObject" else "autoscaling/v2"
-        target = Target(api_version=version, kind=kind, namespace=self.pod.metadata.namespace, name=name)
-        changes = (Change(target=target, patch=tuple(patch)),)
-        return self._tried(title, changes, commands=(command,))
+        change = Target(version, kind, name, self._namespace).patched(*patch)
+        return self._tried(title, (change,), commands=(command,))
 
     def _updated(self, pods: Sequence[str], why: str) -> Fix | None:
         """Return the fix to delete the pods, highest ordinal first, or to lower the partition."""
@@ -321,8 +317,8 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _scaled_further(self, autoscaler: str, most: int) -> Fix | None:
         kind, _, name = autoscaler.partition(" ")
-        target = Target(api_version="autoscaling/v2", kind=kind, namespace=self.pod.metadata.namespace, name=name)
-        change = Change(target=target, patch=(set_field("/spec/maxReplicas", most + 1),))
+        target = Target("autoscaling/v2", kind, name, self._namespace)
+        change = target.patched(set_field("/spec/maxReplicas", most + 1))
         command = self._merge_command("hpa {}", name, spec={"maxReplicas": most + 1})
         return self._tried(f"raise maxReplicas of {autoscaler} from {most}", (change,), commands=(command,))
 
@@ -386,7 +382,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"{repair}: its kubelet runs this static pod from a manifest file")
         elif state.owner and advice.startswith("delete the pod"):
             title = f"delete the pod: {state.owner} replaces it"
-            yield Fix.untried(title, (self._deletion,), commands=(delete_pod(self.pod.key),))
+            yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
         elif not state.node:
             last = state.pods[-1:]
             if not advice and _DISRUPTED.search(state.ends):
@@ -427,23 +423,19 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         """Yield the fixes for a pod on a lost node: title, change, and command. A node that is gone cannot be
         tainted."""
         metadata = self.pod.metadata
-        target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
         taint = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
         is_there = node in self.snapshot.cluster.index
         gone = f"if node {node} is gone for good" if is_there else f"since node {node} is gone"
         yield (
             f"force the deletion of {metadata.name} {gone}",
-            Change(target=target, delete=True),
-            shell_command("kubectl delete pod {} -n {} --force --grace-period=0", metadata.name, metadata.namespace),
+            Target.pod(self.pod.key).deletion,
+            f"{delete_pod(self.pod.key)} --force --grace-period=0",
         )
         if not is_there:
             return
         yield (
             f"taint node {node} out of service, if it is shut down",
-            Change(
-                target=Target(api_version="v1", kind="Node", namespace="", name=node),
-                patch=({"op": "add", "path": "/spec/taints/-", "value": taint},),
-            ),
+            Target("v1", "Node", node).patched(set_field("/spec/taints/-", taint)),
             shell_command(f"kubectl taint node {{}} {OUT_OF_SERVICE}=nodeshutdown:NoExecute", node),
         )
 
@@ -456,10 +448,10 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         )
         if state.outdated:
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
-            yield Fix.untried(title, (self._deletion,), commands=(delete_pod(self.pod.key),))
+            yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
         if state.is_node_gone:
             title = f"delete the pod, and create it without spec.nodeName {state.node}"
-            yield Fix.untried(title, (self._deletion,), commands=(delete_pod(self.pod.key),))
+            yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
         elif state.claim:
             node = self.snapshot.cluster.nodes[self.snapshot.cluster.index[state.node]]
             host = f"{HOSTNAME}={node.metadata.labels.get(HOSTNAME, node.name)}"
@@ -543,13 +535,6 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         template = f"kubectl logs {{}} -n {{}}{' -c {}' if container else ''}"
         return shell_command(template, pod, self._namespace, *filter(None, (container,)))
 
-    @property
-    def _deletion(self) -> Change:
-        metadata = self.pod.metadata
-        return Change(
-            target=Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name), delete=True
-        )
-
     def _attached_elsewhere(self) -> Iterator[Fix | None]:
         """Yield fixes for a volume that is attached to the node of another pod with the same claim."""
         rows = holders_elsewhere(self.snapshot, self.pod)
@@ -618,11 +603,10 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         """Return the last resort: to remove finalizers, which skips the cleanup of their controllers."""
         which = "finalizers" if len(finalizers) > 1 else "finalizer"
         metadata = self.pod.metadata
-        target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
         template = "kubectl patch pod {} -n {} --type merge -p {}"
         return Fix.untried(
             f"remove {which} {', '.join(finalizers)}, if the controller behind is gone",
-            (Change(target=target, patch=({"op": "remove", "path": "/metadata/finalizers"},)),),
+            (Target.pod(self.pod.key).patched(remove_field("/metadata/finalizers")),),
             commands=(shell_command(template, metadata.name, metadata.namespace, _NO_FINALIZERS),),
         )
 
@@ -670,7 +654,7 @@ def gate_keepers(explanation: Explanation) -> Iterator[Fix]:
     alike = {
         row: len(words & set(re.split("[.-]", f"{pods.namespaces[row]}-{name}")))
         for row, name in enumerate(pods.names)
-        if _CONTROLS.search(name) and pods.phases[row] not in ("Succeeded", "Failed")
+        if _CONTROLS.search(name) and pods.phases[row] not in FINISHED
     }
     row = max(alike, key=lambda row: alike[row], default=None)
     removes = f"removes gate {gates[0]}"
@@ -703,14 +687,13 @@ def with_newer_template(explanation: Explanation, pod: Pod, template: NewerTempl
     if not then or then[0].outcome is not Outcome.SCHEDULED:
         return None
     name, namespace = metadata.name, metadata.namespace
-    deletion = Change(target=Target("v1", "Pod", name, namespace), delete=True)
-    title, changes = f"delete {pod.key}, which {template.owner} creates with its newer revision", [deletion]
-    commands = [shell_command("kubectl delete pod {} -n {}", name, namespace)]
+    title = f"delete {pod.key}, which {template.owner} creates with its newer revision"
+    changes = [Target.pod(pod.key).deletion]
+    commands = [delete_pod(pod.key)]
     if template.partition:
         rolling = {"rollingUpdate": {"partition": (least := ordinal_of(name))}}
         target = Target("apps/v1", template.kind, template.name, namespace)
-        path = "/spec/updateStrategy/rollingUpdate/partition"
-        lower = Change(target=target, patch=(({"op": "add", "path": path, "value": least}),))
+        lower = target.patched(set_field("/spec/updateStrategy/rollingUpdate/partition", least))
         changes, then_deleted = [lower, *changes[: template.is_deleted]], f", then delete pod {name}"
         title = f"lower partition of {template.owner} from {template.partition} to {least}"
         title += then_deleted if template.is_deleted else ""

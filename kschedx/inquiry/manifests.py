@@ -13,6 +13,7 @@ from msgspec import Struct
 from kschedx.apiserver.resource_quota import ChargedObject, New
 from kschedx.apiserver.unknown_fields import unknown_fields
 from kschedx.apiserver.workload_validation import fixed_kind, require_same_workload, validate_claims, validate_workload
+from kschedx.controllers.workloads import replica_sets
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place
 from kschedx.explain.admission import counted, recorded_refusal, require_quota_of_maker, with_allowed
 from kschedx.explain.missing_kinds import refuse
@@ -64,13 +65,7 @@ def workload_as_applied(snapshot: Snapshot, workload: PlainManifest) -> Made:
         return made_of(workload)
     if snapshot.source.missing.get("ReplicaSet") is Missing.FORBIDDEN:
         refuse(snapshot, "ReplicaSet", f"which ReplicaSet creates the pods of {title(workload)}")
-    _, namespace, _ = key_of(workload)
-    replica_sets: list[PlainManifest] = [
-        msgspec.json.decode(raw)
-        for (kind, space, _), raw in snapshot.workloads.items()
-        if kind == "ReplicaSet" and space == namespace
-    ]
-    return made_of(workload, replica_set=current_replica_set(workload, replica_sets))
+    return made_of(workload, replica_set=current_replica_set(workload, replica_sets(snapshot, key_of(workload)[1])))
 
 
 def knows_claims(snapshot: Snapshot) -> bool:

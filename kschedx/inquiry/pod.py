@@ -388,7 +388,7 @@ def contradiction(
         return None
     if (failed := extender_failure(theirs.message)) is not None:
         return states.NotBound(subject=pod.key, message=theirs.message, extender=f"{failed.url} {failed.why}")
-    is_finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    is_finished = pods.finished
     ended = np.flatnonzero(is_finished & pods.node_names.where(lambda name: name in nodes))
     spaces = tuple(sorted({*pods.namespaces.values}))
     is_whole = snapshot.source.is_complete("Pod") or any(space.startswith(SYSTEM_NAMESPACES) for space in spaces)
@@ -552,7 +552,7 @@ def _short_workloads(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     """Yield the workloads with fewer pods than requested, and the Deployments without a ReplicaSet or whose controller
     has not observed their newest change."""
     pods = snapshot.pods
-    is_active = ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    is_active = ~pods.finished
     is_active &= pods.owners.where(lambda owners: any(owner.controller for owner in owners))
     rows = is_active.nonzero()[0].tolist()
     owners = ((row, owner) for row in rows for owner in pods.owners[row] if owner.controller)

@@ -32,7 +32,7 @@ from kschedx.explain.root_causes import (
     superseding,
 )
 from kschedx.findings import PodAntiAffinityConflict
-from kschedx.fixes import Change, FixCertainty, Target, find_fixes
+from kschedx.fixes import FixCertainty, find_fixes
 from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.owners import Owner, template_owner
 from kschedx.fixes.pod_edits import amount_of
@@ -45,6 +45,7 @@ from kschedx.holding.model import GangStatus
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, admin_access, free_port, kueue_fixes, one_pod_at_a_time, uncordoning_more
 from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
+from kschedx.kube.documents import Change, Target, remove_field
 from kschedx.kube.escaping import about_cluster, shell_command, why_command
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -265,13 +266,7 @@ class PodFixes:
         targets = (Target("v1", "Pod", member.metadata.name, member.metadata.namespace) for member in members)
         target_members = zip(targets, members, strict=True)
         created = tuple(Change(target=target, create=as_manifest(pod), by=maker) for target, pod in target_members)
-        opened = tuple(
-            Change(
-                target=Target("v1", "Pod", key.partition("/")[2], key.partition("/")[0]),
-                patch=({"op": "remove", "path": "/spec/schedulingGates"},),
-            )
-            for key in gated
-        )
+        opened = tuple(Target.pod(key).patched(remove_field("/spec/schedulingGates")) for key in gated)
         yield Fix(
             title=title,
             certainty=FixCertainty.VERIFIED,

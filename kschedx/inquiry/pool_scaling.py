@@ -11,7 +11,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.findings import RequirementMatch
-from kschedx.fixes import Change, Target
 from kschedx.fixes.changes import pool_patch
 from kschedx.fixes.node_remedies import is_of_provider
 from kschedx.fixes.resource_remedies import rounded_down
@@ -56,7 +55,7 @@ from kschedx.kube.autoscalers import (
     NodePool,
     NodeSelectorRequirementWithMinValues,
 )
-from kschedx.kube.documents import Document, part_of
+from kschedx.kube.documents import Change, Document, Target, part_of
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import QuantityFormat, Unit

@@ -23,8 +23,8 @@ from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, 
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.admission import enforced
 from kschedx.explain.setup import Setup, Subject, admitted
-from kschedx.fixes import Change, FixCertainty
-from kschedx.fixes.changes import PatchError, apply_patch, pointer
+from kschedx.fixes import FixCertainty
+from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.fixes.pod_edits import ENFORCE, relabelled, secured
 from kschedx.framework.cycle import Outcome
@@ -32,7 +32,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import decode, encoded, map_at
-from kschedx.kube.documents import Target
+from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
@@ -123,7 +123,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             namespace=self.pod.metadata.namespace,
             name=self._maker_name,
         )
-        return Change(target=target, patch=tuple(patch))
+        return target.patched(*patch)
 
     def _recreated(self) -> Fix | None:
         """Return the fix to recreate a workload with a changed immutable field. A StatefulSet with the same selector
@@ -205,7 +205,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield from self._constrained(message)
         elif match := _SELECTOR_CONFLICT.search(message):
             title = f"remove {match['key']} from nodeSelector: RuntimeClass {self.pod.spec.runtime_class_name} sets it"
-            yield self._patched(title, [_removal(f"/spec/nodeSelector/{pointer(match['key'])}")])
+            yield self._patched(title, [remove_field(f"/spec/nodeSelector/{pointer(match['key'])}")])
         elif field := next((field for words, field in _OF_CLASS.items() if words in message), ""):
             yield from self._of_class(field)
         else:
@@ -215,7 +215,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         if close := self._near(self.snapshot.runtime_classes):
             yield self._patched(f"set runtimeClassName to {close}", [set_field("/spec/runtimeClassName", close)])
         yield Fix.untried(f"create RuntimeClass {name} where its runtime is installed")
-        yield self._patched(f"remove runtimeClassName {name}", [_removal("/spec/runtimeClassName")])
+        yield self._patched(f"remove runtimeClassName {name}", [remove_field("/spec/runtimeClassName")])
 
     def _within_all(self, message: str) -> Fix | None:
         """Return the fix for several rules of LimitRanges at once."""
@@ -281,7 +281,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
 
     def _of_class(self, field: str) -> Iterator[Fix | None]:
         """Yield fixes for a value that differs from the one of the pod's priority class or RuntimeClass."""
-        removal = _removal(f"/spec/{field}")
+        removal = remove_field(f"/spec/{field}")
         same = (
             name
             for name, priority_class in self.snapshot.priority_classes.items()
@@ -304,7 +304,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         title, name = f"create a ResourceQuota with scope {named}", f"{own or scope.lower()}-pods"
         yield self._created(title, "v1", "ResourceQuota", name, spec)
         if own:
-            yield self._patched(f"remove priorityClassName {own}", [_removal("/spec/priorityClassName")])
+            yield self._patched(f"remove priorityClassName {own}", [remove_field("/spec/priorityClassName")])
 
     def _constrained(self, message: str) -> Iterator[Fix]:
         """Yield fixes for a pod that no SecurityContextConstraints of OpenShift allows; most set user and group
@@ -435,7 +435,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 had = before.get(side)
                 after[side] = {**(had if isinstance(had, Mapping) else {}), **amounts}
                 phrases += [f"{side}.{resource} of container {name} to {value}" for resource, value in amounts.items()]
-            patch.append({"op": "add", "path": f"{path}/resources", "value": after})
+            patch.append(set_field(f"{path}/resources", after))
         return patch, phrases
 
     def _containers(self) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -468,7 +468,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         template = "kubectl patch resourcequota {} -n {} --type merge -p {}"
         command = shell_command(template, name, self._namespace, {"spec": {"hard": hard}})
         target = Target(api_version="v1", kind="ResourceQuota", namespace=self.pod.metadata.namespace, name=name)
-        changes = (Change(target=target, patch=tuple(merged_fields("/spec/hard", hard))),)
+        changes = (target.patched(*merged_fields("/spec/hard", hard)),)
         snapshot = self.snapshot
         if own is not None:
             larger = replace(
@@ -539,10 +539,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 kept = tuple(other if this is bound else this for this in ranges)
                 snapshot = replace(self.snapshot, limit_ranges={**self.snapshot.limit_ranges, namespace: kept})
                 target = Target(api_version="v1", kind="LimitRange", namespace=namespace, name=bound.metadata.name)
-                patch = (set_field(f"/spec/limits/{index}/{side}/{pointer(resource)}", value),)
+                change = target.patched(set_field(f"/spec/limits/{index}/{side}/{pointer(resource)}", value))
                 verb = "raise" if side == "max" else "lower"
                 title = f"{verb} {side}.{resource} of LimitRange {bound.metadata.name} from {match['bound']} to {value}"
-                return self._tried(title, (Change(target=target, patch=patch),), snapshot=snapshot)
+                return self._tried(title, (change,), snapshot=snapshot)
         return None
 
     def _without_class(self, name: str) -> Iterator[Fix | None]:
@@ -556,7 +556,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         yield self._created(
             f"create PriorityClass {name}", "scheduling.k8s.io/v1", "PriorityClass", name, body, command
         )
-        yield self._patched(f"remove priorityClassName {name}", [_removal("/spec/priorityClassName")])
+        yield self._patched(f"remove priorityClassName {name}", [remove_field("/spec/priorityClassName")])
 
     def _created_namespace(self, name: str) -> Fix | None:
         command = shell_command("kubectl create namespace {}", name)
@@ -578,10 +578,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
 
     def _patched(self, title: str, patch: Patch) -> Fix | None:
         """Try a change of the pod, or of the template from which it is created; None if it has no such field."""
-        target = Target(
-            api_version="v1", kind="Pod", namespace=self.pod.metadata.namespace, name=self.pod.metadata.name
-        )
-        change = Change(target=target, patch=tuple(patch))
+        change = Target("v1", "Pod", self.pod.metadata.name, self._namespace).patched(*patch)
         owner = template_owner(self.snapshot, self.pod)
         try:
             apply = (change if owner is None else owner_change(change, owner, self.pod),)
@@ -699,24 +696,6 @@ _MILLI = -3
 
 def _like(sample: Quantity, thousandths: int) -> str:
     return str(dataclasses.replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
-
-
-def set_field(path: str, value: object) -> dict[str, object]:
-    return {"op": "add", "path": path, "value": value}
-
-
-def _removal(path: str) -> dict[str, object]:
-    return {"op": "remove", "path": path}
-
-
-def merged_fields(path: str, merge: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """Yield the operations of a JSON merge patch (RFC 7386), whose values are scalars; None removes a field."""
-    for key, value in merge.items():
-        at = f"{path}/{pointer(key)}"
-        if isinstance(value, Mapping):
-            yield from merged_fields(at, value)
-        else:
-            yield _removal(at) if value is None else set_field(at, value)
 
 
 def _amounts(text: str) -> dict[str, str]:

@@ -15,7 +15,10 @@ from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError
 from kschedx.inquiry.simulation import Simulation
+from kschedx.kube.documents import Document
+from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
+from kschedx.render.wording import count, listed
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.drain import STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.snapshot.snapshot import Snapshot
@@ -34,20 +37,62 @@ class MoreReplicas(Struct, frozen=True, kw_only=True):
     replicas: int
 
     @property
+    def title(self) -> str:
+        return f"scale {self.workload.reference} to {self.replicas:,}"
+
+    @property
+    def command(self) -> str:
+        target = f"{self.workload.reference.split('/')[1]}/{self.workload.name}"
+        return shell_command(
+            "kubectl scale {} -n {} --replicas={}", target, self.workload.namespace, str(self.replicas)
+        )
+
+    @property
     def changes(self) -> tuple[SimulatedChange, ...]:
         return (SimulatedChange(verb=ChangeVerb.SCALE, text=f"{self.workload.reference}={self.replicas}"),)
 
 
-class SmallerBudget(Struct, frozen=True, kw_only=True):
-    """A budget that is lowered to allow one more eviction."""
+class OfBudget(Struct, frozen=True, kw_only=True):
+    """A step about one budget."""
 
     namespace: str
     name: str
+
+    @property
+    def pdb(self) -> str:
+        return f"PDB {self.namespace}/{self.name}"
+
+    @property
+    def deletion(self) -> tuple[SimulatedChange, ...]:
+        return (SimulatedChange(verb=ChangeVerb.DELETE, text=f"{self.namespace}/pdb/{self.name}"),)
+
+    def patch(self, fields: Mapping[str, object]) -> str:
+        template = "kubectl patch pdb {} -n {} --type merge -p {}"
+        return shell_command(template, self.name, self.namespace, {"spec": fields})
+
+
+class SmallerBudget(OfBudget, frozen=True, kw_only=True):
+    """A budget that is lowered to allow one more eviction."""
+
     fields: Mapping[str, int | None]
     """Spec fields to set; None for a field that is removed."""
     before: Mapping[str, int | str] = {}
     manager: str = ""
     """`Cluster pg`, which creates the budget."""
+
+    @property
+    def title(self) -> str:
+        [(field, value)] = [(field, value) for field, value in self.fields.items() if value is not None]
+        if field not in self.before:
+            old = ", ".join(f"{field} {value}" for field, value in self.before.items())
+            return f"replace {old} of {self.pdb} with {field} {value}"
+        verb = "lower" if field == "minAvailable" else "raise"
+        there = f", in {self.manager}, which manages the PDB and undoes other changes of it" if self.manager else ""
+        return f"{verb} {field} of {self.pdb} from {self.before[field]} to {value}{there}"
+
+    @property
+    def command(self) -> str:
+        return "" if self.manager else self.patch(self.fields)
 
     @property
     def changes(self) -> tuple[SimulatedChange, ...]:
@@ -58,22 +103,32 @@ class SmallerBudget(Struct, frozen=True, kw_only=True):
         )
 
 
-class WithoutBudget(Struct, frozen=True, kw_only=True):
+class WithoutBudget(OfBudget, frozen=True, kw_only=True):
     """The deletion of one of several budgets of a pod, which the API server otherwise never evicts."""
 
-    namespace: str
-    name: str
+    @property
+    def title(self) -> str:
+        return f"delete {self.pdb}, since another PDB covers the same pod"
+
+    @property
+    def command(self) -> str:
+        return shell_command("kubectl delete pdb {} -n {}", self.name, self.namespace)
 
     @property
     def changes(self) -> tuple[SimulatedChange, ...]:
-        return (SimulatedChange(verb=ChangeVerb.DELETE, text=f"{self.namespace}/pdb/{self.name}"),)
+        return self.deletion
 
 
-class EvictUnhealthy(Struct, frozen=True, kw_only=True):
+class EvictUnhealthy(OfBudget, frozen=True, kw_only=True):
     """A budget that allows the eviction of pods that are not ready, whatever its numbers."""
 
-    namespace: str
-    name: str
+    @property
+    def title(self) -> str:
+        return f"set unhealthyPodEvictionPolicy of {self.pdb} to {ALWAYS}"
+
+    @property
+    def command(self) -> str:
+        return self.patch({"unhealthyPodEvictionPolicy": ALWAYS})
 
     @property
     def changes(self) -> tuple[SimulatedChange, ...]:
@@ -87,6 +142,14 @@ class OutOfService(Struct, frozen=True, kw_only=True):
     node: str
 
     @property
+    def title(self) -> str:
+        return f"taint {self.node} out of service if it is shut down, else repair its kubelet"
+
+    @property
+    def command(self) -> str:
+        return shell_command("kubectl taint node {} {}=nodeshutdown:NoExecute", self.node, OUT_OF_SERVICE)
+
+    @property
     def changes(self) -> tuple[SimulatedChange, ...]:
         return (SimulatedChange(verb=ChangeVerb.TAINT, text=f"{self.node}:{OUT_OF_SERVICE}=nodeshutdown:NoExecute"),)
 
@@ -95,6 +158,15 @@ class ReadyPods(Struct, frozen=True, kw_only=True):
     """Pods of a budget that run on other nodes and are not ready."""
 
     pods: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        verb = "is" if len(self.pods) == 1 else "are"
+        return f"first repair {listed(self.pods, 3, conjunction='and')}, which {verb} not ready"
+
+    @property
+    def command(self) -> str:
+        return why_command(self.pods[0])
 
     @property
     def changes(self) -> tuple[SimulatedChange, ...]:
@@ -106,17 +178,20 @@ class ReadyPods(Struct, frozen=True, kw_only=True):
         )
 
 
-class ReleasedByOperator(Struct, frozen=True, kw_only=True):
+class ReleasedByOperator(OfBudget, frozen=True, kw_only=True):
     """A budget that an operator removes by itself, once it has moved what the pod has."""
 
-    namespace: str
-    name: str
     wait: str
     """What to wait for: `KubeVirt has live-migrated shop/virt-launcher-db`."""
+    command: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"wait until {self.wait}"
 
     @property
     def changes(self) -> tuple[SimulatedChange, ...]:
-        return (SimulatedChange(verb=ChangeVerb.DELETE, text=f"{self.namespace}/pdb/{self.name}"),)
+        return self.deletion
 
 
 _OPERATORS = {
@@ -131,6 +206,13 @@ BudgetStep: TypeAlias = (
 )
 
 
+class BudgetFixDocument(Document, frozen=True):
+    title: str
+    commands: tuple[str, ...]
+    drained: int
+    of: int
+
+
 class DrainFix(Struct, frozen=True, kw_only=True):
     """Steps after which the drain ends."""
 
@@ -138,6 +220,29 @@ class DrainFix(Struct, frozen=True, kw_only=True):
     done: int
     """The number of nodes that can then be drained."""
     of: int
+
+    @property
+    def title(self) -> str:
+        return ", ".join(step.title for step in self.steps)
+
+    @property
+    def seen(self) -> str:
+        """The result of trying it: `all 3 nodes can be drained`; empty if none can, though no budget stops it."""
+        if not self.done:
+            return ""
+        if self.of == 1:
+            return "the node can be drained"
+        if self.done < self.of:
+            return f"{self.done:,} of {count(self.of, 'node')} can be drained"
+        return f"{'both' if self.of == 2 else f'all {self.of:,}'} nodes can be drained"
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        return tuple(filter(None, (step.command for step in self.steps)))
+
+    @property
+    def document(self) -> BudgetFixDocument:
+        return BudgetFixDocument(self.title, self.commands, self.done, self.of)
 
 
 def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:

@@ -39,7 +39,7 @@ from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.simulate.object_changes import NamedObject, object_reference
 from kschedx.snapshot.edits import with_applied
-from kschedx.snapshot.pods import group_name
+from kschedx.snapshot.pods import PodTable, group_name
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources.tree import SUFFIXES
 
@@ -123,13 +123,24 @@ def referred_kind(target: str) -> str | None:
     return None if referred is None else referred[0]
 
 
+def _split(target: str, namespace: str) -> tuple[str, str, str, str]:
+    """Return namespace, word for the kind, group, and name in `NAMESPACE/jobset.jobset.x-k8s.io/NAME`, of which only
+    word and name are required."""
+    *space, kind, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
+    word, _, group = kind.lower().partition(".")
+    return space[0] if space else namespace, word, group, name
+
+
+def _speaking(pods: PodTable, rows: Sequence[int]) -> Sequence[int]:
+    """Return the rows of the pending pods, else the last row."""
+    return [row for row in rows if row in pods.pending] or rows[-1:]
+
+
 def _referred(target: str, namespace: str) -> tuple[str, str, str] | None:
     """Return the kind, namespace, and name in `pod/NAME`, `deploy/NAME`, or `NAMESPACE/deploy/NAME`."""
-    *space, kind, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
-    known = SHORT_NAMES.get(kind.lower().partition(".")[0])
-    if known is None or target.startswith(("/", ".", "~")):
-        return None
-    return known, space[0] if space else namespace, name
+    namespace, word, _, name = _split(target, namespace)
+    kind = SHORT_NAMES.get(word)
+    return None if kind is None or target.startswith(("/", ".", "~")) else (kind, namespace, name)
 
 
 def _named(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | Written:
@@ -225,8 +236,7 @@ def _nearest_namespace(snapshot: Snapshot, namespace: str) -> str:
 def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written | None:
     """Return a pod of `jobset/NAME` or `workload/NAME` that Kueue suspends: one of the first pod set, with Kueue's
     scheduling gate."""
-    *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
-    namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
+    namespace, word, _, name = _split(target, namespace)
     for workload in snapshot.of(kueue.Workload):
         names = {
             ("workload", workload.metadata.name),
@@ -273,13 +283,11 @@ def _pod_of_workload(workload: kueue.Workload) -> Written:
 
 def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written | None:
     """Return the object that `hpa/NAME` or `scaledobject/NAME` scales."""
-    *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
-    namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
+    namespace, word, _, name = _split(target, namespace)
     every: list[HorizontalPodAutoscaler | ScaledObject] = [*snapshot.of(HorizontalPodAutoscaler)]
     for item in (*every, *snapshot.of(ScaledObject)):
-        if (item.metadata.namespace, item.metadata.name) == (namespace, name) and word in _words_for(
-            type(item).__name__
-        ):
+        is_named = (item.metadata.namespace, item.metadata.name) == (namespace, name)
+        if is_named and word in _words_for(type(item).__name__):
             scaled = item.spec.scale_target_ref
             return find_target(snapshot, f"{namespace}/{scaled.kind.lower()}/{scaled.name}", None)
     return None
@@ -288,8 +296,7 @@ def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written
 def _of_custom_resource(snapshot: Snapshot, target: str, namespace: str) -> Sequence[Pod]:
     """Return the pods that `jobset/NAME` or `lws/NAME` owns, directly or through a workload: the pending ones, else the
     last one."""
-    *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
-    namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
+    namespace, word, _, name = _split(target, namespace)
     pods = snapshot.pods
     owned: dict[tuple[OwnerReference, ...], bool] = {}
     rows = []
@@ -300,14 +307,12 @@ def _of_custom_resource(snapshot: Snapshot, target: str, namespace: str) -> Sequ
                 owned[owners] = any(owner.name == name and word in _words_for(owner.kind) for owner in chain)
             if owned[owners]:
                 rows.append(row)
-    waiting = [row for row in rows if row in pods.pending]
-    return [pods[row] for row in waiting or rows[-1:]]
+    return [pods[row] for row in _speaking(pods, rows)]
 
 
 def _member_of_group(snapshot: Snapshot, target: str, namespace: str) -> Pod | None:
     """Return a pod of `podgroup/NAME`: the first pending one, else the last. Raises `InputError` if it has no pods."""
-    *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
-    namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
+    namespace, word, _, name = _split(target, namespace)
     if word not in _words_for("PodGroup"):
         return None
     pods = snapshot.pods
@@ -319,8 +324,7 @@ def _member_of_group(snapshot: Snapshot, target: str, namespace: str) -> Pod | N
     rows = np.flatnonzero(marked & pods.namespaces.where(lambda own: own == namespace)).tolist()
     if not rows:
         raise InputError(f'no pod of a PodGroup "{name}" in namespace "{namespace}"')
-    waiting = [row for row in rows if row in pods.pending]
-    return pods[(waiting or rows[-1:])[0]]
+    return pods[_speaking(pods, rows)[0]]
 
 
 def _group_marks(marks: Mapping[str, str]) -> tuple[str | None, ...]:
@@ -356,12 +360,11 @@ def _words_for(kind: str) -> tuple[str, ...]:
 
 def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) -> Iterator[Written]:
     """Yield a pod for each template of the custom resource in `jobset/NAME` or `jobsets.jobset.x-k8s.io/NAME`."""
-    *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
-    word, _, group = word.lower().partition(".")
+    namespace, word, group, name = _split(target, namespace)
     for (key, there, called), raw in snapshot.custom_resources.items():
         kind, _, its_group = key.partition(".")
         is_meant = word in _words_for(kind) and its_group.startswith(group)
-        if is_meant and (there, called) == (space[0] if space else namespace, name):
+        if is_meant and (there, called) == (namespace, name):
             manifest = with_referenced_template(snapshot, msgspec.json.decode(raw))
             written, state = written_from_custom_resource(manifest), workload_lifecycle(snapshot, manifest)
             yield from written if state is None or state.is_open else islice(written, 1)
@@ -420,8 +423,7 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod:
         raise InputError(
             f"no pod uses {reference}", hint=f"class {claim.storage_class} binds it for a pod" if is_bound_late else ""
         )
-    waiting = [row for row in rows if row in snapshot.pods.pending]
-    return snapshot.pods[(waiting or rows[-1:])[0]]
+    return snapshot.pods[_speaking(snapshot.pods, rows)[0]]
 
 
 def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:

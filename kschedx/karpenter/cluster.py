@@ -42,7 +42,7 @@ from kschedx.kube.autoscalers import (
 from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, part_of
-from kschedx.kube.names import HOSTNAME, ZONE
+from kschedx.kube.names import HOSTNAME, ZONE, added_node_name
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import (
@@ -608,7 +608,7 @@ def _most_rejected(karpenter: Karpenter, result: RoundResult) -> tuple[tuple[Poo
 def _nodes(result: RoundResult) -> Iterator[tuple[NewNodeClaim, InstanceType, Node]]:
     for number, new in enumerate(result.new, start=1):
         instance_type = new.cheapest_first[0]
-        yield new, instance_type, _node(f"{new.template.name}-new-{number}", new, instance_type)
+        yield new, instance_type, _node(added_node_name(new.template.name, number), new, instance_type)
 
 
 def _node(name: str, new: NewNodeClaim, instance_type: InstanceType) -> Node:

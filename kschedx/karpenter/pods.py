@@ -41,6 +41,7 @@ from kschedx.kube.types import (
     Taint,
     Toleration,
     Volume,
+    controller_of,
 )
 from kschedx.releases.karpenter import KarpenterBehaviour
 from kschedx.snapshot.snapshot import Snapshot
@@ -464,7 +465,7 @@ def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
     pods = snapshot.pods
     newest: dict[tuple[str, str], tuple[str, int]] = {}
     for row in np.flatnonzero(pods.owners.where(is_of_daemon_set)).tolist():
-        owner = next((owner for owner in pods.owners[row] if owner.controller), None)
+        owner = controller_of(pods.owners[row])
         if owner is None:
             continue
         key, time = (pods.namespaces[row], owner.name), pods.creation_timestamps[row] or ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import TypeVar
 
@@ -47,6 +48,19 @@ class Target(Document, frozen=True, omit_defaults=True):
     name: str
     namespace: str = ""
 
+    @classmethod
+    def pod(cls, key: str) -> Target:
+        """Return the target for `namespace/name`."""
+        namespace, _, name = key.partition("/")
+        return cls("v1", "Pod", name, namespace)
+
+    @property
+    def deletion(self) -> Change:
+        return Change(target=self, delete=True)
+
+    def patched(self, *operations: Json, by: str = "") -> Change:
+        return Change(target=self, patch=operations, by=by)
+
 
 class Change(Document, frozen=True, kw_only=True, omit_defaults=True):
     """A JSON patch (RFC 6902) of an object, its deletion, or a new object."""
@@ -61,6 +75,32 @@ class Change(Document, frozen=True, kw_only=True, omit_defaults=True):
     """`resize`, which changes the requests of a running pod; empty for the object itself."""
     by: str = ""
     """The controller that makes this change after the others; empty if you make it."""
+
+
+# The operations of a JSON patch (RFC 6902).
+
+
+def pointer(key: str) -> str:
+    """Return a key as a part of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def set_field(path: str, value: object) -> Json:
+    return {"op": "add", "path": path, "value": value}
+
+
+def remove_field(path: str) -> Json:
+    return {"op": "remove", "path": path}
+
+
+def merged_fields(path: str, merge: Mapping[str, object]) -> Iterator[Json]:
+    """Yield the operations of a JSON merge patch (RFC 7386), whose values are scalars; None removes a field."""
+    for key, value in merge.items():
+        at = f"{path}/{pointer(key)}"
+        if isinstance(value, Mapping):
+            yield from merged_fields(at, value)
+        else:
+            yield remove_field(at) if value is None else set_field(at, value)
 
 
 def plain(value: object) -> object:

@@ -204,12 +204,6 @@ class RequeueState(Struct, frozen=True, kw_only=True, rename="camel"):
     requeue_at: str | None = None
 
 
-class PodSetRequest(Struct, frozen=True, kw_only=True, rename="camel"):
-    name: str = "main"
-    resources: ResourceList = {}
-    """Requests of all pods of the set."""
-
-
 class ReclaimablePod(Struct, frozen=True, kw_only=True):
     """Pods of a set that no longer need quota."""
 
@@ -221,7 +215,6 @@ class WorkloadStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     admission: Admission | None = None
     conditions: tuple[TimedCondition, ...] = ()
     admission_checks: tuple[AdmissionCheckState, ...] = ()
-    resource_requests: tuple[PodSetRequest, ...] = ()
     cluster_name: str | None = None
     """The cluster to which MultiKueue dispatched it."""
     requeue_state: RequeueState | None = None
@@ -295,7 +288,6 @@ class ReportedFlavor(Struct, frozen=True, kw_only=True):
 class QueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     flavors_reservation: tuple[ReportedFlavor, ...] = ()
     conditions: tuple[TimedCondition, ...] = ()
-    pending_workloads: Int32 | None = None
     fair_sharing: FairSharingStatus | None = None
 
 

@@ -194,13 +194,31 @@ _SHORTEST_PREFIX = 8
 
 
 def short_names(names: Sequence[str]) -> Mapping[str, str]:
-    """Return names without their common prefix and domain; empty if they have none.
+    """Return names without the common prefix and domain of their family; empty if they have none.
 
     Each short name begins with a word and differs from all others: `gke-prod-euw4-general-a679-w7pq` becomes
     `general-a679-w7pq`, while `node-1` and the address `10.0.0.1` stay as they are.
     """
-    prefix, domain = common_affixes(names)
-    return {name: name.removesuffix(domain).removeprefix(prefix) for name in names} if prefix or domain else {}
+    short: dict[str, str] = {}
+    for family in families(names):
+        prefix, domain = common_affixes(family)
+        if prefix or domain:
+            short |= {name: name.removesuffix(domain).removeprefix(prefix) for name in family}
+    return short if len(set(short.values())) == len(short) else {}
+
+
+_ADDED = lazy_pattern("-new-[0-9]+$")
+
+
+def added_node_name(group: str, number: int) -> str:
+    """Return a name for a node that an autoscaler adds."""
+    return f"{group}-new-{number}"
+
+
+def families(names: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names of the cluster's nodes, and of those that an autoscaler adds."""
+    added = [name for name in names if _ADDED.search(name)]
+    return ([name for name in names if not _ADDED.search(name)], added) if added else (names, ())
 
 
 def common_affixes(names: Sequence[str]) -> tuple[str, str]:

@@ -3,6 +3,8 @@
 # Annotations are evaluated in all modules of decoded records: msgspec would compile each that is a string, which takes
 # 15 ms of every command.
 
+from collections.abc import Iterable
+
 from msgspec import Struct, field
 
 from kschedx.kube.conditions import Condition, TimedCondition, condition_of
@@ -190,8 +192,12 @@ class ObjectMeta(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages this object (metav1.GetControllerOf)."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        return controller_of(self.owner_references)
+
+
+def controller_of(owners: Iterable[OwnerReference]) -> OwnerReference | None:
+    """Return the owner that manages an object (metav1.GetControllerOf)."""
+    return next((owner for owner in owners if owner.controller), None)
 
 
 class KubernetesObject(Struct, frozen=True, kw_only=True):
@@ -415,6 +421,10 @@ class NodeAllocatableResourceClaimStatus(Struct, frozen=True, kw_only=True, rena
     resources: ResourceList = {}
 
 
+FINISHED = ("Succeeded", "Failed")
+"""Phases in which a pod holds nothing of its node."""
+
+
 class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str = ""
     reason: str = ""
@@ -444,6 +454,15 @@ class Pod(KubernetesObject, frozen=True, kw_only=True):
     def priority(self) -> int:
         """corev1helpers.PodPriority: 0 by default."""
         return self.spec.priority or 0
+
+    @property
+    def device_claims(self) -> dict[str, str]:
+        """The pod's names for its ResourceClaims to `namespace/name`, without those that are not created yet."""
+        created = {status.name: status.resource_claim_name for status in self.status.resource_claim_statuses}
+        named = (
+            (claim.name, claim.resource_claim_name or created.get(claim.name)) for claim in self.spec.resource_claims
+        )
+        return {own: f"{self.metadata.namespace}/{name}" for own, name in named if name}
 
 
 # --- nodes

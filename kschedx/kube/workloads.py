@@ -586,14 +586,19 @@ def pinned_to(spec: PodSpec) -> str:
 
 def without_node_names(pod: Pod) -> Pod:
     """Remove node names from required node affinity, with the terms that are then empty."""
+    required = pod.spec.required_node_affinity
+    kept = tuple(replace(term, match_fields=()) for term in required.node_selector_terms) if required else ()
+    return with_required_terms(pod, None if any(term.is_empty for term in kept) else kept)
+
+
+def with_required_terms(pod: Pod, terms: tuple[NodeSelectorTerm, ...] | None) -> Pod:
+    """Return the pod with other terms of required node affinity, or without it, if it has any."""
     affinity = pod.spec.affinity or Affinity()
     rules = affinity.node_affinity
     required = rules.required_during_scheduling_ignored_during_execution if rules else None
     if rules is None or required is None:
         return pod
-    terms = tuple(replace(term, match_fields=()) for term in required.node_selector_terms)
-    kept = tuple(term for term in terms if not term.is_empty)
-    after = replace(required, node_selector_terms=kept) if len(kept) == len(terms) else None
+    after = None if terms is None else replace(required, node_selector_terms=terms)
     rules = replace(rules, required_during_scheduling_ignored_during_execution=after)
     is_empty = after is None and not rules.preferred_during_scheduling_ignored_during_execution
     affinity = replace(affinity, node_affinity=None if is_empty else rules)

@@ -196,7 +196,7 @@ class AdmissionRun:
             return self._memory.other_pods
         taken = self._memory.other_pods = {}
         pods = self._snapshot.pods
-        running = ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        running = ~pods.finished
         named = pods.node_names.where(bool)
         for row in np.flatnonzero(running & named):
             pod = pods[int(row)]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.errors import nearest
 from kschedx.kube import kueue
 from kschedx.kube.conditions import TimedCondition
-from kschedx.kube.documents import Json, Target
+from kschedx.kube.documents import Json, Target, pointer, set_field
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Container, ObjectMeta, Toleration
 from kschedx.kueue.controllers import is_stopped
@@ -582,9 +582,9 @@ class _Trials:
         flavors = tuple(replace(flavor, resources=(*flavor.resources, *more)) for flavor in first.flavors)
         group = replace(first, covered_resources=(*first.covered_resources, *missing), flavors=flavors)
         changed = replace(queue, spec=replace(queue.spec, resource_groups=(group, *others)))
-        patch = [_add("/spec/resourceGroups/0/coveredResources/-", quota.name) for quota in more]
+        patch = [set_field("/spec/resourceGroups/0/coveredResources/-", quota.name) for quota in more]
         patch += [
-            _add(f"/spec/resourceGroups/0/flavors/{index}/resources/-", to_builtins(quota))
+            set_field(f"/spec/resourceGroups/0/flavors/{index}/resources/-", to_builtins(quota))
             for index in range(len(flavors))
             for quota in more
         ]
@@ -608,7 +608,7 @@ class _Trials:
             if before[field] not in ("", "Never"):
                 continue
             path = f"/spec/preemption/{field}"
-            patch = _add(path, value) if queue.spec.preemption else _add("/spec/preemption", {field: value})
+            patch = set_field(path, value) if queue.spec.preemption else set_field("/spec/preemption", {field: value})
             title = f"set {field} of ClusterQueue {queue.metadata.name} to {value}"
             snapshot = self._with(queue, replace(queue, spec=replace(queue.spec, preemption=changed)))
             yield from self._tried(RemedyKind.PREEMPTION, title, snapshot, _target(queue), [patch])
@@ -657,7 +657,7 @@ class _Trials:
         namespaces = self._snapshot.namespaces
         changed = replace(self._snapshot, namespaces={**namespaces, name: {**namespaces.get(name, {}), **wanted}})
         target = Target("v1", "Namespace", name)
-        patch = [_add(f"/metadata/labels/{_escaped(key)}", value) for key, value in sorted(wanted.items())]
+        patch = [set_field(f"/metadata/labels/{pointer(key)}", value) for key, value in sorted(wanted.items())]
         yield from self._tried(RemedyKind.NAMESPACE, title, changed, target, patch)
 
     # --- completion of others
@@ -710,7 +710,7 @@ class _Trials:
     # --- inactive queues
 
     def _resumed(self) -> Iterator[Remedy]:
-        local, resumed = self._run.local_queue(self._job), [_add("/spec/stopPolicy", "None")]
+        local, resumed = self._run.local_queue(self._job), [set_field("/spec/stopPolicy", "None")]
         if local is not None and is_stopped(local.spec.stop_policy):
             started = replace(local, spec=replace(local.spec, stop_policy=None))
             title = f"set stopPolicy of LocalQueue {local.metadata.name} to None"
@@ -767,19 +767,10 @@ def _with_quota(
                 if (amount := amounts.get(quota.name)) is None:
                     continue
                 resources[r] = replace(quota, **{_QUOTA_FIELDS[field]: amount})
-                patch.append(_add(f"/spec/resourceGroups/{g}/flavors/{f}/resources/{r}/{field}", amount))
+                patch.append(set_field(f"/spec/resourceGroups/{g}/flavors/{f}/resources/{r}/{field}", amount))
             flavors.append(replace(quotas, resources=tuple(resources)))
         groups.append(replace(group, flavors=tuple(flavors)))
     return replace(queue, spec=replace(queue.spec, resource_groups=tuple(groups))), patch
-
-
-def _escaped(key: str) -> str:
-    """Return a key as a part of a JSON pointer (RFC 6901)."""
-    return key.replace("~", "~0").replace("/", "~1")
-
-
-def _add(path: str, value: object) -> Json:
-    return {"op": "add", "path": path, "value": value}
 
 
 def _target(queue: kueue.ClusterQueue | kueue.LocalQueue) -> Target:

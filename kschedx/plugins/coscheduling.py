@@ -184,7 +184,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         name = pod.metadata.labels.get(POD_GROUP_LABEL)
         mine = pods.labels.where(lambda labels: labels.get(POD_GROUP_LABEL) == name)
         mine &= pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
-        mine &= pods.phases.where(lambda phase: phase not in ("Succeeded", "Failed"))
+        mine &= ~pods.finished
         return np.flatnonzero(mine).astype(np.int64)
 
     def _placed(self, pod: Pod) -> int:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kschedx.findings import UntoleratedTaint
-from kschedx.findings.nodes import CONDITION_OF_TAINT
+from kschedx.findings.constraints import CONDITION_OF_TAINT
 from kschedx.framework.interface import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin, StateKey, Texts, Touch
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, Tolerations, toleration_text

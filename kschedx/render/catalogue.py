@@ -12,7 +12,7 @@ from kschedx.explain.events import Event, EventPart, Stage, events_in
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.config.advice import Advice
 from kschedx.framework.config.origins import Expanded, flat
-from kschedx.framework.registry import IN_TREE, Known, of_packages
+from kschedx.framework.registry import IN_TREE, KnownPlugin, of_packages
 from kschedx.releases import POINTS
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, columns, ended, paragraph, text, title_lines
 from kschedx.render.view import Tone
@@ -124,7 +124,7 @@ def advice_lines(name: str, version: str, warnings: Sequence[Advice], width: int
     return lines
 
 
-def plugins_lines(plugins: Sequence[Known], width: int) -> list[StyledLine]:
+def plugins_lines(plugins: Sequence[KnownPlugin], width: int) -> list[StyledLine]:
     """Return a block for each origin; plugins outside the default profile are marked."""
     size = max(len(plugin.name) for plugin in plugins) + 4
     broken = sum(bool(plugin.defect) for plugin in plugins)

@@ -30,23 +30,20 @@ from kschedx.inquiry.profile_difference import SetupComparison
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.releases import POINTS
 from kschedx.render import terminal
+from kschedx.render.layout import column_lines, head_lines
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
     Flow,
     Page,
-    Section,
-    Table,
-    TableColumn,
     page_of,
 )
 from kschedx.render.terminal import (
     BLANK,
     BOLD,
     DIM,
+    SEPARATOR,
     StyledLine,
-    columns,
     fits,
-    joined,
     line,
     more,
     names_note,
@@ -58,7 +55,7 @@ from kschedx.render.terminal import (
     title_lines,
     wrapped,
 )
-from kschedx.render.view import ItemList, Tone, View, ViewItem
+from kschedx.render.view import ItemList, TableView, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed, visible
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -93,8 +90,8 @@ def _side_titles(before: Setup, after: Setup) -> tuple[str, str]:
 # --- configuration
 
 
-def change_rows(changes: Iterable[ProfileChange], before: Setup, after: Setup) -> list[tuple[str, str, str]]:
-    """Return (place, subject, what changes). Gates and single plugins with the same change share a row."""
+def changes_table(title: str, changes: Iterable[ProfileChange], before: Setup, after: Setup) -> TableView:
+    """Return where, what, and how the configuration changes. Gates and plugins with the same change share a row."""
     rows: list[tuple[str, str, str]] = []
     gates: list[str] = []
     has_many = max(len(setup.profiles) for setup in (before, after)) > 1
@@ -108,7 +105,8 @@ def change_rows(changes: Iterable[ProfileChange], before: Setup, after: Setup) -
     if gates:
         first = next((number for number, row in enumerate(rows) if row[0] not in ("version", "gate")), len(rows))
         rows.insert(first, ("gates", f"{len(gates)} differ", ", ".join(gates)))
-    return rows
+    columns = tuple((label, False) for label in ("where", "what", "change"))
+    return TableView(title=title, columns=columns, rows=tuple(rows))
 
 
 def _change(change: ProfileChange) -> str:
@@ -128,15 +126,6 @@ def _change(change: ProfileChange) -> str:
 # --- pods
 
 
-def _compared(summary: Summary) -> str:
-    """Return `15,000 pods compared: 3 differ, 14,997 the same`."""
-    text = f"{count(summary.compared, 'pod')} compared: "
-    different = len(summary.differences)
-    if not different:
-        return text + ("no difference" if not summary.undecided else "no difference among the decided")
-    return text + f"{different:,} {'differs' if different == 1 else 'differ'}, {summary.same:,} the same"
-
-
 def _effect_counts(summary: Summary) -> list[str]:
     """Return texts such as `3 stop being schedulable` for all effects. A pod counts for each of its effects."""
     return [f"{number:,} {_effect_words(effect, number)}" for effect, number in summary.counts.items()]
@@ -147,10 +136,9 @@ def _effect_words(effect: Effect, number: int) -> str:
     return singular if number == 1 else many
 
 
-def _difference_title(group: DifferenceGroup) -> str:
-    """Return `3 pods go to another node: NodeResourcesFit decides`."""
-    number = len(group.differences)
-    text = f"{count(number, 'pod')} {_effect_words(group.effect, number)}"
+def _kind(group: DifferenceGroup) -> str:
+    """Return `are assigned to another node: NodeResourcesFit decides`."""
+    text = _effect_words(group.effect, len(group.differences))
     if not group.causes:
         return text
     first, plugins = group.differences[0], listed(group.causes, 3)
@@ -173,30 +161,28 @@ def _verb(group: DifferenceGroup, text: str, many: str) -> str:
 
 def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
     """Return what changes for one pod: one line, and further lines with the causes."""
-    before, after = difference.before, difference.after
     match difference.effect:
         case Effect.STOPS | Effect.STARTS | Effect.FITS:
-            text = f"{before.feasible:,} {ARROW} {after.feasible:,} nodes fit"
-            nodes = _node_texts(after if difference.effect is Effect.STARTS else before)
-            goes = f", {'now' if difference.effect is Effect.STARTS else 'before'} on {nodes}" if nodes else ""
-            goes = f", still on {_node_texts(after)}" if difference.effect is Effect.FITS else goes
-            message = (f"event: {after.message}",) if difference.effect is Effect.STOPS and after.message else ()
-            return text + goes, (*_shifts(difference), *message)
-        case Effect.OUTCOME:
-            return f"{before.outcome} {ARROW} {after.outcome}", _messages(difference)
+            message = difference.after.message if difference.effect is Effect.STOPS else ""
+            facts = (*_shifts(difference), *((f"event: {message}",) if message else ()))
+        case Effect.OUTCOME | Effect.MESSAGE:
+            facts = _messages(difference)
         case Effect.MOVES | Effect.TIES:
-            return f"{_place(before, difference.old_node)} {ARROW} {_place(after, difference.new_node)}", _turns(
-                difference
-            )
+            facts = _turns(difference)
         case Effect.PREEMPTS:
-            return f"{_evictions(before.preemptions)} {ARROW} {_evictions(after.preemptions)}", ()
-        case Effect.MESSAGE:
-            return "", _messages(difference)
+            facts = ()
         case Effect.SCORES:
-            same = f"still {_place(after, None)}" if after.nodes else "for the feasible nodes"
-            return same, tuple(_total_texts(difference))
+            facts = tuple(_total_texts(difference))
         case _:
             assert_never(difference.effect)
+    return _change_text(*_side_texts(difference)), facts
+
+
+def _change_text(before: str, after: str) -> str:
+    """Return `node-1 → node-2`; `still node-1` for equal sides."""
+    if before == after:
+        return f"still {after}" if after else ""
+    return f"{before} {ARROW} {after}"
 
 
 def _with_the_same_change(group: DifferenceGroup) -> list[tuple[Difference, list[str]]]:
@@ -230,7 +216,7 @@ def _side_texts(difference: Difference) -> tuple[str, str]:
 
 def _feasible(side: Side) -> str:
     nodes = _node_texts(side)
-    return f"{count(side.feasible, 'node fits', 'nodes fit')}{f': {nodes}' if nodes else ''}"
+    return f"{count(side.feasible, 'node fits', 'nodes fit')}{f', best {nodes}' if nodes else ''}"
 
 
 def _place(side: Side, node: str | None) -> str:
@@ -282,19 +268,18 @@ def _messages(difference: Difference) -> tuple[str, ...]:
     return (f"before: {before.message or before.outcome}", f"after: {after.message or after.outcome}")
 
 
-def _node_rows(repacking: Repacking, names: tuple[str, str]) -> list[tuple[str, ...]]:
-    """Return the utilization of nodes now and with each profile: a heading, then a row for each number."""
+def _repacking_table(repacking: Repacking, names: tuple[str, str]) -> TableView:
+    """Return the utilization of nodes now and with each profile, a row for each number."""
     sides = (repacking.now, repacking.before, repacking.after)
-    rows: list[tuple[str, ...]] = [
-        ("", "now", *(name if len(name) <= MOST_NAME else f"…{name[1 - MOST_NAME :]}" for name in names)),
-        ("nodes in use", *(f"{side.in_use:,} of {side.nodes:,}" for side in sides)),
-    ]
+    rows = [("nodes in use", *(f"{side.in_use:,} of {side.nodes:,}" for side in sides))]
     filled = ("cpu", "memory")
     rows += [(f"{name} requested on nodes in use", *(f"{side.percent(name)}%" for side in sides)) for name in filled]
     rows += [(f"{name} on the fullest", *(f"{side.fullest[name]}%" for side in sides)) for name in filled]
     if any(side.pending for side in sides):
         rows.append(("pods that stay pending", *(f"{len(side.pending):,}" for side in sides)))
-    return rows
+    short = (name if len(name) <= MOST_NAME else f"…{name[1 - MOST_NAME :]}" for name in names)
+    columns = tuple((label, False) for label in ("", "now", *short))
+    return TableView(title=_repacking_title(repacking), columns=columns, rows=tuple(rows))
 
 
 def _node_notes(repacking: Repacking, names: tuple[str, str]) -> list[str]:
@@ -333,7 +318,7 @@ def _left_out(summary: Summary) -> list[str]:
     return texts
 
 
-# The screen of `kschedx diff-profiles`.
+# The view, the screen, and the page of `kschedx diff-profiles`.
 
 MOST_CHANGES = 14
 MOST_CHANGE_LINES = 21
@@ -354,34 +339,27 @@ def _node_names(comparison: SetupComparison) -> Sequence[str]:
 
 @shortens(_node_names)
 def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = False) -> list[StyledLine]:
-    """Return the differences between the configurations, then their effects on pods, largest first."""
-    before, after, summary = comparison.before, comparison.after, comparison.summary
-    lines = [
-        *title_lines(_comparison_headline(comparison), _comparison_tone(comparison), width),
-        BLANK,
-        *_changes(change_rows(comparison.changes, before, after), width, wide),
-    ]
-    if summary is None:
-        return lines
-    lines += [BLANK, text(_compared(summary), BOLD)]
-    lines += [text(f"  {effect_text}") for effect_text in joined(_effect_counts(summary), width - 2)]
-    for phrase in _left_out(summary):
-        lines += paragraph(phrase, width, first="  ", style=DIM)
-    if summary.not_repacked:
-        lines += paragraph(_not_repacked(summary), width, first="  ", style=DIM)
-    if summary.repacking is not None:
-        lines += _nodes(summary.repacking, _side_titles(before, after), width)
-    groups = summary.groups
-    left = len(groups)
-    for group in groups:
-        block = [BLANK, *_group(group, width, wide)]
-        if not wide and len(lines) + len(block) > MOST_SCREEN_LINES - 4 and left < len(groups):
+    """Return the headline with the number of pods by effect, the differences between the configurations, nodes in use,
+    and the effects on pods, largest first."""
+    view = _comparison_view(comparison)
+    (configuration, *repacked), (pods,) = view.tables, view.lists
+    lines = [*head_lines(view, width), BLANK, *_changes(configuration, width, wide)]
+    for table in repacked:
+        lines += [BLANK, *paragraph(table.title, width, indent=2, style=BOLD)]
+        lines += column_lines(table.columns, table.rows, width)
+    kinds: dict[str, list[ViewItem]] = {}
+    for item in pods.items:
+        kinds.setdefault(item.kind, []).append(item)
+    left = len(kinds)
+    for kind, items in kinds.items():
+        block = [BLANK, *_group(kind, items, width, wide)]
+        if not wide and len(lines) + len(block) > MOST_SCREEN_LINES - 4 and left < len(kinds):
             break
         lines += block
         left -= 1
     if left:
         lines += [BLANK, text(f"{count(left, 'more group')} of pods: -o wide shows all", DIM)]
-    if summary.differences:
+    if kinds:
         lines += [BLANK, text("more: --pod NAMESPACE/NAME compares one pod in detail, -o wide, -o json", DIM)]
     return lines
 
@@ -412,12 +390,13 @@ def _comparison_tone(comparison: SetupComparison) -> Tone:
     return Tone.OPEN if summary is not None and summary.undecided else Tone.GOOD
 
 
-def _changes(rows: Sequence[tuple[str, str, str]], width: int, everything: bool) -> list[StyledLine]:
+def _changes(configuration: TableView, width: int, everything: bool) -> list[StyledLine]:
+    rows = [tuple(map(str, row)) for row in configuration.rows]
     if not rows:
         return [text("the configurations are the same")]
     shown = rows if everything or len(rows) <= MOST_CHANGES + 1 else rows[:MOST_CHANGES]
     size = [max(len(row[column]) for row in shown) for column in (0, 1)]
-    lines, left = [text("configuration", BOLD)], len(rows)
+    lines, left = [text(configuration.title, BOLD)], len(rows)
     for place, subject, phrase in shown:
         lead = f"  {place.ljust(size[0])}  {subject.ljust(size[1])}"
         is_long = width - len(lead) < LEAST_ROOM
@@ -438,37 +417,25 @@ def _in_two_lines(phrase: str, room: int) -> str:
     return next((phrase for phrase in shorter if len(wrapped(phrase, room)) <= MOST_LINES), phrase)
 
 
-def _nodes(repacking: Repacking, names: tuple[str, str], width: int) -> list[StyledLine]:
-    if repacking.before == repacking.after:
-        return paragraph(_repacking_title(repacking), width, first="  ", style=DIM)
-    lines = [BLANK, *paragraph(_repacking_title(repacking), width, indent=2, style=BOLD)]
-    lines += columns(_node_rows(repacking, names), indent=2)
-    for phrase in _node_notes(repacking, names):
-        lines += paragraph(phrase, width, first="  ", indent=4)
-    return lines
-
-
-def _group(group: DifferenceGroup, width: int, everything: bool) -> list[StyledLine]:
-    changes = [(each, [each.pod]) for each in group.differences] if everything else _with_the_same_change(group)
-    lines = paragraph(_difference_title(group), width, indent=2, style=BOLD)
-    shown = changes if everything else changes[:SHOWN]
-    for difference, names in shown:
-        phrase, facts = pod_lines(difference)
-        pods = listed(names, 1)
+def _group(kind: str, items: Sequence[ViewItem], width: int, everything: bool) -> list[StyledLine]:
+    """Return the pods with one effect of one cause: a row for each change, with all pods that have it."""
+    number = sum(int(item.values[0]) for item in items)
+    lines = paragraph(f"{count(number, 'pod')} {kind}", width, indent=2, style=BOLD)
+    shown = items if everything else items[:SHOWN]
+    for item in shown:
+        pods = listed(item.members, len(item.members)) if everything and item.members else item.title
+        _, before, after = map(str, item.values)
+        phrase = _change_text(before, after)
         whole = f"{pods}  {phrase}".rstrip()
         if fits(whole, width - 2):
             lines.append(text(f"  {whole}"))
         else:
-            lines += [text(f"  {pods}"), *paragraph(phrase, width, first="    ", indent=6)]
-        for fact in facts if everything else facts[:MOST_LINES]:
-            lines += paragraph(fact, width, first="    ", indent=6, style=DIM)
-    left = len(group.differences) - sum(len(names) for _, names in shown)
-    if left:
-        lines.append(text(f"  {count(left, 'more pod')}: -o wide shows all", DIM))
-    return lines
+            lines += [*paragraph(pods, width, first="  "), *paragraph(phrase, width, first="    ", indent=6)]
+        for fact in item.facts if everything else item.facts[:MOST_LINES]:
+            lines += paragraph(SEPARATOR.join(fact.items), width, first="    ", indent=6, style=DIM)
+    left = number - sum(int(item.values[0]) for item in shown)
+    return lines + more(left, "pod")
 
-
-# Its page: the differences between the configurations, then their effects on pods.
 
 MOST_POOLS = 24
 """The maximum number of nodes that are bands of their own in a flow, if they have neither pools nor zones."""
@@ -476,25 +443,40 @@ MOST_POOLS = 24
 
 def comparison_page(comparison: SetupComparison) -> Page:
     """Return a page with the differences between the configurations, then their effects on pods."""
-    lines = comparison_lines(comparison, width=SCREEN_WIDTH)
-    return page_of(_comparison_view(comparison), lines, _comparison_sections(comparison), comparison.snapshot)
+    lines, summary, snapshot = comparison_lines(comparison, width=SCREEN_WIDTH), comparison.summary, comparison.snapshot
+    sides = _side_titles(comparison.before, comparison.after)
+    flow = None if summary is None or snapshot is None else _flow(summary, snapshot, sides)
+    return page_of(_comparison_view(comparison), lines, () if flow is None else (flow,), snapshot)
 
 
 def _comparison_view(comparison: SetupComparison) -> View:
     """Return a view with a row for each change; identical pods with the same change share a row. Its columns have
     short node names."""
-    summary, names = comparison.summary, () if comparison.snapshot is None else comparison.snapshot.cluster.names
-    texts = () if summary is None else (_compared(summary), *_effect_counts(summary), *_left_out(summary))
-    if summary is not None and summary.not_repacked:
-        texts = (*texts, _not_repacked(summary))
+    before, after, summary = comparison.before, comparison.after, comparison.summary
+    names = () if comparison.snapshot is None else comparison.snapshot.cluster.names
+    sides = _side_titles(before, after)
+    details: list[str] = []
+    facts: list[str] = []
+    tables = [changes_table("configuration", comparison.changes, before, after)]
     with short_node_names(names):
         items = () if summary is None else tuple(item for group in summary.groups for item in _changed(group))
+    if summary is not None:
+        effects = _effect_counts(summary) or [f"{count(summary.compared, 'pod')} compared"]
+        details = [SEPARATOR.join(effects), *_left_out(summary)]
+        details += [_not_repacked(summary)] if summary.not_repacked else []
+        repacking = summary.repacking
+        if repacking is not None and repacking.before == repacking.after:
+            details.append(_repacking_title(repacking))
+        elif repacking is not None:
+            tables.append(_repacking_table(repacking, sides))
+            facts = _node_notes(repacking, sides)
     note = names_note(names)
     return View(
         command="kschedx diff-profiles",
         headline=_comparison_headline(comparison),
         tone=_comparison_tone(comparison),
-        details=texts,
+        details=tuple(details),
+        facts=(Fact(label="nodes", items=tuple(facts)),) if facts else (),
         lists=(
             ItemList(
                 title="Changes",
@@ -503,44 +485,20 @@ def _comparison_view(comparison: SetupComparison) -> View:
                 items=items,
             ),
         ),
+        tables=tuple(tables),
         notes=(note,) if items and note else (),
     )
 
 
 def _changed(group: DifferenceGroup) -> Iterator[ViewItem]:
-    title = _difference_title(group).partition(": ")
-    kind = _effect_words(group.effect, 2) + (f": {title[2]}" if title[2] else "")
     for difference, names in _with_the_same_change(group):
         facts = pod_lines(difference)[1]
         yield ViewItem(
             title=listed(names, 1),
-            kind=kind,
+            kind=_kind(group),
             values=(len(names), *map(shown, _side_texts(difference))),
             facts=tuple(Fact(label="because", items=(fact,)) for fact in facts),
             members=tuple(names) if len(names) > 1 else (),
-        )
-
-
-def _comparison_sections(comparison: SetupComparison) -> Iterator[Section]:
-    before, after, summary = comparison.before, comparison.after, comparison.summary
-    names = _side_titles(before, after)
-    if summary is not None and comparison.snapshot is not None:
-        flow = _flow(summary, comparison.snapshot, names)
-        if flow is not None:
-            yield flow
-    rows = tuple(tuple(map(visible, row)) for row in change_rows(comparison.changes, before, after))
-    columns = tuple(TableColumn(label=label) for label in ("where", "what", "change"))
-    yield Table(title="Configuration", columns=columns, rows=rows)
-    if summary is not None and summary.repacking is not None:
-        heading, *cells = _node_rows(summary.repacking, names)
-        title = _repacking_title(summary.repacking)
-        yield Table(
-            title=visible(title[0].upper() + title[1:]),
-            columns=tuple(TableColumn(label=visible(label)) for label in heading),
-            rows=(
-                *(tuple(map(visible, row)) for row in cells),
-                *((visible(note),) for note in _node_notes(summary.repacking, names)),
-            ),
         )
 
 

@@ -17,10 +17,10 @@ from kschedx.descheduler.evictor import EvictionOutcome, RequestedEviction
 from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import DescheduleLoop
 from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
-from kschedx.render.layout import head_lines, note_lines
-from kschedx.render.page.model import SCREEN_WIDTH, Page, Section, Table, TableColumn, Usage, page_of
+from kschedx.render.layout import column_lines, head_lines, note_lines, table_lines
+from kschedx.render.page.model import SCREEN_WIDTH, Page, Usage, page_of
 from kschedx.render.terminal import BLANK, DIM, StyledLine, columns, labelled, line, more, paragraph, shortens
-from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
+from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -125,6 +125,7 @@ def _descheduling_view(descheduling: Descheduling) -> View:
                 items=tuple(_items(descheduling)),
             ),
         ),
+        tables=tuple(_tables(descheduling)),
         notes=tuple(_notes(descheduling)),
     )
 
@@ -454,37 +455,30 @@ def _reason_lines(title: str, reasons: _Reasons, left: int, noun: str, width: in
 def descheduling_page(descheduling: Descheduling) -> Page:
     """Return a page with the evictions, the utilization of the nodes before and after, and the ignored pods."""
     view = _descheduling_view(descheduling)
-    return page_of(view, _lines(descheduling, view, SCREEN_WIDTH), _sections(descheduling), descheduling.snapshot)
+    plots = () if descheduling.shares is None else (_usage_section(*descheduling.shares),)
+    return page_of(view, _lines(descheduling, view, SCREEN_WIDTH), plots, descheduling.snapshot)
 
 
-def _sections(descheduling: Descheduling) -> Iterator[Section]:
-    if descheduling.shares is not None:
-        yield _usage_section(*descheduling.shares)
+def _tables(descheduling: Descheduling) -> Iterator[TableView]:
     for classification in descheduling.loop.classifications:
         if classification.nodes:
             heads = ("node", "category", *_resources(classification))
-            yield Table(
+            yield TableView(
                 title=f"{classification.plugin} ({classification.profile}): {_sizes(classification)}",
-                columns=tuple(TableColumn(label=label, is_number=at > 1) for at, label in enumerate(heads)),
+                columns=tuple((label, at > 1) for at, label in enumerate(heads)),
                 rows=tuple(map(tuple, _classified(classification, descheduling))),
             )
-    refused = _refused(descheduling.loop)
-    if refused:
-        yield _reasons_table("Refused evictions", list(refused.items()))
     alone = _left_alone(descheduling.loop)
-    if alone:
-        yield _reasons_table("Pods that may not be evicted", alone)
-    passed = _passed_over(descheduling.loop, alone)
-    if passed:
-        yield _reasons_table("Pods that plugins pass over", passed)
-
-
-def _reasons_table(title: str, reasons: Sequence[tuple[str, Sequence[str]]]) -> Table:
-    return Table(
-        title=title,
-        columns=(TableColumn(label="reason"), TableColumn(label="number", is_number=True), TableColumn(label="pods")),
-        rows=tuple((why, len(pods), listed(pods, 20)) for why, pods in reasons),
-    )
+    for title, reasons in (
+        ("Refused evictions", list(_refused(descheduling.loop).items())),
+        ("Pods that may not be evicted", alone),
+        ("Pods that plugins pass over", _passed_over(descheduling.loop, alone)),
+    ):
+        yield TableView(
+            title=title,
+            columns=(("reason", False), ("number", True), ("pods", False)),
+            rows=tuple((why, len(pods), listed(pods, 20)) for why, pods in reasons),
+        )
 
 
 def _usage_section(before: Shares, after: Shares) -> Usage:
@@ -524,26 +518,19 @@ _HEADS = ("evictions", "bounces", "returned", "pending")
 
 def advice_lines(advice: PolicyAdvice, width: int, *, wide: bool = False) -> list[StyledLine]:
     """Return the headline, the plugins that would evict pods, and the policies that were tried for the goal."""
-    lines = head_lines(replace(_advice_view(advice), fixes=()), width)  # -o yaml prints the policy, not --fix
+    view = _advice_view(advice)
+    [plugins], [policies] = view.lists, view.tables
+    lines = head_lines(replace(view, fixes=()), width)  # -o yaml prints the policy, not --fix
     lines += [BLANK, line("each plugin by itself")]
-    shown = [plugin for plugin in advice.plugins if wide or plugin.evictions or plugin.error]
-    rows = [(_title(trial), *map(_number, _numbers(trial))) for trial in shown]
-    lines += _table(("plugin", *_HEADS), rows, width)
-    idle = len(advice.plugins) - len(shown)
+    shown = tuple(item for item in plugins.items if wide or item.tone is not Tone.PLAIN or item.kind)
+    lines += table_lines(replace(plugins, items=shown), width) if shown else []
+    idle = len(plugins.items) - len(shown)
     if idle:
-        lines.append(line((f"  {count(idle, 'other')} evict no pod" if rows else "  none evicts a pod", DIM)))
-    tried = sorted(advice.tried, key=lambda trial: (trial is not advice.chosen, not trial.evictions, trial.measure))
-    shown = tried if wide else tried[:MOST_TRIED]
-    lines += [BLANK, line(f"policies tried for {advice.goal}")]
-    rows = [(_title(trial), _limit(trial), *_tried(trial)) for trial in shown]
-    lines += _table(("policy", "limit", *_TRIED_HEADS, _measure_name(advice.goal)), rows, width)
-    return lines + more(len(tried) - len(shown))
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[StyledLine]:
-    if not rows:
-        return []
-    return columns([heads, *rows], indent=2, header=True, right=frozenset(range(1, len(heads))), width=width)
+        lines.append(line((f"  {count(idle, 'other')} evict no pod" if shown else "  none evicts a pod", DIM)))
+    lines += [BLANK, line(policies.title)]
+    rows = policies.rows if wide else policies.rows[:MOST_TRIED]
+    lines += column_lines(policies.columns, rows, width) if rows else []
+    return lines + more(len(policies.rows) - len(rows))
 
 
 def _measure_name(goal: PolicyGoal) -> str:
@@ -553,23 +540,21 @@ def _measure_name(goal: PolicyGoal) -> str:
 _TRIED_HEADS = ("evictions", "bounces", "pending")
 
 
-def _tried(trial: PolicyTrial) -> tuple[str, ...]:
+def _tried(trial: PolicyTrial) -> tuple[int | str, ...]:
     """Return the cells for `_TRIED_HEADS`, and the measure."""
-    return tuple(map(_number, (trial.evictions, trial.bounces, trial.pending, trial.measure)))
-
-
-def _number(value: int | str) -> str:
-    return f"{value:,}" if isinstance(value, int) else value
+    return trial.evictions, trial.bounces, trial.pending, trial.measure
 
 
 def _limit(trial: PolicyTrial) -> str:
     limit = trial.max_evictions
-    return "" if limit is None else _number(limit)
+    return "" if limit is None else f"{limit:,}"
 
 
 def _advice_view(advice: PolicyAdvice) -> View:
     """Return a view with the policy as a fix, and a row for each plugin."""
     chosen = advice.chosen
+    heads = ("policy", "limit", *_TRIED_HEADS, _measure_name(advice.goal))
+    tried = sorted(advice.tried, key=lambda trial: (trial is not chosen, not trial.evictions, trial.measure))
     return View(
         command="kschedx descheduler-policy advise",
         subject=advice.goal.value,
@@ -583,6 +568,13 @@ def _advice_view(advice: PolicyAdvice) -> View:
                 noun="plugin",
                 columns=tuple((name, True) for name in _HEADS),
                 items=tuple(_item(plugin) for plugin in advice.plugins),
+            ),
+        ),
+        tables=(
+            TableView(
+                title=f"policies tried for {advice.goal}",
+                columns=tuple((label, at > 0) for at, label in enumerate(heads)),
+                rows=tuple((_title(trial), _limit(trial), *_tried(trial)) for trial in tried),
             ),
         ),
     )
@@ -669,16 +661,10 @@ def _item(trial: PolicyTrial) -> ViewItem:
     facts += [Fact(label="limited", items=(f"{count(trial.refused, 'eviction')} refused",))] if trial.refused else []
     facts += [Fact(label="error", items=(trial.error,))] if trial.error else []
     tone = Tone.PLAIN if not trial.evictions else Tone.GOOD if trial.is_harmless else Tone.BAD
-    return ViewItem(title=_title(trial), tone=tone, values=_numbers(trial), facts=tuple(facts))
+    kind = "error" if trial.error else ""
+    return ViewItem(title=_title(trial), tone=tone, kind=kind, values=_numbers(trial), facts=tuple(facts))
 
 
 def advice_page(advice: PolicyAdvice, snapshot: Snapshot) -> Page:
     """Return a page with the plugins, and the policies that were tried."""
-    heads = ("policy", "limit", *_TRIED_HEADS, _measure_name(advice.goal))
-    tried = Table(
-        title=f"Tried for {advice.goal}",
-        columns=tuple(TableColumn(label=label, is_number=number > 0) for number, label in enumerate(heads)),
-        rows=tuple((_title(trial), _limit(trial), *_tried(trial)) for trial in advice.tried),
-    )
-    lines = advice_lines(advice, SCREEN_WIDTH)
-    return page_of(_advice_view(advice), lines, (tried,), snapshot)
+    return page_of(_advice_view(advice), advice_lines(advice, SCREEN_WIDTH), snapshot=snapshot)

@@ -10,15 +10,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.doctor import findings as gaps
-from kschedx.doctor.diagnosis import Completion, Diagnosis, Inventory, Way
+from kschedx.doctor.diagnosis import Completion, DumpDiagnosis, Inventory, Way
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
 from kschedx.render.layout import head_lines
-from kschedx.render.page.model import SCREEN_WIDTH, Page, Table, TableColumn, page_of
+from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, fact_lines, line, paragraph
-from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
-from kschedx.render.wording import Fact, Words, count, listed, visible, with_article
+from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
+from kschedx.render.wording import Fact, Words, count, listed, with_article
 
 NAMES = 3
 LONGEST_PATH = 40
@@ -327,7 +327,7 @@ class _Block(Struct, frozen=True, kw_only=True):
         return [BLANK, *self.head, *self.detail] if opened else self.head
 
 
-def _diagnosis_view(diagnosis: Diagnosis, *, whole: bool = True) -> View:
+def _diagnosis_view(diagnosis: DumpDiagnosis, *, whole: bool = True) -> View:
     """Return a view with a row for each gap; certain ones come first. Long paths are shortened, unless `whole`."""
     number, source = len(diagnosis.weakening), diagnosis.inventory.source
     gaps_text = f"{count(number, 'gap makes', 'gaps make')} answers less reliable"
@@ -344,6 +344,13 @@ def _diagnosis_view(diagnosis: Diagnosis, *, whole: bool = True) -> View:
                 title="Gaps", noun="gap", items=tuple(_item(finding, whole=whole) for finding in diagnosis.findings)
             ),
         ),
+        tables=(
+            TableView(
+                title="Objects",
+                columns=(("kind", False), ("objects", True)),
+                rows=tuple(diagnosis.inventory.kinds.items()),
+            ),
+        ),
     )
 
 
@@ -358,7 +365,7 @@ def _item(finding: gaps.Finding, *, whole: bool) -> ViewItem:
     return ViewItem(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
 
 
-def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[StyledLine]:
+def diagnosis_lines(diagnosis: DumpDiagnosis, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return at most 40 lines, unless `wide`: the first findings in full, and the headlines of the others."""
     view = _diagnosis_view(diagnosis, whole=wide)
     top = head_lines(replace(view, fixes=()), width, rows=None if wide else FACT_LINES)
@@ -494,11 +501,8 @@ def _height(lines: Iterable[StyledLine], width: int) -> int:
     return sum(max(-(-drawn_line.cell_len // width), 1) for drawn_line in lines)
 
 
-def doctor_page(diagnosis: Diagnosis) -> Page:
+def doctor_page(diagnosis: DumpDiagnosis) -> Page:
     """Return a page with the inventory, what is missing, and how to complete the dump."""
-    kinds = tuple((visible(kind), number) for kind, number in diagnosis.inventory.kinds.items())
-    columns = (TableColumn(label="kind"), TableColumn(label="objects", is_number=True))
     lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)
-    sections = (Table(title="Objects", columns=columns, rows=kinds),)
     cited = (("cluster", diagnosis.inventory.source), ("taken", diagnosis.inventory.time or "unknown"))
-    return page_of(_diagnosis_view(diagnosis), lines, sections, cited=cited)
+    return page_of(_diagnosis_view(diagnosis), lines, cited=cited)

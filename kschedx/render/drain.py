@@ -1,123 +1,22 @@
-"""Fixes of a blocked drain, in words and as kubectl's commands."""
+"""The results of drains, node by node."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import assert_never
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
+from kschedx.controllers.disruption_budgets import BudgetStatus
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation
-from kschedx.inquiry.stalled_drain import (
-    BudgetStep,
-    DrainFix,
-    EvictUnhealthy,
-    MoreReplicas,
-    OutOfService,
-    ReadyPods,
-    ReleasedByOperator,
-    SmallerBudget,
-    WithoutBudget,
-)
-from kschedx.kube.documents import Document
+from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.kube.escaping import shell_command, why_command
-from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.render.fixes import fix_lines, story_fixes, story_reason
-from kschedx.render.terminal import DIM, SEPARATOR, StyledLine, fact_lines, more, paragraph, title_lines
+from kschedx.render.terminal import DIM, StyledLine, fact_lines, more, paragraph, title_lines
 from kschedx.render.view import FixView, ItemList, Tone, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
-
-
-def drain_remedy_title(fix: DrainFix) -> str:
-    """`scale shop/deploy/web to 4 · all 3 nodes can be drained`."""
-    if not fix.done:
-        return ", ".join(map(_remedy_step_text, fix.steps))
-    if fix.of == 1:
-        seen = "the node can be drained"
-    elif fix.done == fix.of:
-        seen = f"{'both' if fix.of == 2 else f'all {fix.of:,}'} nodes can be drained"
-    else:
-        seen = f"{fix.done:,} of {count(fix.of, 'node')} can be drained"
-    return f"{', '.join(map(_remedy_step_text, fix.steps))} · {seen}"
-
-
-def drain_remedy_commands(fix: DrainFix) -> tuple[str, ...]:
-    steps = (step for step in fix.steps if not (isinstance(step, SmallerBudget) and step.manager))
-    return tuple(filter(None, map(_remedy_command, steps)))
-
-
-class BudgetFixDocument(Document, frozen=True):
-    title: str
-    commands: tuple[str, ...]
-    drained: int
-    of: int
-
-
-def drain_remedy_document(fix: DrainFix) -> BudgetFixDocument:
-    title = ", ".join(map(_remedy_step_text, fix.steps))
-    return BudgetFixDocument(title, tuple(drain_remedy_commands(fix)), fix.done, fix.of)
-
-
-def _remedy_step_text(step: BudgetStep) -> str:
-    match step:
-        case MoreReplicas():
-            return f"scale {step.workload.reference} to {step.replicas:,}"
-        case SmallerBudget():
-            return _budget_change(step)
-        case EvictUnhealthy():
-            return f"set unhealthyPodEvictionPolicy of PDB {step.namespace}/{step.name} to {ALWAYS}"
-        case OutOfService(node=node):
-            return f"taint {node} out of service if it is shut down, else repair its kubelet"
-        case ReadyPods(pods=pods):
-            verb = "is" if len(pods) == 1 else "are"
-            return f"first repair {listed(pods, 3, conjunction='and')}, which {verb} not ready"
-        case ReleasedByOperator(wait=wait):
-            return f"wait until {wait}"
-        case WithoutBudget():
-            return f"delete PDB {step.namespace}/{step.name}, since another PDB covers the same pod"
-        case _:
-            assert_never(step)
-
-
-def _budget_change(step: SmallerBudget) -> str:
-    name = f"PDB {step.namespace}/{step.name}"
-    [(field, value)] = [(field, value) for field, value in step.fields.items() if value is not None]
-    if field not in step.before:
-        old = ", ".join(f"{field} {value}" for field, value in step.before.items())
-        return f"replace {old} of {name} with {field} {value}"
-    verb = "lower" if field == "minAvailable" else "raise"
-    there = f", in {step.manager}, which manages the PDB and undoes other changes of it" if step.manager else ""
-    return f"{verb} {field} of {name} from {step.before[field]} to {value}{there}"
-
-
-def _remedy_command(step: BudgetStep) -> str:
-    match step:
-        case MoreReplicas(workload=workload, replicas=replicas):
-            target = f"{workload.reference.split('/')[1]}/{workload.name}"
-            return shell_command("kubectl scale {} -n {} --replicas={}", target, workload.namespace, str(replicas))
-        case SmallerBudget():
-            return _patch_command(step, step.fields)
-        case EvictUnhealthy():
-            return _patch_command(step, {"unhealthyPodEvictionPolicy": ALWAYS})
-        case OutOfService(node=node):
-            return shell_command("kubectl taint node {} {}=nodeshutdown:NoExecute", node, OUT_OF_SERVICE)
-        case ReadyPods(pods=pods):
-            return why_command(pods[0])
-        case ReleasedByOperator():
-            return ""
-        case WithoutBudget():
-            return shell_command("kubectl delete pdb {} -n {}", step.name, step.namespace)
-        case _:
-            assert_never(step)
-
-
-def _patch_command(step: SmallerBudget | EvictUnhealthy, fields: Mapping[str, object]) -> str:
-    return shell_command("kubectl patch pdb {} -n {} --type merge -p {}", step.name, step.namespace, {"spec": fields})
-
 
 # The result of a drain, in lines.
 
@@ -253,8 +152,7 @@ def with_flags(drained: Sequence[DrainResult], forced: Sequence[DrainResult]) ->
 
 
 def drain_fix(fix: DrainFix) -> FixView:
-    title, _, seen = drain_remedy_title(fix).partition(SEPARATOR)
-    return FixView(title=title, seen=seen, commands=drain_remedy_commands(fix))
+    return FixView(title=fix.title, seen=fix.seen, commands=fix.commands)
 
 
 def drains_headline(drained: Sequence[DrainResult]) -> str:

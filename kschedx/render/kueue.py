@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kschedx.kueue.flavors import Shortage
-from kschedx.kueue.overview import FlavorRow, Overview, QueueOverview, Waiting
+from kschedx.kueue.overview import CohortOverview, FlavorRow, Overview, QueueOverview, Waiting
 from kschedx.kueue.quota import displayed
-from kschedx.render.layout import head_lines, note_lines
-from kschedx.render.page.model import SCREEN_WIDTH, Page, Table, TableColumn, page_of
-from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, columns, line, paragraph
-from kschedx.render.view import ItemList, Tone, View, ViewItem
+from kschedx.render.layout import column_lines, head_lines, note_lines
+from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
+from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, line, paragraph
+from kschedx.render.view import ItemList, TableView, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 
 SHOWN = 5
@@ -36,6 +36,12 @@ def _overview_view(overview: Overview) -> View:
         notes=() if overview.is_settled else ("the run was stopped before it settled",),
         lists=(
             ItemList(
+                title="Queues",
+                noun="queue",
+                columns=(("cohort", False), ("with quota", True), ("pending", True)),
+                items=(*map(_queue, overview.queues), *map(_cohort, overview.cohorts)),
+            ),
+            ItemList(
                 title="Pending Workloads",
                 noun="Workload",
                 columns=(("ClusterQueue", False), ("place", True), ("priority", True)),
@@ -52,45 +58,60 @@ def _overview_view(overview: Overview) -> View:
                 ),
             ),
         ),
+        tables=(
+            TableView(
+                title="Quota",
+                columns=(("queue", False), *((label, at > 1) for at, label in enumerate(_HEADS))),
+                rows=(
+                    *((queue.name, *_cells(row)) for queue in overview.queues for row in queue.rows),
+                    *((_cohort(cohort).title, *_cells(row)) for cohort in overview.cohorts for row in cohort.rows),
+                ),
+            ),
+        ),
     )
 
 
+def _queue(queue: QueueOverview) -> ViewItem:
+    return ViewItem(
+        title=queue.name,
+        kind="ClusterQueue",
+        values=(" below ".join(queue.cohorts), queue.holding, len(queue.waiting)),
+        members=tuple(waiting.workload for waiting in (*queue.waiting, *queue.checking)),
+    )
+
+
+def _cohort(cohort: CohortOverview) -> ViewItem:
+    return ViewItem(title=f"cohort {cohort.name}", kind="cohort", values=(cohort.parent, "", ""))
+
+
 def overview_page(overview: Overview) -> Page:
-    rows = [(queue.name, *_cells(row)) for queue in overview.queues for row in queue.rows]
-    rows += [(f"cohort {cohort.name}", *_cells(row)) for cohort in overview.cohorts for row in cohort.rows]
-    columns = tuple(TableColumn(label=label, is_number=at > 2) for at, label in enumerate(("queue", *_HEADS)))
-    quota = Table(title="Quota", columns=columns, rows=tuple(rows))
-    return page_of(_overview_view(overview), overview_lines(overview, SCREEN_WIDTH), (quota,), overview.snapshot)
+    return page_of(_overview_view(overview), overview_lines(overview, SCREEN_WIDTH), snapshot=overview.snapshot)
 
 
 def overview_lines(overview: Overview, width: int, *, wide: bool = False) -> list[StyledLine]:
     view = _overview_view(overview)
+    (queues, workloads), (quota,) = view.lists, view.tables
+    waiting: dict[str | int, list[ViewItem]] = {}
+    for item in workloads.items:
+        waiting.setdefault(item.values[0], []).append(item)
     lines = head_lines(view, width)
-    for queue in overview.queues:
-        lines += [BLANK, *_queue(queue, width, wide=wide)]
-    for cohort in overview.cohorts:
-        above = f" below {cohort.parent}" if cohort.parent else ""
-        lines += [BLANK, line((f"cohort {cohort.name}{above}", BOLD)), *_table(cohort.rows)]
-    if overview.unqueued:
-        lines += [BLANK, line(("in no queue", BOLD)), *_waiting(overview.unqueued, width, wide=wide)]
+    for queue in queues.items:
+        above, holding, pending = queue.values
+        if queue.kind == "cohort":
+            lines += [BLANK, line((queue.title, BOLD), f" below {above}" if above else "")]
+        else:
+            cohort = f" · cohort {above}" if above else ""
+            state = f"{count(int(holding), 'Workload')} with quota, {pending:,} pending"
+            lines += [BLANK, line((f"{queue.kind} {queue.title}", BOLD), f"{cohort} · {state}")]
+        rows = [row[1:] for row in quota.rows if row[0] == queue.title]
+        lines += column_lines(quota.columns[1:], rows, width) if rows else []
+        lines += _waiting(waiting.get(queue.title, ()), width, wide=wide)
+    if alone := waiting.get(""):
+        lines += [BLANK, line(("in no queue", BOLD)), *_waiting(alone, width, wide=wide)]
     if view.notes:
         lines += [BLANK, *note_lines(view, width)]
     version = f"Kueue {overview.kueue_version}; -o wide shows all, -o json every cycle"
     return [*lines, BLANK, *paragraph(version, width, style=DIM)]
-
-
-def _queue(queue: QueueOverview, width: int, *, wide: bool) -> Iterator[StyledLine]:
-    below = f" · cohort {' below '.join(queue.cohorts)}" if queue.cohorts else ""
-    state = f"{count(queue.holding, 'Workload')} with quota, {len(queue.waiting):,} pending"
-    yield line((f"ClusterQueue {queue.name}", BOLD), f"{below} · {state}")
-    yield from _table(queue.rows)
-    yield from _waiting((*queue.waiting, *queue.checking), width, wide=wide)
-
-
-def _table(rows: Sequence[FlavorRow]) -> list[StyledLine]:
-    if not rows:
-        return []
-    return columns([_HEADS, *map(_cells, rows)], right=frozenset({2, 3, 4, 5}), indent=2, header=True)
 
 
 _HEADS = ("flavor", "resource", "used", "nominal", "borrowed", "available")
@@ -101,20 +122,17 @@ def _cells(row: FlavorRow) -> tuple[str, ...]:
     return (row.flavor, row.resource, *(displayed(row.resource, amount) for amount in amounts))
 
 
-def _waiting(waiting: Sequence[Waiting], width: int, *, wide: bool) -> Iterator[StyledLine]:
-    shown = waiting if wide else waiting[:SHOWN]
-    for number, waiting_job in enumerate(shown, start=1):
-        cause = _cause(waiting_job)
-        yield from paragraph(
-            f"{number}. {waiting_job.workload} (priority {waiting_job.priority:,}): {cause}",
-            width,
-            first="    ",
-            indent=7,
-        )
-        if wide and waiting_job.message != cause:
-            yield from paragraph(waiting_job.message, width, first="       ", indent=7)
-    if len(waiting) > len(shown):
-        yield line(f"       {len(waiting) - len(shown):,} more")
+def _waiting(items: Sequence[ViewItem], width: int, *, wide: bool) -> Iterator[StyledLine]:
+    shown = items if wide else items[:SHOWN]
+    for item in shown:
+        _, place, priority = item.values
+        [cause] = item.facts[0].items
+        text = f"{place}. {item.title} (priority {priority:,}): {cause}"
+        yield from paragraph(text, width, first="    ", indent=7)
+        if wide and item.event != cause:
+            yield from paragraph(item.event, width, first="       ", indent=7)
+    if len(items) > len(shown):
+        yield line(f"       {len(items) - len(shown):,} more")
 
 
 def _cause(waiting: Waiting) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from kschedx.render.fixes import fix_lines
 from kschedx.render.terminal import (
     BAD,
@@ -66,11 +68,18 @@ def headline_lines(view: View, width: int) -> list[StyledLine]:
 def table_lines(item_list: ItemList, width: int, most: int | None = None) -> list[StyledLine]:
     """Return the first `most` rows as a table, and the number of the others."""
     items = item_list.items[:most]
-    rows = [[item.title, *map(_cell, item.values)] for item in items]
-    heads = [item_list.noun, *(label for label, _ in item_list.columns)]
-    right = frozenset(at for at, (_, is_number) in enumerate(item_list.columns, start=1) if is_number)
-    table = columns([heads, *rows], right=right, indent=2, header=True, width=width)
+    rows = [(item.title, *item.values) for item in items]
+    table = column_lines(((item_list.noun, False), *item_list.columns), rows, width)
     return table + more(len(item_list.items) - len(items), item_list.noun)
+
+
+def column_lines(
+    labels: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str | int]], width: int
+) -> list[StyledLine]:
+    """Return rows below the label of each column, which also has whether it is a number."""
+    right = frozenset(at for at, (_, is_number) in enumerate(labels) if is_number)
+    cells = [[label for label, _ in labels], *([_cell(value) for value in row] for row in rows)]
+    return columns(cells, right=right, indent=2, header=True, width=width)
 
 
 def _cell(value: str | int) -> str:

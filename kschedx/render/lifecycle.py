@@ -6,6 +6,15 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from kschedx.controllers import states
+from kschedx.controllers.deployment import (
+    DaemonSetUpdate,
+    DeploymentStrategy,
+    NoRollout,
+    NoRolloutReason,
+    StatefulSetUpdate,
+    UpdateStrategy,
+)
+from kschedx.controllers.manager import Rollout
 from kschedx.explain.cycle_notes import CANNOT_START
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE
@@ -326,3 +335,53 @@ def _lifecycle_notes(lifecycle: states.Lifecycle) -> tuple[str, ...]:
     if isinstance(lifecycle, states.Contradicted):
         return ("`kschedx snapshot -o cluster.json` keeps everything that scheduling reads",)
     return ()
+
+
+# Rollouts.
+
+
+def rollout_text(rollout: Rollout) -> str:
+    """Return the progress of the rollout, and its bounds."""
+    name = rollout.workload.reference
+    if isinstance(rollout.strategy, NoRollout):
+        return f"{name}: {_kept(rollout.strategy)}"
+    if rollout.is_done:
+        return f"rollout of {name} completes: {count(rollout.old, 'pod')} replaced ({_strategy_text(rollout.strategy)})"
+    waits = f"{count(rollout.waiting, 'new pod')} {'stays' if rollout.waiting == 1 else 'stay'} pending"
+    if rollout.refusal:
+        waits = f"the API server refuses the next pod: {rollout.refusal}"
+    elif not rollout.waiting:
+        waits = "a pod is not ready"
+        if isinstance(rollout.strategy, StatefulSetUpdate):  # which replaces a pod only once it is ready
+            waits = f"{waits}; delete it first"
+    replaced = f"{rollout.replaced:,} of {count(rollout.old, 'pod')} replaced"
+    return f"rollout of {name} stalls: {replaced}, {waits} ({_strategy_text(rollout.strategy)})"
+
+
+def _strategy_text(strategy: UpdateStrategy) -> str:
+    match strategy:
+        case DeploymentStrategy(is_recreate=True):
+            return "strategy Recreate"
+        case DeploymentStrategy(surge=surge, unavailable=unavailable):
+            return f"maxSurge {surge:,}, maxUnavailable {unavailable:,}"
+        case StatefulSetUpdate(partition=partition, unavailable=unavailable):
+            kept = f", partition {partition:,}" if partition else ""
+            return f"from the highest ordinal, {unavailable:,} at a time{kept}"
+        case DaemonSetUpdate(surge=surge, unavailable=unavailable):
+            return f"maxSurge {surge:,}" if surge else f"maxUnavailable {unavailable:,}"
+        case NoRollout():
+            return _kept(strategy)
+        case _:
+            assert_never(strategy)
+
+
+def _kept(strategy: NoRollout) -> str:
+    match strategy.why:
+        case NoRolloutReason.ON_DELETE:
+            return "updateStrategy OnDelete: its pods keep the previous template until you delete them"
+        case NoRolloutReason.PAUSED:
+            return "its rollout is paused: its pods keep the previous template"
+        case NoRolloutReason.NO_CONTROLLER:
+            return "its pods keep the previous template until you delete them"
+        case _:
+            assert_never(strategy.why)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import assert_never
 
 from msgspec import Struct
@@ -24,7 +25,7 @@ from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, count
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import Finding
-from kschedx.findings.nodes import NodeAffinityMismatch
+from kschedx.findings.constraints import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.explanation_list import ExplanationList, Item
@@ -34,8 +35,9 @@ from kschedx.kube.workloads import MAKING_PODS
 from kschedx.parallel import processors, results
 from kschedx.progress import Phase, counted
 from kschedx.render.autoscaler import growth_text
-from kschedx.render.fixes import continued, group_fix, mended_fix
+from kschedx.render.fixes import continued, fix_lines, group_fix, mended_fix
 from kschedx.render.holding import gang_cause, held_by_kueue, scheduler_report
+from kschedx.render.layout import headline_lines, note_lines
 from kschedx.render.lifecycle import causes, own_event
 from kschedx.render.outcome import nominated_text
 from kschedx.render.page.model import (
@@ -48,26 +50,27 @@ from kschedx.render.terminal import (
     BLANK,
     DIM,
     GOOD,
+    INDENT,
+    LABEL,
     OPEN,
     SEPARATOR,
-    Part,
     StyledLine,
-    fitting,
+    fact_lines,
+    labelled,
     line,
     paragraph,
     shortens,
-    title_lines,
+    text,
 )
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.causes import shared_headlines
 from kschedx.render.words.pod import could_reject
-from kschedx.snapshot.snapshot import Snapshot
 
 MOST_LINES = 30
-MOST_BLOCKS = 4
-"""Blocks for which a screen has room, about."""
+LEAST_LINES = 3
+"""Of a block."""
 SHOWN = 3
 SHOWN_OTHERS = 2
 EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
@@ -85,62 +88,50 @@ class IfNone(Struct, frozen=True):
         return Tone.GOOD if self.is_known else Tone.OPEN
 
 
-class PodAnswers(Struct, frozen=True, kw_only=True):
-    """The answers about many pods."""
-
-    answers: Sequence[PodAnswer]
-    fix_of: Callable[[CauseGroup], FixView | None]
-    facts_of: Callable[[CauseGroup], Sequence[Fact]]
-    notes: Sequence[str] = ()
-    if_none: IfNone = IfNone()
-    competing: bool = False
-    """Whether the pods are new, and compete for the same resources."""
-    nodes: Sequence[str] = ()
-    """The names of the cluster's nodes."""
-
-    @property
-    def all_notes(self) -> tuple[str, ...]:
-        fitting = sum(answer.outcome is Outcome.SCHEDULED for answer in self.answers)
-        return (*self.notes, *((EACH_ALONE,) if self.competing and fitting > 1 else ()))
-
-
-def _node_names(pods: PodAnswers) -> Sequence[str]:
-    return pods.nodes
+def _node_names(answer: ListAnswer) -> Sequence[str]:
+    return answer.of.snapshot.cluster.names
 
 
 @shortens(_node_names)
-def pending_lines(pods: PodAnswers, *, width: int, wide: bool = False) -> list[StyledLine]:
-    """Return at most 30 lines: blocks, then a line for each other cause. `wide` names every pod."""
-    if not pods.answers:
-        return title_lines(pods.if_none.title, pods.if_none.tone, width)
-    causes = groups(pods.answers)
-    lines = title_lines(pending_sentence(pods.answers), pending_tone(pods.answers), width)
-    room = MOST_LINES - len(lines)
-    events = len(causes) if wide else _events(causes, pods, width, room)
-    to_mend = [cause_tone(group) is not Tone.GOOD for group in causes]
-    expected = sum(to_mend) if wide else min(sum(to_mend), MOST_BLOCKS)
-    each = counted(causes, Phase.TRYING_FIXES, expected, "causes", lambda it: cause_tone(it) is not Tone.GOOD)
-    left = len(causes)
-    for number, group in enumerate(each):
-        most = None if wide else MOST_LINES - len(lines) - (2 if left > 1 else 0)
-        block = fitting([_block(group, pods, width, wide=wide, event=number < events)], most)
-        if block is None:
-            break
-        lines += block
-        left -= 1
-    brief = [BLANK] if left else []
-    for group in causes[len(causes) - left :]:
-        row = paragraph(cause_title(group), width, first=cause_tone(group).mark)
-        if len(lines) + len(brief) + len(row) >= MOST_LINES:
+def pending_lines(answer: ListAnswer, *, width: int, wide: bool = False) -> list[StyledLine]:
+    """Return at most 30 lines: blocks, then a line for each other cause. `wide` names every pod.
+
+    Fixes are tried for the causes that may have a block, if a fix takes one line.
+    """
+    view = answer.view(0)
+    head = headline_lines(view, width)
+    most = MOST_LINES - len(head)
+    untried = [_block(item, width) for item in view.items[: MOST_LINES // LEAST_LINES]]
+    untried = [block + [BLANK] * (item.tone is not Tone.GOOD) for block, item in zip(untried, view.items, strict=False)]
+    tried = len(view.items) if wide else _number(untried, len(view.items), most)
+    items = answer.view(tried).items
+    if wide:
+        blocks = [_block(item, width, wide=True) for item in items]
+    else:
+        blocks = [_block(item, width, has_message=False) for item in items[:tried]]
+        blocks = blocks[: _number(blocks, len(items), most)]
+        for at, item in enumerate(items if len(blocks) == len(items) else ()):
+            whole = _block(item, width)
+            if sum(map(len, blocks)) - len(blocks[at]) + len(whole) > most:
+                break
+            blocks[at] = whole
+    lines = [*head, *(row for block in blocks for row in block)]
+    brief: list[StyledLine] = []
+    left = items[len(blocks) :]
+    for number, item in enumerate(left):
+        row = paragraph(item.title, width, first=item.tone.mark)
+        if len(lines) + 1 + len(brief) + len(row) >= MOST_LINES:
+            brief.append(line((f"{count(len(left) - number, 'more group')} of pods: -o wide shows all", DIM)))
             break
         brief += row
-        left -= 1
-    lines += brief
-    if left:
-        lines.append(line((f"{count(left, 'more group')} of pods: -o wide shows all", DIM)))
-    for note in pods.all_notes:
-        lines += [BLANK, *paragraph(note, width, style=DIM)]
-    return lines
+    lines += [BLANK, *brief] if brief else []
+    return [*lines, BLANK, *note_lines(view, width)] if view.notes else lines
+
+
+def _number(blocks: Sequence[Sequence[StyledLine]], causes: int, most: int) -> int:
+    """Return how many of the first blocks fit in `most` lines, with two for the other causes."""
+    sizes = enumerate(accumulate(map(len, blocks)), start=1)
+    return sum(size <= most - (2 if number < causes else 0) for number, size in sizes)
 
 
 def pending_tone(answers: Sequence[PodAnswer]) -> Tone:
@@ -181,52 +172,27 @@ def _taken(taken: Taken) -> str:
     return f"would fit {taken.node} if scheduled first{by}"
 
 
-def _events(cause_groups: Sequence[CauseGroup], pods: PodAnswers, width: int, room: int) -> int:
-    """Return how many blocks, the largest first, have kube-scheduler's text, if all blocks are to be shown; 0 if there
-    is no room for all."""
-    if len(cause_groups) > room // 2:
-        return 0
-    for events in range(len(cause_groups), 0, -1):
-        parts = [
-            _block(group, pods, width, wide=False, event=number < events) for number, group in enumerate(cause_groups)
+def _block(item: ViewItem, width: int, *, wide: bool = False, has_message: bool = True) -> list[StyledLine]:
+    """Return the block of a cause, which begins with a blank line. Without `has_message`, it has neither
+    kube-scheduler's event nor the message of a state."""
+    lines = [BLANK, *paragraph(item.title, width, first=item.tone.mark, style=_STYLES.get(item.tone, BAD))]
+    if wide:
+        lines += [row for member in item.members for row in paragraph(member, width, first="  ")]
+    for fact in (*(() if wide else item.own), *item.facts):
+        if fact.label != MORE and (has_message or fact.label != BECAUSE):
+            lines += fact_lines(fact, width, SHOWN)
+    lines += fix_lines(tuple(fix.brief for fix in item.fixes), item.no_fix, width)
+    lines += labelled("event", item.event, width, style=DIM, exact=True) if has_message and item.event else []
+    for command in (fact.command for fact in item.facts if fact.label == MORE):
+        rows = continued(command, width - INDENT - LABEL)
+        lines += [
+            text(f"{'' if number else f'  {MORE}':{INDENT + LABEL}}{row}", DIM) for number, row in enumerate(rows)
         ]
-        if fitting(parts, room) is not None:
-            return events
-    return 0
+    return lines
 
 
-def _block(group: CauseGroup, pods: PodAnswers, width: int, *, wide: bool, event: bool) -> Part:
-    """Return the block of a cause, which begins with a blank line. With `event`, it has kube-scheduler's text."""
-    first, tone = group.first, cause_tone(group)
-    lines = [BLANK, *paragraph(cause_title(group), width, first=tone.mark, style=_STYLES.get(tone, BAD))]
-    facts = pods.facts_of(group)
-    lines += [row for fact in facts if fact.label == REQUIRES for row in _labelled(fact.label, fact.items[0], width)]
-    lines += _members(group, width, wide=wide)
-    message = _labelled("event" if _is_event(first) else BECAUSE, first.message, width, style=DIM)
-    shown = message if event and first.headlines and first.message else []
-    lines += [] if _is_event(first) else shown
-    lines += [row for fact in facts if fact.label == ALONE for row in _labelled(fact.label, fact.items[0], width)]
-    rest = shown if _is_event(first) else []
-    if first.command and tone is not Tone.GOOD:
-        rows = continued(first.command, width - len(MORE))
-        rest = rest + [line((f"{'' if number else MORE:{len(MORE)}}{row}", DIM)) for number, row in enumerate(rows)]
-    if tone is Tone.GOOD:
-        return Part.of(lines + rest)
-
-    def with_fix() -> list[StyledLine]:
-        fix = pods.fix_of(group)
-        return [*lines, *([] if fix is None else _labelled("fix", fix.text, width)), *rest]
-
-    return Part(len(lines) + len(rest), with_fix, tries_fixes=True)
-
-
-REQUIRES, BECAUSE, ALONE = "requires", "because", "alone"
-MORE = "  more     "
+REQUIRES, BECAUSE, ALONE, MORE = "requires", "because", "alone", "more"
 _STYLES = {Tone.GOOD: GOOD, Tone.HELD: OPEN, Tone.OPEN: OPEN}
-
-
-def _labelled(label: str, content: str, width: int, *, style: str = "") -> list[StyledLine]:
-    return paragraph(content, width, first=f"  {label:9}", style=style)
 
 
 def cause_tone(group: CauseGroup) -> Tone:
@@ -245,12 +211,12 @@ def _facts(group: CauseGroup, taken: Taken | None) -> Iterator[Fact]:
     first = group.first
     if first.wants:
         yield Fact(label=REQUIRES, items=(first.wants,))
-    if first.message and not _is_event(first):
+    if first.message and first.headlines and not _is_event(first):
         yield Fact(label=BECAUSE, items=(first.message,))
     if taken is not None:
         yield Fact(label=ALONE, items=(_taken(taken),))
     if first.command and cause_tone(group) is not Tone.GOOD:
-        yield Fact(label="more", items=(first.command,), command=first.command)
+        yield Fact(label=MORE, items=(first.command,), command=first.command)
 
 
 def _is_event(answer: PodAnswer) -> bool:
@@ -258,21 +224,16 @@ def _is_event(answer: PodAnswer) -> bool:
     return answer.state in ("", "WaitingForGang")
 
 
-def _members(group: CauseGroup, width: int, *, wide: bool) -> list[StyledLine]:
-    """Return the owners of the pods, or, with `wide` or for pods with nodes, the pods by name and their nodes."""
-    good = group.first.outcome is Outcome.SCHEDULED and not group.first.state
-    owners = Counter(map(_owned, group.answers)).most_common()
-    names = [f"{name} × {number:,}" if number > 1 else name for name, number in owners]
-    if wide:
-        names = [_named(answer) for answer in group.answers]
-    elif good:
+def _owners(group: CauseGroup) -> Fact:
+    """Return the owners of the pods, or, for pods with nodes, the nodes of each owner."""
+    if group.first.outcome is Outcome.SCHEDULED and not group.first.state:
         names = _places(group)
-    shown = len(names) if wide else SHOWN
-    lines = [text for name in names[:shown] for text in paragraph(name, width, first="  ")]
-    if len(names) > shown:
-        spaces = f" in {count(len(group.namespaces), 'namespace')}" if len(group.namespaces) > 1 else ""
-        lines.append(line((f"  {len(names) - shown:,} more{spaces}", DIM)))
-    return lines
+    else:
+        owners = Counter(map(_owned, group.answers)).most_common()
+        names = [f"{name} × {number:,}" if number > 1 else name for name, number in owners]
+    spaces = f" in {count(len(group.namespaces), 'namespace')}" if len(group.namespaces) > 1 else ""
+    rest = tuple(f"{len(names) - number:,} more{spaces}" for number in range(len(names)))
+    return Fact(label="pods" if len(group.answers) > 1 else "pod", items=tuple(names), rest=rest)
 
 
 def _places(group: CauseGroup) -> list[str]:
@@ -556,28 +517,47 @@ class ListAnswer(Struct, dict=True):
         return item.taken(answer.pod)
 
     @cached_property
-    def view(self) -> PodAnswers:
-        fixes: dict[int, FixView | None] = {}
-        facts: dict[int, Sequence[Fact]] = {}
+    def _groups(self) -> tuple[CauseGroup, ...]:
+        return groups(self.answers)
 
-        def facts_of(group: CauseGroup) -> Sequence[Fact]:
-            if id(group.first) not in facts:
-                facts[id(group.first)] = tuple(_facts(group, self._taken_of(group.first)))
-            return facts[id(group.first)]
+    @cached_property
+    def _tried(self) -> dict[int, FixView | None]:
+        """The fix of each group for which one was tried."""
+        return {}
 
-        def fix_of(group: CauseGroup) -> FixView | None:
-            if id(group.first) not in fixes:
-                fixes[id(group.first)] = self._fix_of(group)
-            return fixes[id(group.first)]
+    @cached_property
+    def _alone(self) -> dict[int, Taken | None]:
+        """The place that the first pod of each group would have alone, of those that a form has shown."""
+        return {}
 
-        return PodAnswers(
-            answers=self.answers,
-            fix_of=fix_of,
-            facts_of=facts_of,
-            notes=(*_evicted_note(self.of.evicted), *self.of.notes, *map(growth_text, self.of.growths)),
-            if_none=self.if_none,
-            competing=self.of.is_competing,
-            nodes=self.of.snapshot.cluster.names,
+    def view(self, tried: int | None = None) -> View:
+        """Return a view with a row for each cause, largest group first. Fixes are tried for the first `tried`; None for
+        all of them. Without them, rows for which a screen has no room lack the place that a pod would have alone."""
+        notes = (*_evicted_note(self.of.evicted), *self.of.notes, *map(growth_text, self.of.growths))
+        if not self.answers:
+            return View(command="kschedx why", headline=self.if_none.title, tone=self.if_none.tone, notes=notes)
+        number = len(self._groups) if tried is None else tried
+        new = [at for at, group in enumerate(self._groups[:number]) if at not in self._tried and _can_mend(group)]
+        for at in counted(new, Phase.TRYING_FIXES, len(new), "causes") if new else ():
+            self._tried[at] = self._fix_of(self._groups[at])
+        for at in range(min(max(number, MOST_LINES // LEAST_LINES), len(self._groups))):
+            if at not in self._alone:
+                self._alone[at] = self._taken_of(self._groups[at].first)
+        return View(
+            command="kschedx why",
+            headline=pending_sentence(self.answers),
+            tone=pending_tone(self.answers),
+            lists=(
+                ItemList(
+                    title="Causes",
+                    noun="cause",
+                    columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
+                    items=tuple(
+                        _cause(group, self._alone.get(at), self._tried.get(at)) for at, group in enumerate(self._groups)
+                    ),
+                ),
+            ),
+            notes=(*notes, *(competing_note(self.answers) if self.of.is_competing else ())),
         )
 
     @property
@@ -601,33 +581,20 @@ def _alike(item: Item, story: PodAnswer) -> PodAnswer:
     return replace(story, **own, nodes=nodes, message=message)
 
 
-# The page of pending pods.
-
-
-def _pending_view(pods: PodAnswers) -> View:
-    """Return a view with a row for each cause, largest group first; identical pods share a row."""
-    causes = groups(pods.answers)
-    each = counted(causes, Phase.TRYING_FIXES, len(causes), "causes")
-    return View(
-        command="kschedx why",
-        headline=pending_sentence(pods.answers) if pods.answers else pods.if_none.title,
-        tone=pending_tone(pods.answers) if pods.answers else pods.if_none.tone,
-        lists=(
-            ItemList(
-                title="Causes",
-                noun="cause",
-                columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
-                items=tuple(_cause(group, pods.facts_of(group), pods.fix_of(group)) for group in each),
-            ),
-        ),
-        notes=pods.all_notes,
-    )
+def competing_note(answers: Sequence[PodAnswer]) -> tuple[str, ...]:
+    """Return that new pods, which compete for the same resources, are evaluated alone; empty if only one fits."""
+    fitting = sum(answer.outcome is Outcome.SCHEDULED for answer in answers)
+    return (EACH_ALONE,) if fitting > 1 else ()
 
 
 _KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
 
 
-def _cause(group: CauseGroup, facts: Sequence[Fact], fix: FixView | None) -> ViewItem:
+def _can_mend(group: CauseGroup) -> bool:
+    return cause_tone(group) is not Tone.GOOD
+
+
+def _cause(group: CauseGroup, taken: Taken | None, fix: FixView | None) -> ViewItem:
     first, tone = group.first, cause_tone(group)
     return ViewItem(
         title=cause_title(group),
@@ -639,16 +606,13 @@ def _cause(group: CauseGroup, facts: Sequence[Fact], fix: FixView | None) -> Vie
             len(group.namespaces),
             max(answer.priority for answer in group.answers),
         ),
-        facts=tuple(facts),
-        event=first.message if _is_event(first) else "",
-        fixes=(fix,) if fix is not None and tone is not Tone.GOOD else (),
-        members=tuple(_member(answer) for answer in group.answers),
+        facts=tuple(_facts(group, taken)),
+        own=(_owners(group),),
+        event=first.message if first.headlines and _is_event(first) else "",
+        fixes=(fix,) if fix is not None else (),
+        members=tuple(map(_named, group.answers)),
     )
 
 
-def _member(answer: PodAnswer) -> str:
-    return f"{answer.pod} → {', '.join(answer.nodes[:4])}" if answer.nodes else answer.pod
-
-
-def pending_page(pods: PodAnswers, snapshot: Snapshot | None) -> Page:
-    return page_of(_pending_view(pods), pending_lines(pods, width=SCREEN_WIDTH), snapshot=snapshot)
+def pending_page(answer: ListAnswer) -> Page:
+    return page_of(answer.view(), pending_lines(answer, width=SCREEN_WIDTH), snapshot=answer.of.snapshot)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LINES: Mapping[str, str] = {
     "DaemonSetAnswer": "subjects.daemon_set_lines",
     "Descheduling": "descheduling.descheduling_lines",
-    "Diagnosis": "doctor.diagnosis_lines",
+    "DumpDiagnosis": "doctor.diagnosis_lines",
     "Fit": "fit.fit_lines",
     "Overview": "kueue.overview_lines",
     "SetupComparison": "comparison.comparison_lines",
@@ -32,7 +32,7 @@ PAGES: Mapping[str, str] = {
     "Comparison": "comparison.comparison_page",
     "DaemonSetAnswer": "subjects.daemon_set_page",
     "Descheduling": "descheduling.descheduling_page",
-    "Diagnosis": "doctor.doctor_page",
+    "DumpDiagnosis": "doctor.doctor_page",
     "Explanation": "page.explanation.explanation_page",
     "Fit": "fit.fit_page",
     "Overview": "kueue.overview_page",

@@ -18,7 +18,6 @@ from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import short_names
-from kschedx.kube.storage import own_claims
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
@@ -83,8 +82,7 @@ def _nodes_of(explanation: Explanation) -> Sequence[str]:
         explanation.cycle.all_nodes.names,
         explanation.cycle.snapshot.storage,
     )
-    claims = (storage.claims.get(key) for key in own_claims(explanation.cycle.pod))
-    volumes = (storage.volumes.get(claim.spec.volume_name) for claim in claims if claim is not None)
+    volumes = (storage.volumes.get(claim.spec.volume_name) for claim in storage.claims_of(explanation.cycle.pod))
     affinities = (volume.spec.node_affinity for volume in volumes if volume is not None)
     of_volumes = (affinity.required for affinity in affinities if affinity is not None)
     selectors = (selector for selector in (spec.required_node_affinity, *of_volumes) if selector is not None)

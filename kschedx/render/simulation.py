@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.deployment import (
-    DaemonSetUpdate,
-    DeploymentStrategy,
-    NoRollout,
-    NoRolloutReason,
-    StatefulSetUpdate,
-    UpdateStrategy,
-)
-from kschedx.controllers.manager import Rollout
 from kschedx.controllers.states import (
     CannotStart,
     Lifecycle,
@@ -29,7 +19,7 @@ from kschedx.controllers.states import (
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
-from kschedx.inquiry.simulation import NodeUse, Simulation, WorkloadResult
+from kschedx.inquiry.simulation import Simulation, WorkloadResult
 from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.inquiry.what_if import OtherOutcomes
 from kschedx.kube.names import PODS
@@ -46,6 +36,7 @@ from kschedx.render.drain import (
 )
 from kschedx.render.fixes import fix_lines, refusal_fixes, story_fixes, story_no_fix, story_reason
 from kschedx.render.layout import head_lines
+from kschedx.render.lifecycle import rollout_text
 from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
 from kschedx.render.terminal import (
@@ -62,7 +53,7 @@ from kschedx.render.terminal import (
     shortens,
     title_lines,
 )
-from kschedx.render.view import ItemList, Tone, View, ViewItem
+from kschedx.render.view import ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
@@ -95,53 +86,6 @@ def _effects(simulation: Simulation) -> Iterator[str]:
             parts.append(f"{listed(effect.gone, 2)} will not be recreated")
         which = f"{effect.change}: " if len(simulation.changes) > 1 else ""
         yield f"{which}{'; '.join(parts)}"
-
-
-def rollout_text(rollout: Rollout) -> str:
-    """Return the progress of the rollout, and its bounds."""
-    name = rollout.workload.reference
-    if isinstance(rollout.strategy, NoRollout):
-        return f"{name}: {_kept(rollout.strategy)}"
-    if rollout.is_done:
-        return f"rollout of {name} completes: {count(rollout.old, 'pod')} replaced ({_strategy_text(rollout.strategy)})"
-    waits = f"{count(rollout.waiting, 'new pod')} {'stays' if rollout.waiting == 1 else 'stay'} pending"
-    if rollout.refusal:
-        waits = f"the API server refuses the next pod: {rollout.refusal}"
-    elif not rollout.waiting:
-        waits = "a pod is not ready"
-        if isinstance(rollout.strategy, StatefulSetUpdate):  # which replaces a pod only once it is ready
-            waits = f"{waits}; delete it first"
-    replaced = f"{rollout.replaced:,} of {count(rollout.old, 'pod')} replaced"
-    return f"rollout of {name} stalls: {replaced}, {waits} ({_strategy_text(rollout.strategy)})"
-
-
-def _strategy_text(strategy: UpdateStrategy) -> str:
-    match strategy:
-        case DeploymentStrategy(is_recreate=True):
-            return "strategy Recreate"
-        case DeploymentStrategy(surge=surge, unavailable=unavailable):
-            return f"maxSurge {surge:,}, maxUnavailable {unavailable:,}"
-        case StatefulSetUpdate(partition=partition, unavailable=unavailable):
-            kept = f", partition {partition:,}" if partition else ""
-            return f"from the highest ordinal, {unavailable:,} at a time{kept}"
-        case DaemonSetUpdate(surge=surge, unavailable=unavailable):
-            return f"maxSurge {surge:,}" if surge else f"maxUnavailable {unavailable:,}"
-        case NoRollout():
-            return _kept(strategy)
-        case _:
-            assert_never(strategy)
-
-
-def _kept(strategy: NoRollout) -> str:
-    match strategy.why:
-        case NoRolloutReason.ON_DELETE:
-            return "updateStrategy OnDelete: its pods keep the previous template until you delete them"
-        case NoRolloutReason.PAUSED:
-            return "its rollout is paused: its pods keep the previous template"
-        case NoRolloutReason.NO_CONTROLLER:
-            return "its pods keep the previous template until you delete them"
-        case _:
-            assert_never(strategy.why)
 
 
 # The screen of a simulation: how many pods have each outcome, workload by workload, and the nodes' utilization.
@@ -202,6 +146,8 @@ def drains_view(
             drain_list(simulation, forced, 0 if each else tried.workloads, each=each),
             *(() if each else (_causes(simulation, SharedFixes(simulation), tried.causes, are_alone=True),)),
         ),
+        usage=None if each else _usage(simulation),
+        timeline=None if each else _timeline(simulation),
     )
 
 
@@ -236,7 +182,7 @@ def drains_lines(
             lines = head_lines(view, width)
             lines += _drain_blocks(nodes, width, 2 * (len(SHOWN_ROWS) - number), most, wide=wide)
         lines += _cause_lines(causes, width, shown.causes, named=2)
-        lines += _nodes(simulation, width, shown.nodes)
+        lines += _usage_lines(view.usage, width, shown.nodes)
         if len(lines) <= MOST_LINES:
             break
     return lines
@@ -269,30 +215,35 @@ def simulation_view(
     first, and for each cause. Fixes are tried for the first of them, unless `shared` has them. `growths` are what the
     autoscalers added first."""
     shared = shared or SharedFixes(simulation)
-    workloads = _shown_workloads(simulation)
-    is_part = any(result.pending or result.refused for result in workloads[tried.workloads :])
+    is_part = any(result.pending or result.refused for result in _shown_workloads(simulation)[tried.workloads :])
     return View(
         command="kschedx simulate",
         headline=_simulation_headline(simulation),
         tone=_simulation_tone(simulation),
         details=(*map(growth_text, growths), *([] if ties is None else [ties])),
         facts=tuple(_facts(simulation)),
-        lists=(
-            *([drain_list(simulation)] if simulation.drained else ()),
-            ItemList(
-                title="Workloads",
-                noun="workload",
-                columns=(("scheduled", True), ("pending", True), ("evicted", True), ("result", False)),
-                items=(
-                    *map(_state_item, simulation.states),
-                    *_workloads(simulation, shared, workloads, tried.workloads),
-                ),
-            ),
-            _causes(simulation, shared, tried.causes),
-        ),
+        lists=_simulation_lists(simulation, shared, tried),
+        usage=_usage(simulation),
+        timeline=_timeline(simulation),
         notes=(f"fixes were tried for {tried.workloads} workloads; for others: kschedx why WORKLOAD",)
         if is_part
         else (),
+    )
+
+
+def _simulation_lists(simulation: Simulation, shared: SharedFixes, tried: ShownCounts) -> tuple[ItemList, ...]:
+    return (
+        *([drain_list(simulation)] if simulation.drained else ()),
+        ItemList(
+            title="Workloads",
+            noun="workload",
+            columns=(("scheduled", True), ("pending", True), ("evicted", True), ("result", False)),
+            items=(
+                *map(_state_item, simulation.states),
+                *_workloads(simulation, shared, _shown_workloads(simulation), tried.workloads),
+            ),
+        ),
+        _causes(simulation, shared, tried.causes),
     )
 
 
@@ -310,7 +261,11 @@ def simulation_lines(
     """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `view` is that of the
     simulation, if it was computed before."""
     shared = SharedFixes(simulation)
-    tried = partial(simulation_view, simulation, ties=ties, growths=growths, shared=shared)
+    start = ALL if wide else ShownCounts(0, 0, 0)
+    whole = view or simulation_view(simulation, start, ties=ties, growths=growths, shared=shared)
+
+    def tried(counts: ShownCounts) -> View:
+        return replace(whole, lists=_simulation_lists(simulation, shared, counts))
 
     def screen(view: View, shown: ShownCounts, *, is_single: bool) -> list[StyledLine]:
         *drained, workloads, causes = view.lists
@@ -322,7 +277,7 @@ def simulation_lines(
             lines += _row_lines(item, f"{item.title}  {item.values[-1]}".rstrip(), width, whole=wide or is_single)
         lines += more(len(workloads.items) - shown.workloads, workloads.noun)
         lines += _cause_lines(causes, width, shown.causes, named=10_000 if wide else 2)
-        return lines + _nodes(simulation, width, shown.nodes)
+        return lines + _usage_lines(view.usage, width, shown.nodes)
 
     def shortened() -> list[StyledLine] | None:
         """Return the first size that is short enough; None if at most one row has a fix, which is then shown with its
@@ -347,16 +302,18 @@ def simulation_lines(
                 return lines
         return shortest
 
-    if view is None and not wide and (short := shortened()) is not None:
-        return short + (_steps(simulation, width) if steps else [])
-    view = view or tried(ALL if wide else SHOWN_ROWS[0])
-    is_single = sum(bool(item.fixes) for item in view.items) == 1
+    every = _steps(whole.timeline, width) if steps else []
+    if view is None and not wide:
+        if (short := shortened()) is not None:
+            return short + every
+        whole = tried(SHOWN_ROWS[0])
+    is_single = sum(bool(item.fixes) for item in whole.items) == 1
     lines: list[StyledLine] = []
     for shown in (ALL,) if wide else SHOWN_ROWS:
-        lines = screen(view, shown, is_single=is_single)
+        lines = screen(whole, shown, is_single=is_single)
         if len(lines) <= MOST_LINES:
             break
-    return lines + (_steps(simulation, width) if steps else [])
+    return lines + every
 
 
 def _growing(shown: ShownCounts) -> Iterator[ShownCounts]:
@@ -536,7 +493,7 @@ def _workloads(
 ) -> Iterator[ViewItem]:
     mended = sum(bool(result.pending or result.refused) for result in results[:most])
     each = counted(results, Phase.TRYING_FIXES, mended, "workloads", lambda it: bool(it.pending or it.refused))
-    for number, result in enumerate(each):
+    for number, result in enumerate(each if mended else results):
         is_tried = number < most
         story = mending.story(result.pending) if result.pending and is_tried else None
         yield ViewItem(
@@ -625,35 +582,41 @@ def _spread(nodes: Mapping[str, int]) -> str:
 # --- nodes before and after
 
 
-def _nodes(simulation: Simulation, width: int, most: int) -> list[StyledLine]:
+def _usage(simulation: Simulation) -> UsageView:
     before, after = simulation.usage_before, simulation.usage_after
-    changed = [name for name in after.names if name not in before or before[name].requested != after[name].requested]
-    gone = [name for name in before.names if name not in after]
-    if not changed and not gone:
+    names = dict.fromkeys((*before.names, *after.names))
+    return UsageView(
+        resources=_shown_resources(simulation),
+        nodes=tuple(UsageRow(name=name, before=before.get(name), after=after.get(name)) for name in names),
+        total=UsageRow(name="all nodes", before=before.total(), after=after.total()),
+    )
+
+
+def _usage_lines(usage: UsageView | None, width: int, most: int) -> list[StyledLine]:
+    changed = [row for row in usage.nodes if row.is_changed] if usage is not None else []
+    if usage is None or not changed:
         return []
-    resources = shown_resources(simulation)
-    ordered = sorted(changed, key=lambda name: (-after[name].percent(resources[0]), name))
+    resources = usage.resources
+    left = {row.name: row.after for row in changed if row.after is not None}
+    ordered = sorted(
+        (row for row in changed if row.name in left),
+        key=lambda row: (-left[row.name].percent(resources[0]), row.name),
+    )
     picked = [*ordered[:most], *ordered[-most:]] if len(ordered) > 2 * most else ordered
-    bar = BAR if width >= (BAR + 10) * len(resources) + 12 else SHORT_BAR
-    rows = [["node", *resources]]
-    for name in picked:
-        use = after[name]
-        bars = (_bar(before.get(name), use, resource, bar) for resource in resources)
-        rows.append([name, *bars])
-    rows.append(["all nodes", *(_bar(before.total(), after.total(), resource, bar) for resource in resources)])
-    lines = [BLANK, *columns(rows, header=True, width=width)]
-    left = len(ordered) - len(picked)
-    if left:
-        lines.append(line((f"  {count(left, 'node')} between the fullest and the emptiest: -o wide shows all", DIM)))
-    emptied = sorted(after.empty() - before.empty())
-    if emptied:
-        lines += paragraph(f"empty after: {listed((name for name in emptied), 6)}", width)
-    if gone:
-        lines += paragraph(f"removed: {listed(gone, 6)}", width)
+    size = BAR if width >= (BAR + 10) * len(resources) + 12 else SHORT_BAR
+    rows = [[row.name, *(_bar(row, resource, size) for resource in resources)] for row in (*picked, usage.total)]
+    lines = [BLANK, *columns([["node", *resources], *rows], header=True, width=width)]
+    between = len(ordered) - len(picked)
+    if between:
+        lines.append(line((f"  {count(between, 'node')} between the fullest and the emptiest: -o wide shows all", DIM)))
+    emptied = sorted(name for name, use in left.items() if not use.pods)
+    gone = [row.name for row in changed if row.after is None]
+    for phrase, names in (("empty after", emptied), ("removed", gone)):
+        lines += paragraph(f"{phrase}: {listed(names, 6)}", width) if names else []
     return lines
 
 
-def shown_resources(simulation: Simulation) -> tuple[str, ...]:
+def _shown_resources(simulation: Simulation) -> tuple[str, ...]:
     """Return cpu, memory, pods, and one more resource that the pods of the queue request."""
     pods = simulation.run.cluster.pods
     nodes = simulation.run.scheduler.nodes
@@ -664,13 +627,13 @@ def shown_resources(simulation: Simulation) -> tuple[str, ...]:
     return ("cpu", "memory", PODS, *more[:1])
 
 
-def _bar(before: NodeUse | None, after: NodeUse, resource: str, size: int) -> str:
+def _bar(row: UsageRow, resource: str, size: int) -> str:
     """Return `██████░░░░ 40→62%`."""
-    if not after.allocatable.get(resource):
+    if row.after is None or not row.after.allocatable.get(resource):
         return "-"
-    now = after.percent(resource)
+    now = row.after.percent(resource)
     filled = min(max(round(now * size / 100), 0), size)
-    was = "new" if before is None else f"{before.percent(resource)}"
+    was = "new" if row.before is None else f"{row.before.percent(resource)}"
     text = f"{now}%" if was == f"{now}" else f"{was}→{now}%"
     return f"{'█' * filled}{'░' * (size - filled)} {text}"
 
@@ -685,7 +648,7 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
     workloads = {} if are_alone else {pod: at for at, it in enumerate(simulation.workloads) for pod in it.pending}
     items = []
     each = counted(ordered, Phase.TRYING_FIXES, min(most, len(ordered)), "causes")
-    for number, (cause, pods) in enumerate(each):
+    for number, (cause, pods) in enumerate(each if most and ordered else ordered):
         owners = {workloads.get(pod) for pod in pods}
         is_shared = number < most and (len(owners) > 1 or None in owners)
         story = mending.story(tuple(pods)) if is_shared else None
@@ -708,11 +671,39 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
 # --- every decision
 
 
-def _steps(simulation: Simulation, width: int) -> list[StyledLine]:
+def _timeline(simulation: Simulation) -> Timeline | None:
+    if not simulation.steps:
+        return None
+    pending, placed, evicted = len(simulation.queue), 0, 0
+    counts: list[tuple[int, int, int]] = []
+    pods: dict[str, int] = {}
+    texts: dict[tuple[str, str], int] = {}
+    indices: list[tuple[int, int]] = []
+    for step in simulation.steps:
+        if step.node is not None:
+            placed, pending = placed + 1, max(pending - 1, 0)
+        else:
+            evicted += len(step.victim_keys)
+        counts.append((pending, placed, evicted))
+        before, _, after = decision_text(step).partition(step.key)
+        indices.append((pods.setdefault(step.key, len(pods)), texts.setdefault((before, after), len(texts))))
+    return Timeline(
+        pending=tuple(counted[0] for counted in counts),
+        placed=tuple(counted[1] for counted in counts),
+        evicted=tuple(counted[2] for counted in counts),
+        pods=tuple(pods),
+        texts=tuple(texts),
+        pod_of=tuple(pod for pod, _ in indices),
+        text_of=tuple(text for _, text in indices),
+    )
+
+
+def _steps(timeline: Timeline | None, width: int) -> list[StyledLine]:
+    decisions = () if timeline is None else tuple(timeline.decisions)
+    size = len(str(len(decisions)))
     lines = [BLANK, line(("every decision", BOLD))]
-    size = len(str(len(simulation.steps)))
-    for number, step in enumerate(simulation.steps, start=1):
-        lines += paragraph(decision_text(step), width, first=f"{number:>{size}}  ")
+    for number, decision in enumerate(decisions, start=1):
+        lines += paragraph(decision, width, first=f"{number:>{size}}  ")
     return lines
 
 

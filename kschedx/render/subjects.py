@@ -18,26 +18,24 @@ from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, ResourceUse
 from kschedx.render.drain import budget_text
 from kschedx.render.fixes import fix_lines, group_fix, node_fix
-from kschedx.render.layout import head_lines, headline_lines, item_lines
-from kschedx.render.lifecycle import causes, state_tone
+from kschedx.render.layout import column_lines, head_lines, headline_lines, item_lines
+from kschedx.render.lifecycle import causes, rollout_text, state_tone
 from kschedx.render.page.explanation import explanation_sections
-from kschedx.render.page.model import SCREEN_WIDTH, Page, Table, TableColumn, page_of
+from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.screen import explanation_view, why_lines
-from kschedx.render.simulation import rollout_text
 from kschedx.render.terminal import (
     BLANK,
     DIM,
     SEPARATOR,
     StyledLine,
-    columns,
     joined,
     line,
     more,
     paragraph,
     shortens,
 )
-from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
-from kschedx.render.wording import Fact, amount, amounts, count, visible
+from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
+from kschedx.render.wording import Fact, amount, amounts, count
 from kschedx.render.words import describe, headline
 from kschedx.render.words.causes import because
 from kschedx.render.words.constraints import maintenance_text, unwell_node_text
@@ -254,6 +252,7 @@ def _node_view(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -> Vie
                 items=(*states, *(_result_item(tone, text, names) for (tone, text), names in largest_first)),
             ),
         ),
+        tables=(_resources(answer.offers),),
         notes=(EACH_ALONE,) if verdicts else (),
     )
 
@@ -285,7 +284,8 @@ def node_lines(
     """Return the node's allocatable resources, the pods that use them, and which pending pods would fit."""
     view = _node_view(answer, verdicts)
     lines = [*headline_lines(view, width), *fix_lines(view.fixes, "", width)]
-    lines += [BLANK, *columns(_offers(answer.offers), right=frozenset({1, 2, 3}), indent=2, header=True)]
+    [resources] = view.tables
+    lines += [BLANK, *column_lines(resources.columns, resources.rows, width)]
     for fact in view.facts:
         label, most = f"  {fact.label}  ", len(fact.items) if wide else SHOWN_HOLDERS
         rest = (f"{len(fact.items) - most:,} more",) if len(fact.items) > most else ()
@@ -302,11 +302,8 @@ def node_lines(
 
 
 def node_page(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict], snapshot: Snapshot) -> Page:
-    heading, *rows = _offers(answer.offers)
-    labels = tuple(TableColumn(label=label, is_number=number > 0) for number, label in enumerate(heading))
-    table = Table(title="Resources", columns=labels, rows=tuple(tuple(map(visible, row)) for row in rows))
     lines = node_lines(answer, verdicts, width=SCREEN_WIDTH)
-    return page_of(_node_view(answer, verdicts), lines, [table], snapshot)
+    return page_of(_node_view(answer, verdicts), lines, snapshot=snapshot)
 
 
 def _state(state: Lifecycle) -> tuple[Tone, str]:
@@ -328,12 +325,13 @@ def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
         yield f"taints {', '.join(taints)}"
 
 
-def _offers(offers: Sequence[ResourceUse]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("resource", "allocatable", "requested", "free")]
+def _resources(offers: Sequence[ResourceUse]) -> TableView:
+    rows = []
     for offer in offers:
         shown = amounts(offer.resource, (offer.allocatable, offer.requested, abs(offer.free)))
         rows.append((offer.resource, shown[0], shown[1], ("-" if offer.free < 0 else "") + shown[2]))
-    return rows
+    columns = (("resource", False), ("allocatable", True), ("requested", True), ("free", True))
+    return TableView(title="Resources", columns=columns, rows=tuple(rows))
 
 
 def _is_used(offer: ResourceUse) -> bool:

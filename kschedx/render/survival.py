@@ -20,7 +20,7 @@ from kschedx.inquiry.survive import (
 )
 from kschedx.render.fixes import fix_lines
 from kschedx.render.layout import table_lines
-from kschedx.render.page.model import SCREEN_WIDTH, HeatMap, Page, Section, Table, TableColumn, page_of
+from kschedx.render.page.model import SCREEN_WIDTH, HeatMap, Page, page_of
 from kschedx.render.terminal import (
     BLANK,
     DIM,
@@ -31,7 +31,7 @@ from kschedx.render.terminal import (
     shortens,
     title_lines,
 )
-from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
+from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
 from kschedx.render.wording import Fact, count, listed, visible
 from kschedx.render.words.causes import because
 
@@ -313,6 +313,7 @@ def _survival_view(survival: Survival, opened: Collection[FailureResult], most: 
                 ),
             ),
         ),
+        tables=(_evictions(survival),),
     )
 
 
@@ -343,38 +344,28 @@ def _member(pod: LostPod) -> str:
 def survival_page(survival: Survival) -> Page:
     """Return a page with the failures, a heat map of workloads, and when pods are evicted."""
     lines = survival_lines(survival, width=SCREEN_WIDTH)
-    return page_of(
-        _survival_view(survival, survival.results, MOST_LISTED), lines, _sections(survival), survival.simulation.before
+    plots = (_heat_map(survival),) if len(survival.results) <= MOST_HEAT_COLUMNS else ()
+    view = _survival_view(survival, survival.results, MOST_LISTED)
+    return page_of(view, lines, plots, survival.simulation.before)
+
+
+def _evictions(survival: Survival) -> TableView:
+    heads = ("failure", "node", "tainted after", "pods", "deleted after")
+    return TableView(
+        title="Evictions by the node lifecycle controller",
+        columns=tuple((head, head == "pods") for head in heads),
+        rows=tuple(
+            (
+                result.failure.name,
+                eviction.node,
+                "never" if eviction.taint_after is None else duration(eviction.taint_after),
+                len(eviction.pods),
+                _times(tuple(eviction.pods.values())),
+            )
+            for result in survival.results
+            for eviction in result.evictions
+        ),
     )
-
-
-def _sections(survival: Survival) -> Iterator[Section]:
-    if len(survival.results) <= MOST_HEAT_COLUMNS:
-        yield _heat_map(survival)
-    rows = [
-        (
-            visible(result.failure.name),
-            visible(eviction.node),
-            "never" if eviction.taint_after is None else duration(eviction.taint_after),
-            len(eviction.pods),
-            _times(tuple(eviction.pods.values())),
-        )
-        for result in survival.results
-        for eviction in result.evictions
-    ]
-    if rows:
-        heads = (
-            ("failure", False),
-            ("node", False),
-            ("tainted after", False),
-            ("pods", True),
-            ("deleted after", False),
-        )
-        yield Table(
-            title="Evictions by the node lifecycle controller",
-            columns=tuple(TableColumn(label=label, is_number=is_number) for label, is_number in heads),
-            rows=tuple(rows),
-        )
 
 
 def _times(times: Sequence[int | None]) -> str:

@@ -18,9 +18,8 @@ from typing import IO, Concatenate, ParamSpec, TypeVar
 from msgspec import Struct
 from rich.cells import cell_len
 
-from kschedx.kube.names import common_affixes, short_names
+from kschedx.kube.names import common_affixes, families, short_names
 from kschedx.patterns import lazy_pattern
-from kschedx.progress import Phase, counted
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, visible
 
@@ -87,15 +86,17 @@ def shown(content: str) -> str:
 
 def names_note(names: Sequence[str]) -> str:
     """Return `names without gke-prod-euw4-`: what the short names of these nodes omit; empty if that is nothing."""
-    omitted = " and ".join(filter(None, common_affixes(names)))
+    omitted = " and ".join(affix for family in families(names) for affix in common_affixes(family) if affix)
     return f"names without {omitted}" if omitted else ""
 
 
 def _with_note(lines: list[StyledLine], names: Sequence[str]) -> list[StyledLine]:
     """Add what the short names omit to a screen that has some and does not say it."""
-    note, bare = names_note(names), set(short_names(names).values())
     shown_text = " ".join(row.plain.strip() for row in lines)
-    if not note or note in shown_text or not bare.intersection(_NAME.findall(shown_text)):
+    words = set(_NAME.findall(shown_text))
+    shown = (family for family in families(names) if words.intersection(short_names(family).values()))
+    note = names_note([name for family in shown for name in family])
+    if not note or note in shown_text:
         return lines
     return [*lines, text(note, DIM, exact=True)]
 
@@ -301,33 +302,6 @@ def more(left: int, noun: str = "", rest: str = "") -> list[StyledLine]:
 
 def fits(content: str, width: int) -> bool:
     return cell_len(shown(content)) <= width
-
-
-class Part(Struct, frozen=True):
-    """Lines of a screen that are computed only once the screen may have room for all of it."""
-
-    least: int
-    """The number of lines, or, if `tries_fixes`, the number without the fix."""
-    lines: Callable[[], list[StyledLine]]
-    tries_fixes: bool = False
-
-    @classmethod
-    def of(cls, lines: list[StyledLine]) -> Part:
-        return cls(len(lines), lambda: lines)
-
-
-def fitting(parts: Sequence[Part], most: int | None = None) -> list[StyledLine] | None:
-    """Return the lines of all parts; None as soon as it is certain that they are more than `most`."""
-    number, lines = sum(part.least for part in parts), list[StyledLine]()
-    tried = sum(part.tries_fixes for part in parts)
-    each = counted(parts, Phase.TRYING_FIXES, tried, "groups of pods", lambda part: part.tries_fixes)
-    for part in each if tried else parts:
-        if most is not None and number > most:
-            return None
-        own = part.lines()
-        lines += own
-        number += len(own) - part.least
-    return lines if most is None or number <= most else None
 
 
 # Where the text goes: whether it has colors, as kubectl decides it, and its width.

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kschedx.explain.profile_changes import changes
-from kschedx.render.comparison import change_rows
+from kschedx.render.comparison import changes_table
 from kschedx.render.layout import head_lines, table_lines
 from kschedx.render.manifests import to_yaml
-from kschedx.render.page.model import SCREEN_WIDTH, Page, Table, TableColumn, page_of
+from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import (
     BLANK,
     BOLD,
@@ -35,11 +35,12 @@ def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[Styl
         BLANK,
         *table_lines(view.lists[0], width, None if wide else SHOWN_TRIALS),
     ]
+    for changed in view.tables:
+        lines += [BLANK, text(changed.title, BOLD)]
+        for row in changed.rows:
+            lines += paragraph("  ".join(map(str, row)), width, first="  ", indent=4)
     if not tuning.is_better:
         return lines
-    lines += [BLANK, text("what the best changes", BOLD)]
-    for place, subject, phrase in _changed_settings(tuning):
-        lines += paragraph(f"{place}  {subject}  {phrase}", width, first="  ", indent=4)
     lines += [BLANK, text("its configuration (-o yaml prints it alone)", BOLD)]
     return lines + [text(f"  {splitline}") for splitline in to_yaml(tuning.configuration).splitlines()]
 
@@ -55,6 +56,8 @@ def _tuning_view(tuning: Tuning) -> View:
     """Return a view with the best profile as a fix, and a row for each profile of the front."""
     left_out = (f"{tuning.left_out:,} more had no time: --seconds",) if tuning.left_out else ()
     tried = f"{count(tuning.candidates, 'profile')} for {tuning.goal.value}, seed {tuning.seed}"
+    before, after = tuning.before, tuning.after
+    changed = changes_table("what the best changes", changes(before, after), before, after)
     fix = FixView(title=f"profile: {tuning.best.candidate.title}", changes=(tuning.configuration,))
     return View(
         command="kschedx profiles tune",
@@ -74,6 +77,7 @@ def _tuning_view(tuning: Tuning) -> View:
                 items=tuple(_items(tuning)),
             ),
         ),
+        tables=(changed,) if tuning.is_better else (),
     )
 
 
@@ -114,15 +118,6 @@ def _items(tuning: Tuning) -> Iterator[ViewItem]:
         yield ViewItem(title=title, tone=tone, values=_values(shown_trial, tuning))
 
 
-def _changed_settings(tuning: Tuning) -> list[tuple[str, str, str]]:
-    return change_rows(changes(tuning.before, tuning.after), tuning.before, tuning.after)
-
-
 def tuning_page(tuning: Tuning) -> Page:
     """Return a page with the front, and what the best profile changes."""
-    table = Table(
-        title="What the best changes",
-        columns=tuple(TableColumn(label=label) for label in ("where", "subject", "change")),
-        rows=tuple(_changed_settings(tuning)) if tuning.is_better else (),
-    )
-    return page_of(_tuning_view(tuning), tuning_lines(tuning, SCREEN_WIDTH), (table,), tuning.snapshot)
+    return page_of(_tuning_view(tuning), tuning_lines(tuning, SCREEN_WIDTH), snapshot=tuning.snapshot)

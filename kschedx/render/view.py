@@ -6,13 +6,16 @@ escaped here; each renderer makes it harmless before it prints it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 
 from kschedx.render.wording import Fact
+
+if TYPE_CHECKING:
+    from kschedx.inquiry.simulation import NodeUse
 
 
 class Tone(StrEnum):
@@ -145,8 +148,59 @@ class ItemList(Struct, frozen=True, kw_only=True):
     """Whether rows that differ only in title, numbers, and members are one row until each is wanted."""
 
 
+class TableView(Struct, frozen=True, kw_only=True):
+    """Short texts in columns."""
+
+    title: str
+    columns: tuple[tuple[str, bool], ...]
+    """The label of each column, and whether it is a number."""
+    rows: tuple[tuple[str | int, ...], ...]
+
+
+class UsageRow(Struct, frozen=True, kw_only=True):
+    """The resources of a node, or of all nodes; a node that does not exist has none."""
+
+    name: str
+    before: NodeUse | None
+    after: NodeUse | None
+
+    @property
+    def is_changed(self) -> bool:
+        return self.before is None or self.after is None or self.before.requested != self.after.requested
+
+
+class UsageView(Struct, frozen=True, kw_only=True):
+    """The utilization of nodes before and after."""
+
+    resources: tuple[str, ...]
+    nodes: tuple[UsageRow, ...]
+    total: UsageRow
+
+
+class Timeline(Struct, frozen=True, kw_only=True, tag="timeline", tag_field="kind"):
+    """The queue, decision by decision."""
+
+    pending: tuple[int, ...]
+    """(decision,) the number of pods that are still pending after it."""
+    placed: tuple[int, ...]
+    evicted: tuple[int, ...]
+    pods: tuple[str, ...]
+    texts: tuple[tuple[str, str], ...]
+    """What a decision says before and after the pod's name. Thousands of decisions share a text."""
+    pod_of: tuple[int, ...]
+    text_of: tuple[int, ...]
+    """(decision,) indices into `pods` and `texts`."""
+
+    @property
+    def decisions(self) -> Iterator[str]:
+        """What each decision says."""
+        for pod, text in zip(self.pod_of, self.text_of, strict=True):
+            before, after = self.texts[text]
+            yield f"{before}{self.pods[pod]}{after}"
+
+
 class View(Struct, frozen=True, kw_only=True):
-    """An answer: headline, causes, fixes, and event, then the autoscalers' decisions, and the rows."""
+    """An answer: headline, causes, fixes, and event, then the autoscalers' decisions, the rows, and tables."""
 
     command: str
     """`kschedx why`."""
@@ -166,6 +220,9 @@ class View(Struct, frozen=True, kw_only=True):
     """kube-scheduler's exact text."""
     deciders: tuple[Decider, ...] = ()
     lists: tuple[ItemList, ...] = ()
+    tables: tuple[TableView, ...] = ()
+    usage: UsageView | None = None
+    timeline: Timeline | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -88,7 +88,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
         _of_record("descheduler.advice.DeschedulerAdviceDocument"),
     ),
     "Admissions": ("kschedx kueue -o json", _of_record("kueue.document.Admissions")),
-    "Diagnosis": ("kschedx doctor -o json", _of_record("doctor.diagnosis.Diagnosis")),
+    "Diagnosis": ("kschedx doctor -o json", _of_record("doctor.diagnosis.DumpDiagnosis")),
     "FleetAnswer": ("kschedx fleet COMMAND -o json", _of_record("schemas.commands.FleetDocument")),
     "Profile": ("kschedx profiles show NAME -o json", _of_record("schemas.commands.ProfileListing")),
     "ProfileCheck": ("kschedx profiles check FILE -o json", _of_record("schemas.commands.ProfileCheckDocument")),

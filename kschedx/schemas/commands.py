@@ -12,6 +12,7 @@ from kschedx.autoscaler.scale_down import ScaleDownDocument
 from kschedx.controllers.states import StateDocument
 from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
+from kschedx.framework.registry import KnownPlugin
 from kschedx.holding.model import Holding
 from kschedx.inquiry.daemon_set import DaemonSetDocument
 from kschedx.inquiry.document import ExplanationDocument, ExtensionPoints, FixDocument, KubeletDocument
@@ -21,11 +22,11 @@ from kschedx.inquiry.pending_pods import SharedFixDocument
 from kschedx.inquiry.pool_scaling import ProvisioningDocument
 from kschedx.inquiry.profile_difference import ProfileDifferenceDocument, Shard
 from kschedx.inquiry.simulation import SimulationDocument
+from kschedx.inquiry.stalled_drain import BudgetFixDocument
 from kschedx.karpenter.cluster import KarpenterGrowthDocument
 from kschedx.karpenter.consolidation import ConsolidationDocument
 from kschedx.karpenter.disruption import DisruptionDocument
 from kschedx.kube.documents import Document, Json
-from kschedx.render.drain import BudgetFixDocument
 from kschedx.simulate.repack import EmptiedDocument
 
 # `kschedx why`.
@@ -136,14 +137,6 @@ class ProfileCheckDocument(Document, frozen=True):
     advice: tuple[Advice, ...]
 
 
-class PluginDocument(Document, frozen=True, omit_defaults=True):
-    name: str
-    origin: str
-    points: tuple[str, ...]
-    by_default: bool = field(name="default")
-    defect: str = ""
-
-
 class PluginListDocument(Document, frozen=True):
     kubernetes_version: str
-    items: tuple[PluginDocument, ...]
+    items: tuple[KnownPlugin, ...]

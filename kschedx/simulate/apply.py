@@ -24,7 +24,7 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
-from kschedx.kube.types import Node, Pod
+from kschedx.kube.types import Node, Pod, controller_of
 from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign, kind_and_group
 from kschedx.simulate import object_changes as other_objects
 from kschedx.simulate.changes import (
@@ -591,7 +591,7 @@ class ClusterChanges:
         """Recreate a deleted claim of a pending pod, as a StatefulSet's controller does."""
         pods = self.snapshot.pods
         for row in pods.claiming(key):
-            owner = next((owner for owner in pods.owners[row] if owner.controller), None)
+            owner = controller_of(pods.owners[row])
             if owner is None or owner.kind != "StatefulSet" or pods.node[row] >= 0:
                 continue
             workload = Workload(owner.kind, pods.namespaces[row], owner.name)

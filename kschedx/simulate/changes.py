@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.apiserver.validation import validate_written_node
 from kschedx.errors import InputError, Place, nearest
-from kschedx.findings.nodes import CORDON_TAINT
+from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint
 from kschedx.snapshot.snapshot import Snapshot

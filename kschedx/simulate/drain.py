@@ -214,7 +214,7 @@ class Evictor:
         rows = [row for row in cluster.pods.on_node(node).tolist() if self._is_selected(row)]
         fates = {row: self._fate(row) for row in rows}
         of_pod = {row: [budget for budget in self._budgets if budget.covers(cluster.pods, row)] for row in rows}
-        standing = {budget: self._standing(budget) for ones in of_pod.values() for budget in ones}
+        standing = {budget: self._standing(budget) for budgets in of_pod.values() for budget in budgets}
         waves = 0
         stopped: dict[int, tuple[MovingBudget, ...]] = {}
         if not any(fate in REFUSES for fate in fates.values()):
@@ -231,7 +231,7 @@ class Evictor:
             self._scenes[name] = cluster.frozen()
         if comes_back:
             cluster.replace_node(node, before)
-        held = {budget for ones in stopped.values() for budget in ones}
+        held = {budget for budgets in stopped.values() for budget in budgets}
         return DrainResult(
             node=name,
             pods=leaves,

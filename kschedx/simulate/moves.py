@@ -27,6 +27,7 @@ from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
 from kschedx.kube.documents import Document
+from kschedx.kube.types import controller_of
 from kschedx.simulate.changes import ChangeVerb, Read, SimulatedChange, cordoned, parse_change
 from kschedx.snapshot.columns import ClusterRow, bounded
 from kschedx.snapshot.snapshot import Snapshot
@@ -253,7 +254,7 @@ class MoveSearch:
     def _is_movable(self, row: int) -> bool:
         """Whether an eviction loses nothing: a controller recreates the pod, and its priority is not higher."""
         pods = self._run.cluster.pods
-        controller = next((owner for owner in pods.owners[row] if owner.controller), None)
+        controller = controller_of(pods.owners[row])
         if controller is None or controller.kind not in RECREATING or pods.deletion_timestamps[row]:
             return False
         priority = int(pods.priorities[row])

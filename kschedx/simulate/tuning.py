@@ -29,6 +29,7 @@ from kschedx.framework.registry import plugin_class
 from kschedx.kube.decoding import maps_at
 from kschedx.kube.documents import Document, document, part_of
 from kschedx.kube.names import CPU, MEMORY
+from kschedx.kube.types import controller_of
 from kschedx.progress import Phase, counted
 from kschedx.results import Shown
 from kschedx.simulate.repack import Repacked, movable, repack
@@ -398,7 +399,7 @@ class _Search:
 
 
 def _made_by(snapshot: Snapshot, row: int) -> str:
-    owner = next((owner for owner in snapshot.pods.owners[row] if owner.controller), None)
+    owner = controller_of(snapshot.pods.owners[row])
     return snapshot.pods.key(row) if owner is None else f"{snapshot.pods.namespaces[row]}/{owner.kind}/{owner.name}"
 
 

@@ -24,7 +24,7 @@ from kschedx.kube.devices import (
 )
 from kschedx.kube.kinds import Objects, of_record
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import PodSpec
+from kschedx.kube.types import Pod, PodSpec
 from kschedx.snapshot.columns import Derived, Memo
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
@@ -128,6 +128,10 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
             elif left != before:
                 changed[claim.key] = replace(claim, status=replace(claim.status, reserved_for=left))
         return changed
+
+    def claims_of(self, pod: Pod) -> Iterator[ResourceClaim]:
+        """Yield the pod's claims that exist."""
+        yield from filter(None, map(self.claims.get, pod.device_claims.values()))
 
     def _claims_of(self, pods: Collection[str]) -> Iterable[ResourceClaim]:
         """Return all claims that the pods use or that were generated for them, and possibly others."""

@@ -13,7 +13,7 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import R, name_of
 from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus
-from kschedx.kube.types import Labels, Node, Pod, PodSpec, PodStatus
+from kschedx.kube.types import FINISHED, Labels, Node, Pod, PodSpec, PodStatus
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodCopies, PodTable, longer, longer_rows
@@ -26,7 +26,7 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
     if isinstance(pods, PodCopies):
         return replace(snapshot, pods=old.with_pod_copies(pods), _tables={})
     node_names = [pod.spec.node_name for pod in pods]
-    finished = [pod.status.phase in ("Succeeded", "Failed") for pod in pods]
+    finished = [pod.status.phase in FINISHED for pod in pods]
     node = [-1 if over else index.get(name, -1) for name, over in zip(node_names, finished, strict=True)]
     specs = _unbound(pods)
     table = replace(
@@ -128,7 +128,7 @@ def with_changed_nodes(snapshot: Snapshot, nodes: Iterable[Node]) -> Snapshot:
 
 def _at_home(pods: PodTable, cluster: ClusterNodes) -> PodTable:
     """Find the nodes that the pods name, some of which may be new."""
-    finished = pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+    finished = pods.finished
     node = np.where(finished, -1, pods.node_names.map(lambda name: cluster.index.get(name, -1)))
     return replace(pods, node=np.where(pods.node >= 0, pods.node, node), grouped=None)
 

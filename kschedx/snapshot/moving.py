@@ -201,7 +201,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
 
     @property
     def pending(self) -> tuple[int, ...]:
-        unfinished = ~self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        unfinished = ~self.finished
         return tuple(int(row) for row in np.flatnonzero(~self.node_names.where(bool) & unfinished))
 
     def tally(self, tally: Tally) -> IntArray:

@@ -18,6 +18,7 @@ from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST, MAX_INT64, nanoseconds
 from kschedx.kube.storage import claim_name
 from kschedx.kube.types import (
+    FINISHED,
     ContainerPort,
     GroupedWorkload,
     Node,
@@ -396,12 +397,17 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return tuple(row for row, name in enumerate(self.nominated_node_names) if name and not self.node_names[row])
 
     @property
+    def finished(self) -> BoolArray:
+        """(pod,) whether it has finished."""
+        return self.phases.where(lambda phase: phase in FINISHED)
+
+    @property
     def pending(self) -> tuple[int, ...]:
         return self._pending
 
     @_wherever_they_run
     def _pending(self) -> tuple[int, ...]:
-        unfinished = ~self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        unfinished = ~self.finished
         return tuple(int(row) for row in np.flatnonzero(~self.node_names.where(bool) & unfinished))
 
     @cached_property
@@ -449,7 +455,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     @_wherever_they_run
     def finished_unstored(self) -> BoolArray:
         """(pod,) whether it has finished and has no creation timestamp, so that no API server has stored it."""
-        finished = self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        finished = self.finished
         return finished & np.array([not stamp for stamp in self.creation_timestamps], dtype=np.bool_)
 
     def with_finished(self, nodes: Mapping[str, ClusterRow]) -> PodTable:

@@ -402,7 +402,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         """Rows of unfinished pods whose node is not in the snapshot."""
         there = self.cluster.index
         lost = self.pods.node_names.where(lambda name: bool(name) and name not in there)
-        unfinished = ~self.pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        unfinished = ~self.pods.finished
         return tuple(int(row) for row in np.flatnonzero(lost & unfinished & (self.pods.node < 0)))
 
     @property

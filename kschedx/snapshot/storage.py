@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -20,8 +20,10 @@ from kschedx.kube.storage import (
     StorageClass,
     VolumeAttachment,
     default_class,
+    own_claims,
     with_default_class,
 )
+from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, Derived, IntArray
 
 T = TypeVar("T")
@@ -65,6 +67,10 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
 
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         return self.claims.get(f"{namespace}/{name}")
+
+    def claims_of(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
+        """Yield the claims of a pod's volumes that exist."""
+        yield from filter(None, map(self.claims.get, own_claims(pod)))
 
     @cached_property
     def derived(self) -> Derived:

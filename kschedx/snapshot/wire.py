@@ -23,7 +23,7 @@ from kschedx.kube import types as pod_volumes
 from kschedx.kube.autoscalers import ANNOTATION_MARKS, is_read
 from kschedx.kube.decoding import decode
 from kschedx.kube.quantity import ResourceList
-from kschedx.kube.types import PriorityClass
+from kschedx.kube.types import FINISHED, PriorityClass
 from kschedx.snapshot.columns import Column, IntArray, T
 from kschedx.snapshot.pods import PodTable
 
@@ -327,7 +327,7 @@ class PodColumns:
         )
         specs.values = [stored_priority(spec, classes) for spec in specs.values]
         phases, node_names = self.phases.column(order), self.node_names.column(order)
-        finished = phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        finished = phases.where(lambda phase: phase in FINISHED)
         return PodTable(
             rows=self.rows if is_sorted else {key: row for row, key in enumerate(keys)},
             names=sorted_rows(self.names),

@@ -83,7 +83,7 @@ def test_a_pending_pod_has_its_turn_before_those_of_a_drain(tmp_path: Path) -> N
         "✓ shop/web-0 would be assigned to node-2, the only node that fits",
     )
     ran = asked(written(tmp_path, objects), "why", "--all-pending", "--uncordon", "node-2", "--drain", "node-1")
-    assert "✓ can be scheduled\n  shop/web-0 → node-2" in ran.out
+    assert "✓ can be scheduled\n  pod       shop/web-0 → node-2" in ran.out
 
 
 def test_why_continues_the_rollout_of_a_changed_strategy(tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ def test_a_larger_limit_covers_all_identical_pods(tmp_path: Path) -> None:
     pods = [named(name, pod("3"), uid=name, ownerReferences=[owner]) for name in ("web", "web-2")]
     cluster = written(tmp_path, pool(limits={"cpu": "4"}), node(), node_class("eu-1a"), *pods)
     title = "raise the limit of NodePool general from 4 to 12 cpu"
-    assert f"fix      {title} · for all 2\n" in kschedx("why", "--all-pending", "-s", cluster).out
+    assert f"fix       {title} · for all 2\n" in kschedx("why", "--all-pending", "-s", cluster).out
     assert title in kschedx("why", "web", "-s", cluster).out
 
 

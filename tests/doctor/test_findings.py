@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kschedx.doctor.contents import contents_of
-from kschedx.doctor.diagnosis import Diagnosis, diagnose
+from kschedx.doctor.diagnosis import DumpDiagnosis, diagnose
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.render.manifests import to_json
@@ -20,18 +20,18 @@ from tests.builders import Manifest
 from tests.doctor.dumps import TAKEN, Cluster, add_node, add_pod, save, whole
 
 
-def diagnosed(folder: Path, *dumps: Iterable[Manifest]) -> Diagnosis:
+def diagnosed(folder: Path, *dumps: Iterable[Manifest]) -> DumpDiagnosis:
     """What is found in files `0.json`, `1.json`, ..."""
     paths = [str(save(folder / f"{number}.json", dump)) for number, dump in enumerate(dumps)]
     return diagnose(contents_of(paths), paths)
 
 
-def told(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+def told(diagnosis: DumpDiagnosis) -> list[dict[str, Any]]:
     """The findings of the document, without what is only to be known."""
     return [document for document in _documents(diagnosis) if document["id"] not in ("perhaps-none", "secrets")]
 
 
-def _documents(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+def _documents(diagnosis: DumpDiagnosis) -> list[dict[str, Any]]:
     result: list[dict[str, Any]] = json.loads(to_json(diagnosis.to_dict()))["findings"]
     return result
 
@@ -303,7 +303,7 @@ def header(cluster: Cluster, **facts: Any) -> SnapshotHeader:
     return SnapshotHeader(**{"taken": TAKEN, "complete": every_kind, "server_version": "v1.36.2", **facts})
 
 
-def of_snapshots(folder: Path, *snapshots: tuple[Cluster, SnapshotHeader]) -> Diagnosis:
+def of_snapshots(folder: Path, *snapshots: tuple[Cluster, SnapshotHeader]) -> DumpDiagnosis:
     paths = [str(save(folder / f"{n}.json", cluster.values(), said)) for n, (cluster, said) in enumerate(snapshots)]
     return diagnose(contents_of(paths), paths)
 

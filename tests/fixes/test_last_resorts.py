@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.fixes.changes import Change
+from kschedx.kube.documents import Change
 from tests.builders import Manifest, node, pod
 from tests.device_builders import DRIVER, allocated, claim, claiming, device, device_class, request, resource_slice
 from tests.storage_builders import ZONE, in_term, storage_class, using, volume

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.fixes.changes import Change
+from kschedx.kube.documents import Change
 from kschedx.render.manifests import kubectl_commands
 from tests.builders import Manifest, node, pod
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import kschedx
-from kschedx.fixes import Change
-from kschedx.kube.documents import to_json
+from kschedx.kube.documents import Change, to_json
 from tests.builders import Manifest, at, node, pod
 from tests.device_builders import device, device_class, request, resource_slice
 from tests.laws.json_patch import changed

@@ -15,9 +15,8 @@ import pytest
 
 from kschedx.cli.why_list import command_of
 from kschedx.cli.why_pod import Wanted
-from kschedx.fixes.changes import Change
 from kschedx.fixes.steps import DeletePods, FixStep, LabelNode, RemoveTaints, StopWorkload, Uncordon, Victim
-from kschedx.kube.documents import Target
+from kschedx.kube.documents import Change, Target
 from kschedx.kube.escaping import asking_about, shell_command, visible
 from kschedx.kube.types import Taint
 from kschedx.render.fixes import continued, shell_rows

@@ -6,9 +6,7 @@ import pytest
 
 from kschedx.explain.causes import PodAnswer
 from kschedx.framework.cycle import Outcome
-from kschedx.render.pending import PodAnswers, pending_lines, pending_sentence
-
-ALONE = "each pod is evaluated alone, as if the others were not pending"
+from kschedx.render.pending import competing_note, pending_sentence
 
 
 def answers(*outcomes: Outcome | None) -> list[PodAnswer]:
@@ -30,18 +28,7 @@ def test_the_first_line(outcomes: list[Outcome | None], expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("competing", "outcomes", "is_said"),
-    [
-        (True, [Outcome.SCHEDULED] * 2, True),
-        (True, [Outcome.SCHEDULED, Outcome.UNSCHEDULABLE], False),
-        (False, [Outcome.SCHEDULED] * 2, False),
-    ],
+    ("outcomes", "is_said"), [([Outcome.SCHEDULED] * 2, True), ([Outcome.SCHEDULED, Outcome.UNSCHEDULABLE], False)]
 )
-def test_pods_that_compete_are_said_to_be_looked_at_alone(
-    competing: bool, outcomes: list[Outcome | None], is_said: bool
-) -> None:
-    pods = PodAnswers(
-        answers=answers(*outcomes), fix_of=lambda group: None, facts_of=lambda group: (), competing=competing
-    )
-    lines = pending_lines(pods, width=100)
-    assert (ALONE in [line.plain for line in lines]) == is_said
+def test_pods_that_compete_are_said_to_be_looked_at_alone(outcomes: list[Outcome | None], is_said: bool) -> None:
+    assert bool(competing_note(answers(*outcomes))) == is_said

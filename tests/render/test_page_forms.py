@@ -15,10 +15,10 @@ from kschedx.render.page import explanation
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
-from kschedx.render.page.model import Items, ScoreSection, Table, TableColumn, VerdictSection, page_of
+from kschedx.render.page.model import Items, ScoreSection, Table, VerdictSection, page_of
 from kschedx.render.page.simulation import simulation_page
 from kschedx.render.page.svg import svg
-from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
+from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
 from kschedx.render.wording import Fact
 from tests.command import ROOT
 from tests.golden.stories import STORIES, Story
@@ -216,16 +216,16 @@ def test_a_page_of_150000_pods_stays_below_3_mb(rows: int, members: int) -> None
         ViewItem(title=f"ip-10-0-{row}.eu-west-1.compute.internal", values=(members,), members=names)
         for row in range(rows)
     )
-    table = Table(
-        title="Pods", columns=(TableColumn(label="pod"),), rows=tuple((f"{name} " * 4,) for name in names * rows)
-    )
+    rows_of_table = tuple((f"{name} " * 4,) for name in names * rows)
+    table = TableView(title="Pods", columns=(("pod", False),), rows=rows_of_table)
     view = View(
         command="kschedx",
         headline="all",
         tone=Tone.GOOD,
         lists=(ItemList(columns=(("pods", True),), items=items),),
+        tables=(table,),
     )
-    page = page_of(view, [], [table])
+    page = page_of(view, [])
     assert len(html(page)) < 3_000_000
     shown, bounded = page.sections
     assert isinstance(shown, Items)

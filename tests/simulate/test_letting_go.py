@@ -11,7 +11,6 @@ from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.stalled_drain import drain_fixes
 from kschedx.inquiry.what_if import drain_in_turn
-from kschedx.render.drain import drain_remedy_commands, drain_remedy_title
 from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
@@ -45,7 +44,7 @@ def told(objects: Sequence[Manifest], *names: str) -> list[str]:
     before = snapshot.pods.node.tolist()
     result = drain_fixes(drained(), drained)
     assert snapshot.pods.node.tolist() == before
-    return [line for item in result for line in (drain_remedy_title(item), *drain_remedy_commands(item))]
+    return [line for item in result for line in (f"{item.title} · {item.seen}", *item.commands)]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from kschedx.controllers.states import NotChanged
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import simulate
-from kschedx.render.simulation import rollout_text
+from kschedx.render.lifecycle import rollout_text
 from kschedx.simulate.changes import parse_changes
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod

@@ -19,7 +19,7 @@ from kschedx.export.anonymous import values as changes
 from kschedx.export.anonymous import values as device_texts
 from kschedx.export.anonymous import values as yunikorn
 from kschedx.export.anonymous.values import Json, Names, Record, Replacement, keep_flags
-from kschedx.findings.nodes import MAINTENANCE_ANNOTATIONS
+from kschedx.findings.constraints import MAINTENANCE_ANNOTATIONS
 from kschedx.kube import autoscalers, descheduling, devices, kueue, other_schedulers, selectors, storage, types
 from kschedx.kube import autoscalers as capi
 from kschedx.kube import autoscalers as karpenter

@@ -139,11 +139,11 @@ def semver(written: str, names: Names) -> str:
     if core is None:
         return names.name(written, ANY_LENGTH)
 
-    def one(word: re.Match[str]) -> str:
+    def replaced(word: re.Match[str]) -> str:
         is_number = word[0].isascii() and word[0].isdigit() and len(word[0]) < 10
         return word[0] if is_number else names.name(word[0], ANY_LENGTH)
 
-    return core[0] + WORD.sub(one, written[core.end() :])
+    return core[0] + WORD.sub(replaced, written[core.end() :])
 
 
 def revision(written: str, _: Names) -> str | None:
@@ -163,14 +163,14 @@ def label_pairs(written: str, names: Names) -> str:
 def taint_list(written: str, names: Names) -> str:
     """Replace the names in `key=value:effect,key:effect`."""
 
-    def one(text: str) -> str:
+    def replaced(text: str) -> str:
         named, colon, effect = text.partition(":")
         key, equals, value = named.partition("=")
         known = label_key(key, names)
         phrase = f"{known}={names.value(key, value)}" if equals else known
         return f"{phrase}:{effect}" if colon and effect in _EFFECTS else phrase
 
-    return ",".join(map(one, written.split(",")))
+    return ",".join(map(replaced, written.split(",")))
 
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.fixes.changes import Change, add_operation
+from kschedx.fixes.changes import add_operation
 from kschedx.fixes.phrases import amount_text, delete_pod, joined, listed
 from kschedx.fixes.pod_edits import ContainerRequest, with_requests
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, FixGroup, FixStep, Proposal
-from kschedx.kube.documents import Json, Target
+from kschedx.kube.documents import Change, Json, Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.render.wording import count
@@ -61,9 +61,9 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
     def changes(self, namespace: str) -> Iterator[Change]:
         rolling: Json = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
         strategy = {"type": "Recreate"} if self.is_single else rolling
-        target = Target(api_version="apps/v1", kind=self.kind, namespace=namespace, name=self.owner)
         field = "updateStrategy" if self.kind == "DaemonSet" else "strategy"
-        yield Change(target=target, patch=(add_operation(f"/spec/{field}", strategy),))
+        target = Target("apps/v1", self.kind, self.owner, namespace)
+        yield target.patched(add_operation(f"/spec/{field}", strategy))
 
     def deletions(self) -> Iterator[tuple[str, str]]:
         yield from ((victim.pod, CONTROLLER_MANAGER) for victim in self.victims)
@@ -180,15 +180,11 @@ class MovePods(FixStep, frozen=True, kw_only=True):
         return shell_command("kubectl wait pod {} -n {} --for=condition=PodScheduled", name, namespace)
 
     def changes(self, namespace: str) -> Iterator[Change]:
-        nodes = {node: Target(api_version="v1", kind="Node", namespace="", name=node) for node in self.by_node()}
-        yield from (
-            Change(target=target, patch=(add_operation("/spec/unschedulable", True),)) for target in nodes.values()
-        )
+        nodes = {node: Target("v1", "Node", node) for node in self.by_node()}
+        yield from (target.patched(add_operation("/spec/unschedulable", True)) for target in nodes.values())
         for node, moves in self.by_node().items():
-            for move in moves:
-                its, _, name = move.victim.pod.partition("/")
-                yield Change(target=Target(api_version="v1", kind="Pod", namespace=its, name=name), delete=True)
-            yield Change(target=nodes[node], patch=(add_operation("/spec/unschedulable", False),))
+            yield from (Target.pod(move.victim.pod).deletion for move in moves)
+            yield nodes[node].patched(add_operation("/spec/unschedulable", False))
 
 
 class AwaitTermination(VictimStep, frozen=True, kw_only=True):
@@ -257,11 +253,8 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
         return (shell_command(template, self.kind.lower(), *filter(None, (group,)), self.name, self.namespace),)
 
     def changes(self, namespace: str) -> Iterator[Change]:
-        target = Target(api_version=self.api_version, kind=self.kind, namespace=self.namespace, name=self.name)
-        if self.is_deleted:
-            yield Change(target=target, delete=True)
-        else:
-            yield Change(target=target, patch=(add_operation("/spec/replicas", 0),))
+        target = Target(self.api_version, self.kind, self.name, self.namespace)
+        yield target.deletion if self.is_deleted else target.patched(add_operation("/spec/replicas", 0))
 
     def deletions(self) -> Iterator[tuple[str, str]]:
         yield from ((victim.pod, CONTROLLER_MANAGER) for victim in self.victims)

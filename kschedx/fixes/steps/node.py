@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.explain.hardware import DevicePluginDown
-from kschedx.findings.nodes import CORDON_TAINT
+from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import amount_text, joined, listed, resource_name
 from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Proposal, ResourceAmount

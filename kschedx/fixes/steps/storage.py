@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kschedx.fixes import pod_edits as edit
-from kschedx.fixes.changes import Change
 from kschedx.fixes.phrases import joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, FixGroup, FixStep, Proposal
 from kschedx.kube.devices import ResourceClaim, ResourceClaimTemplate
-from kschedx.kube.documents import Target
+from kschedx.kube.documents import Change, Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, bound_claim
 from kschedx.kube.types import PodResourceClaimStatus
@@ -346,8 +345,7 @@ class DeleteTaintRules(FixStep, frozen=True, kw_only=True):
 
     def changes(self, namespace: str) -> Iterator[Change]:
         for name in self.names:
-            target = Target(api_version=self.api_version, kind="DeviceTaintRule", name=name)
-            yield Change(target=target, delete=True)
+            yield Target(self.api_version, "DeviceTaintRule", name).deletion
 
 
 class NextAttempt(FixStep, frozen=True, kw_only=True):

@@ -36,7 +36,7 @@ MOST_DECISIONS = 100_000
 by one, too."""
 
 
-class Placement(Struct, frozen=True, kw_only=True):
+class GroupPlacement(Struct, frozen=True, kw_only=True):
     """A set of nodes on which all pods of a group are tried."""
 
     domain: str = ""
@@ -45,13 +45,13 @@ class Placement(Struct, frozen=True, kw_only=True):
     """Ascending; None for all nodes."""
 
 
-EVERYWHERE = Placement()
+EVERYWHERE = GroupPlacement()
 
 
 class Placements(Struct, frozen=True, kw_only=True):
     key: str = ""
     """The topology key; empty for a group that is tried on all nodes at once."""
-    each: tuple[Placement, ...] = (EVERYWHERE,)
+    each: tuple[GroupPlacement, ...] = (EVERYWHERE,)
     """In order of their domains; kube-scheduler tries them in any order."""
     problem: Decision | None = None
     """The outcome of every member if there are no placements."""
@@ -84,7 +84,7 @@ def _placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
         if domain is not None and (not taken or domain in taken)
     }
     each = tuple(
-        Placement(
+        GroupPlacement(
             domain=domain, nodes=None if len(placements[domain]) == len(run.cluster.node_names) else placements[domain]
         )
         for domain in sorted(placements)
@@ -108,7 +108,7 @@ def _undetermined(key: str, why: str) -> Placements:
 class GroupTrial(Struct, frozen=True, kw_only=True):
     """The result of placing the members of a group one after the other, as far as they fit without preemption."""
 
-    placement: Placement
+    placement: GroupPlacement
     nodes: dict[int, ClusterRow]
     """The nodes of the members that fit."""
     is_feasible: bool
@@ -116,7 +116,7 @@ class GroupTrial(Struct, frozen=True, kw_only=True):
 
 
 def _try_members(
-    run: Run, members: Sequence[int], missing: int, placement: Placement, pick: Pick, *, is_brief: bool = False
+    run: Run, members: Sequence[int], missing: int, placement: GroupPlacement, pick: Pick, *, is_brief: bool = False
 ) -> GroupTrial:
     """Place the members one after the other. `missing` is the number of members that must fit. If `is_brief`, stop as
     soon as it is known whether they do. Raises `UndecidableError`."""

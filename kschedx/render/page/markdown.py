@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import assert_never
 
 from kschedx.kube.escaping import visible
 from kschedx.patterns import lazy_pattern
 from kschedx.render.page import model
+from kschedx.render.view import Timeline
 from kschedx.render.wording import count, listed
 
 MOST_ROWS = 20
@@ -104,9 +106,9 @@ def _section(section: model.Section) -> Iterator[str]:
                 for node, amounts_of_node in zip(section.nodes, section.told, strict=True)
             ]
             yield from _headed("Nodes before and after", table(("node", *map(plain, section.resources)), amounts))
-        case model.Timeline():
+        case Timeline():
             decisions = len(section.text_of)
-            shown = (f"- {plain(section.decision(number))}" for number in range(min(decisions, MOST_ROWS)))
+            shown = (f"- {plain(decision)}" for decision in islice(section.decisions, MOST_ROWS))
             yield from folded(count(decisions, "decision"), shown)
         case model.HeatMap():
             columns = ("workload", "replicas", *map(plain, section.columns))

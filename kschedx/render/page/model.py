@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kschedx.kube.names import common_affixes
 from kschedx.render.manifests import to_yaml
 from kschedx.render.terminal import StyledLine
-from kschedx.render.view import Decider, FixView, ItemList, Tone, View, ViewItem, identical, shared
+from kschedx.render.view import Decider, FixView, ItemList, TableView, Timeline, Tone, View, ViewItem, identical, shared
 from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -93,25 +93,6 @@ class Candidates(Struct, frozen=True, kw_only=True, tag="candidates", tag_field=
 class TableColumn(Struct, frozen=True, kw_only=True):
     label: str
     is_number: bool = False
-
-
-class Timeline(Struct, frozen=True, kw_only=True, tag="timeline", tag_field="kind"):
-    """The queue, decision by decision."""
-
-    pending: tuple[int, ...]
-    """(decision,) the number of pods that are still pending after it."""
-    placed: tuple[int, ...]
-    evicted: tuple[int, ...]
-    pods: tuple[str, ...]
-    texts: tuple[tuple[str, str], ...]
-    """What a decision says before and after the pod's name. Thousands of decisions share a text."""
-    pod_of: tuple[int, ...]
-    text_of: tuple[int, ...]
-    """(decision,) indices into `pods` and `texts`."""
-
-    def decision(self, number: int) -> str:
-        before, after = self.texts[self.text_of[number]]
-        return f"{before}{self.pods[self.pod_of[number]]}{after}"
 
 
 class Table(Struct, frozen=True, kw_only=True, tag="table", tag_field="kind"):
@@ -304,7 +285,7 @@ def page_of(
     snapshot: Snapshot | None = None,
     cited: Iterable[tuple[str, str]] = (),
 ) -> Page:
-    """Return a view with its screen of `SCREEN_WIDTH` columns and its tables; all its texts are harmless.
+    """Return a view with its screen of `SCREEN_WIDTH` columns and its plots; all its texts are harmless.
 
     The footer has what a citation needs: the `cited` entries, the snapshot's source, and the version. The command line
     adds the command.
@@ -313,8 +294,8 @@ def page_of(
 
     read = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.taken or "unknown"))
     footer = (*cited, *read, ("kschedx", version("kschedx")))
-    bounded = tuple(map(_bounded, sections))
-    room = MOST_OF_PAGE - sum(len(msgspec.json.encode(section)) for section in bounded)
+    others = (*sections, *(_table(table) for table in view.tables if table.rows))
+    room = MOST_OF_PAGE - sum(len(msgspec.json.encode(section)) for section in others)
     itemses = []
     for rows in filter(lambda rows: rows.items, view.lists):
         itemses.append(_items(rows, room))
@@ -335,7 +316,7 @@ def page_of(
             deciders=tuple(map(_decider, view.deciders)),
             notes=tuple(map(visible, view.notes)),
         ),
-        sections=(*itemses, *bounded),
+        sections=(*itemses, *others),
         screen="\n".join(line.plain.rstrip() for line in lines),
         footer=tuple((label, visible(text)) for label, text in footer if text),
     )
@@ -367,12 +348,21 @@ def _decider(decider: Decider) -> PageDecider:
     )
 
 
-def _bounded(section: Section) -> Section:
-    if not isinstance(section, Table):
-        return section
-    sizes = accumulate(len(msgspec.json.encode(row)) for row in section.rows)
+def _table(table: TableView) -> Table:
+    """Return as many rows as a page has room for."""
+    rows = [tuple(visible(cell) if isinstance(cell, str) else cell for cell in row) for row in table.rows]
+    sizes = accumulate(len(msgspec.json.encode(row)) for row in rows)
     kept = sum(size <= MOST_CHARACTERS for size in sizes)
-    return replace(section, rows=section.rows[:kept], left_out=len(section.rows) - kept)
+    return Table(
+        title=visible(table.title[:1].upper() + table.title[1:]),
+        columns=_columns(table.columns),
+        rows=tuple(rows[:kept]),
+        left_out=len(rows) - kept,
+    )
+
+
+def _columns(columns: Iterable[tuple[str, bool]]) -> tuple[TableColumn, ...]:
+    return tuple(TableColumn(label=visible(label), is_number=is_number) for label, is_number in columns)
 
 
 def _items(item_list: ItemList, room: int) -> Items:
@@ -412,7 +402,7 @@ def _items(item_list: ItemList, room: int) -> Items:
     return Items(
         title=item_list.title,
         noun=item_list.noun,
-        columns=tuple(TableColumn(label=label, is_number=is_number) for label, is_number in item_list.columns),
+        columns=_columns(item_list.columns),
         kinds=tuple(map(visible, kinds)),
         rows=tuple(rows),
         details=tuple(details),

@@ -442,23 +442,6 @@ const DRAW = {
     const [begin, end] = data.omitted;
     const short = (name) => name.slice(begin.length).replace(end, "");
     const marks = {good: ["✓", "c-pass"], bad: ["✗", "c-reject"], open: ["?", "c-none"], held: ["‖", "c-none"], plain: ["", ""]};
-    const columns = [
-      {label: data.noun, compare: by(({row}) => row[2]), cell: ({row}) => make("div", {role: "gridcell", title: row[2]},
-        make("span", {class: `mark ${row[0]}`}, marks[row[0]][0]), short(row[2]))},
-      ...(groups.length ? [{label: `${data.noun}s`, number: true, down: true, compare: by(({size}) => size), cell: ({size}) => cell(number(size), "number")}] : []),
-      ...data.columns.map((column, at) => ({
-        label: column.label, number: column.is_number, down: column.is_number, compare: by(({row}) => column.is_number ? quantity(row[3 + at]) : row[3 + at]),
-        cell: ({row}) => cell(typeof row[3 + at] === "number" ? number(row[3 + at]) : row[3 + at], column.is_number ? "number" : ""),
-      })),
-    ];
-    const texts = (at) => at === 2 ? [...all, ...groups].map(({row}) => `✓ ${short(row[2])}`) : [data.columns[at - 3].label, ...data.rows.map((row) => row[at])];
-    const places = [2, ...data.columns.map((_, at) => 3 + at)];
-    // Long texts take a second line before the table scrolls; numbers stay on one.
-    const needed = places.reduce((sum, at) => sum + letters_of(texts(at)), 0);
-    const most_of = (at, cap) => at === 2 ? Math.max(cap, 18) : data.columns[at - 3].is_number ? WIDEST : cap;
-    const room = (Math.min(innerWidth, WIDEST_PAGE) - 60) / LETTER - (groups.length ? 7 : 0);
-    const cap = CAPS.find((cap) => places.reduce((sum, at) => sum + letters_of(texts(at), most_of(at, cap)), 0) <= room) || CAPS.at(-1);
-    const width = (at) => column_width(7, texts(at), most_of(at, cap));
     const title = data.title.toLowerCase(), key = `${title}.kind`;
     // What few values of a column tell many rows apart can be chosen by a click.
     const facets = data.columns.flatMap((column, at) => {
@@ -467,6 +450,26 @@ const DRAW = {
       const is_facet = is_short && !column.is_number && counts.size > 1 && counts.size <= 24 && data.rows.length >= 5 * counts.size;
       return is_facet ? [{at: 3 + at, label: column.label, key: `${title}.${column.label}`, counts}] : [];
     });
+    const texts = (at) => at === 2 ? [...all, ...groups].map(({row}) => `✓ ${short(row[2])}`) : [data.columns[at - 3].label, ...data.rows.map((row) => row[at])];
+    const places = [2, ...data.columns.map((_, at) => 3 + at)];
+    // Long texts take a second line before the table scrolls; numbers stay on one. What can be chosen leaves the table
+    // after that: an opened row has it.
+    const needed = places.reduce((sum, at) => sum + letters_of(texts(at)), 0);
+    const most_of = (at, cap) => at === 2 ? Math.max(cap, 18) : data.columns[at - 3].is_number ? WIDEST : cap;
+    const room = (Math.min(innerWidth, WIDEST_PAGE) - 60) / LETTER - (groups.length ? 7 : 0);
+    const fits = (cap) => places.reduce((sum, at) => sum + letters_of(texts(at), most_of(at, cap)), 0) <= room;
+    const cap = CAPS.find(fits) || CAPS.at(-1);
+    for (const facet of PHONE ? [] : [...facets].reverse()) if (!fits(cap)) places.splice(places.indexOf(facet.at), 1);
+    const columns = [
+      {label: data.noun, compare: by(({row}) => row[2]), cell: ({row}) => make("div", {role: "gridcell", title: row[2]},
+        make("span", {class: `mark ${row[0]}`}, marks[row[0]][0]), short(row[2]))},
+      ...(groups.length ? [{label: `${data.noun}s`, number: true, down: true, compare: by(({size}) => size), cell: ({size}) => cell(number(size), "number")}] : []),
+      ...places.slice(1).map((at) => [at, data.columns[at - 3]]).map(([at, column]) => ({
+        label: column.label, number: column.is_number, down: column.is_number, compare: by(({row}) => column.is_number ? quantity(row[at]) : row[at]),
+        cell: ({row}) => cell(typeof row[at] === "number" ? number(row[at]) : row[at], column.is_number ? "number" : ""),
+      })),
+    ];
+    const width = (at) => column_width(7, texts(at), most_of(at, cap));
     const chosen = (wanted, value) => !address.get(wanted) || address.get(wanted) === value;
     const table = grid({
       label: title, noun: data.noun, columns, rows, pick: tell, name: ({row}) => row[2],
@@ -475,8 +478,7 @@ const DRAW = {
       text: ({row, detail}) => [row[0], data.kinds[row[1]], ...row.slice(2), ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
     });
     function values(row, facts) {
-      if (printing) return [];
-      const told = new Set(facts.map(([label]) => label));
+      const told = new Set([...facts.map(([label]) => label), ...(printing ? columns.map(({label}) => label) : [])]);
       return data.columns.map((column, at) => [column.label, row[3 + at]]).filter(([label, text]) => typeof text === "string" && text && !told.has(label));
     }
     // What a row has besides the facts of its group.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kschedx.inquiry.simulation import NodeUse, Simulation
 from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.render.page.model import (
@@ -13,18 +15,16 @@ from kschedx.render.page.model import (
     Page,
     Plot,
     Section,
-    Timeline,
     Usage,
     page_of,
 )
 from kschedx.render.simulation import (
-    decision_text,
     drains_lines,
     drains_view,
-    shown_resources,
     simulation_lines,
     simulation_view,
 )
+from kschedx.render.view import UsageRow, UsageView, View
 from kschedx.render.wording import amount, visible
 from kschedx.simulate.drain import DrainResult
 
@@ -38,7 +38,7 @@ def simulation_page(simulation: Simulation, *, ties: str | None = None, growths:
     """Return a page with the number of pods by outcome, the nodes before and after, and every decision."""
     view = simulation_view(simulation, ties=ties, growths=growths)
     lines = simulation_lines(simulation, width=SCREEN_WIDTH, view=view)
-    return page_of(view, lines, _simulation_sections(simulation), simulation.before)
+    return page_of(view, lines, _sections(view), simulation.before)
 
 
 def result_simulation_page(simulation: Simulation) -> Page:
@@ -53,57 +53,30 @@ def drains_page(
 ) -> Page:
     view = drains_view(simulation, each=each, lets_go=lets_go, forced=forced)
     lines = drains_lines(simulation, width=SCREEN_WIDTH, each=each, view=view)
-    sections = () if each else _simulation_sections(simulation)
-    return page_of(view, lines, sections, simulation.before)
+    return page_of(view, lines, _sections(view), simulation.before)
 
 
-def _simulation_sections(simulation: Simulation) -> Iterator[Section]:
-    usage = _usage(simulation)
-    if len(usage.nodes) > 1:
-        yield _utilization(usage)
-    yield usage
-    if simulation.steps:
-        yield _timeline(simulation)
+def _sections(view: View) -> Iterator[Section]:
+    if view.usage is not None:
+        usage = _usage(view.usage)
+        if len(usage.nodes) > 1:
+            yield _utilization(usage)
+        yield usage
+    if view.timeline is not None:
+        texts = tuple((visible(before), visible(after)) for before, after in view.timeline.texts)
+        yield replace(view.timeline, pods=tuple(map(visible, view.timeline.pods)), texts=texts)
 
 
-def _timeline(simulation: Simulation) -> Timeline:
-    pending, placed, evicted = len(simulation.queue), 0, 0
-    counts: list[tuple[int, int, int]] = []
-    pods: dict[str, int] = {}
-    texts: dict[tuple[str, str], int] = {}
-    indices: list[tuple[int, int]] = []
-    for step in simulation.steps:
-        if step.node is not None:
-            placed, pending = placed + 1, max(pending - 1, 0)
-        else:
-            evicted += len(step.victim_keys)
-        counts.append((pending, placed, evicted))
-        before, pod, after = map(visible, decision_text(step).partition(step.key))
-        indices.append((pods.setdefault(pod, len(pods)), texts.setdefault((before, after), len(texts))))
-    return Timeline(
-        pending=tuple(counted[0] for counted in counts),
-        placed=tuple(counted[1] for counted in counts),
-        evicted=tuple(counted[2] for counted in counts),
-        pods=tuple(pods),
-        texts=tuple(texts),
-        pod_of=tuple(pod for pod, _ in indices),
-        text_of=tuple(text for _, text in indices),
-    )
-
-
-def _usage(simulation: Simulation) -> Usage:
+def _usage(usage: UsageView) -> Usage:
     """Return the utilization of all nodes before and after; those that change most come first."""
-    before, after = simulation.usage_before, simulation.usage_after
-    resources = shown_resources(simulation)
-    names = dict.fromkeys((*before.names, *after.names))
-    sides = {name: (before.get(name), after.get(name)) for name in names}
-    ordered = sorted(names, key=lambda name: -_change(*sides[name], resources))
+    resources = usage.resources
+    ordered = sorted(usage.nodes, key=lambda row: -_change(row, resources))
     return Usage(
         resources=resources,
-        nodes=tuple(map(visible, ordered)),
-        before=tuple(_percents(sides[name][0], resources) for name in ordered),
-        after=tuple(_percents(sides[name][1], resources) for name in ordered),
-        told=tuple(tuple(_told(*sides[name], resource) for resource in resources) for name in ordered),
+        nodes=tuple(visible(row.name) for row in ordered),
+        before=tuple(_percents(row.before, resources) for row in ordered),
+        after=tuple(_percents(row.after, resources) for row in ordered),
+        told=tuple(tuple(_told(row, resource) for resource in resources) for row in ordered),
     )
 
 
@@ -120,8 +93,8 @@ def _utilization(usage: Usage) -> Histogram:
     return Histogram(title="Utilization", series=("before", "after"), plots=tuple(plots))
 
 
-def _change(before: NodeUse | None, after: NodeUse | None, resources: Sequence[str]) -> int:
-    pairs = zip(_percents(before, resources), _percents(after, resources), strict=True)
+def _change(row: UsageRow, resources: Sequence[str]) -> int:
+    pairs = zip(_percents(row.before, resources), _percents(row.after, resources), strict=True)
     return sum(abs((new or 0) - (old or 0)) for old, new in pairs)
 
 
@@ -132,9 +105,9 @@ def _percents(use: NodeUse | None, resources: Sequence[str]) -> tuple[int | None
     )
 
 
-def _told(before: NodeUse | None, after: NodeUse | None, resource: str) -> str:
+def _told(row: UsageRow, resource: str) -> str:
     sides = []
-    for use in (before, after):
+    for use in (row.before, row.after):
         if use is None:
             sides.append("not there")
         else:

@@ -30,7 +30,7 @@ from kschedx.findings import (
     VolumeLimitExceeded,
     VolumeNodeAffinityMismatch,
 )
-from kschedx.findings.nodes import TermMatch
+from kschedx.findings.constraints import TermMatch
 from kschedx.kube.names import HOSTNAME
 from kschedx.render.wording import balance, count, listed
 from kschedx.render.words import describe

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedx.findings.nodes import Explained
+from kschedx.findings import Explained
 from kschedx.framework.interface import PRE_FILTER_SKIP, CycleState, PreFilterPlugin, PreFilterResult, ScorePlugin
 from kschedx.framework.status import SUCCESS, Status
 from kschedx.kube.types import Pod
