@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
 from kschedx.framework.cycle import Cycle
@@ -289,21 +288,20 @@ def _of_another(scheduler: model.OtherScheduler, key: str) -> str:
 
 def _phase(scheduler: model.OtherScheduler) -> str:
     phase = f"its group {scheduler.group} is {scheduler.phase}" if scheduler.phase else ""
-    queue, _ = next(_queue_obstacles(scheduler), ("", ""))
+    queue = next(_queue_obstacles(scheduler), "")
     parts = ", and ".join(filter(None, (phase, queue)))
     return f"; {parts}" if parts else ""
 
 
-def _queue_obstacles(scheduler: model.OtherScheduler) -> Iterator[tuple[str, str]]:
-    """Yield why a queue of the pod gives it nothing, and what changes that."""
+def _queue_obstacles(scheduler: model.OtherScheduler) -> Iterator[str]:
+    """Yield why a queue of the pod gives it nothing."""
     own = model.SchedulerQueue(name=scheduler.queue, state=scheduler.queue_state, shares=scheduler.queue_shares)
     for queue in (own, *scheduler.queues_above):
         if queue.state in _CLOSED:
-            yield f"queue {queue.name} is {queue.state}", f"open queue {queue.name}"
+            yield f"queue {queue.name} is {queue.state}"
         for share in queue.shares:
             if share.capability and share.allocated is not None and share.allocated >= share.capability:
-                full = f"queue {queue.name} has its limit of {share.resource} allocated"
-                yield full, f"raise the limit of {share.resource} in queue {queue.name}, or wait until its pods end"
+                yield f"queue {queue.name} has its limit of {share.resource} allocated"
 
 
 _CLOSED = ("Closed", "Closing")
@@ -358,8 +356,6 @@ def _scheduler(scheduler: model.OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         wanted = f"{devices.requested:,} MiB free" if devices.requested else "all memory free"
         lacks = f"short by {short:,} MiB" if short > 0 else f"{devices.fitting:,} with {wanted}"
         yield Fact(label="devices", items=(text, lacks))
-    for _, fix in islice(_queue_obstacles(scheduler), 1):
-        yield Fact(label="fix", items=(fix,))
     yield Fact(label="look at", items=(scheduler.look_at,))
     if cycle.profile.scheduler_name == scheduler.name:
         yield Fact(label="note", items=("kube-scheduler's own answer: --profile default-scheduler",))

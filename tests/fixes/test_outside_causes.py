@@ -487,7 +487,9 @@ def test_two_pods_that_follow_each_other_have_one_that_gives_way() -> None:
         return pod(name, labels={"app": name}, affinity=affinity)
 
     found = explained(node("n"), follower("me", "you"), follower("you", "me"))
-    assert "default/you, which has no node itself and follows this pod" in " ".join(roots(Diagnosis(found.cycle)))
+    assert "default/you, which has no node itself, and requires this pod in turn" in " ".join(
+        roots(Diagnosis(found.cycle))
+    )
     assert found.fixes[0].title == "make podAffinity term 1 (app=you) preferred instead of required"
 
 
