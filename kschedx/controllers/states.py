@@ -72,8 +72,7 @@ class Finished(StateFacts, frozen=True, kw_only=True):
 
 
 class Failed(StateFacts, frozen=True, kw_only=True):
-    reason: str = ""
-    """`OutOfcpu`, `Evicted`, or, for a Job, `BackoffLimitExceeded`."""
+    reason: str = ""  # `OutOfcpu`, `Evicted`, or, for a Job, `BackoffLimitExceeded`
     message: str = ""
     node: str = ""
     owner: str = ""  # the controller that creates another pod, such as `ReplicaSet web-1`
@@ -111,8 +110,7 @@ class OfEndedJob(StateFacts, frozen=True, kw_only=True):
     """A pending pod whose Job has ended."""
 
     job: str
-    reason: str
-    """`DeadlineExceeded`, or the condition if it has no reason."""
+    reason: str  # `DeadlineExceeded`, or the condition if it has no reason
     message: str = ""
 
 
@@ -517,8 +515,7 @@ class StillActive(StateFacts, frozen=True, kw_only=True):
 class ManagedElsewhere(StateFacts, frozen=True, kw_only=True):
     """A Job that the Job controller of this cluster ignores."""
 
-    manager: str
-    """The value of spec.managedBy."""
+    manager: str  # the value of spec.managedBy
 
     @property
     def by(self) -> str:
