@@ -19,9 +19,10 @@ from kschedx.kube.decoding import decode, is_stored, map_at
 from kschedx.kube.field_errors import invalid, quoted, required, syntax
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors
+from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim
-from kschedx.kube.types import PersistentVolumeClaimSpec
+from kschedx.kube.types import PersistentVolumeClaimSpec, Pod
 from kschedx.kube.workloads import LOOKS_LIKE_A_PATCH, MAKING_PODS, has_same_template, says
 
 SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
@@ -235,6 +236,34 @@ def require_same_workload(stored: Manifest, written: Manifest) -> None:
         raise _refused(kind, str(map_at(written, "metadata").get("name")), f"spec.{name}", value)
     if kind == "Job" and before.get("suspend") is not True and not has_same_template(stored, written):
         raise _refused(kind, str(map_at(written, "metadata").get("name")), "spec.template", after.get("template"))
+
+
+_FIXED_OF_POD = {
+    "nodeName": "node_name",
+    "nodeSelector": "node_selector",
+    "affinity": "affinity",
+    "topologySpreadConstraints": "topology_spread_constraints",
+    "schedulerName": "scheduler_name",
+    "priorityClassName": "priority_class_name",
+    "runtimeClassName": "runtime_class_name",
+    "hostNetwork": "host_network",
+}
+
+
+def changed_fields_of_pod(before: Pod, written: Manifest) -> Iterator[str]:
+    """Yield the fields that a manifest of an existing pod would change, although the API server refuses it
+    (ValidatePodUpdate of pkg/apis/core/validation). Of a gated pod, the node selector and affinity may change."""
+    after, spec = decode(msgspec.json.encode(written), Pod).spec, map_at(written, "spec")
+    for name, attribute in () if before.spec.scheduling_gates else _FIXED_OF_POD.items():
+        if name in spec and getattr(before.spec, attribute) != getattr(after, attribute):
+            yield f"spec.{name}"
+    stored = {container.name: container.resources.requests for container in before.spec.containers}
+    for container in after.containers:
+        requests = stored.get(container.name, {})
+        for resource, amount in container.resources.requests.items():
+            before_amount = requests.get(resource, "0")
+            if parse_quantity(amount).milli_value() != parse_quantity(before_amount).milli_value():
+                yield f"requests.{resource} of container {container.name}"
 
 
 def _changed(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:

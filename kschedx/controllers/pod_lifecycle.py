@@ -159,8 +159,8 @@ def failures(pods: Sequence[Pod]) -> str:
 
 def _not_synced(snapshot: Snapshot, pod: Pod) -> NotSynced | None:
     """Return the state of a pod in a virtual cluster, whose nodes do not show what the host cluster admits."""
-    event = snapshot.failed_creates.get(("Pod", pod.metadata.namespace, pod.metadata.name))
-    if event is None or event.uid not in ("", pod.metadata.uid) or not event.message.startswith(SYNC_ERROR):
+    event = snapshot.failed_create("Pod", pod.metadata)
+    if event is None or not event.message.startswith(SYNC_ERROR):
         return None
     message = event.message.removeprefix(f"{SYNC_ERROR}: ")
     source = f"event {SYNC_ERROR} of vCluster's syncer"

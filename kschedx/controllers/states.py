@@ -428,6 +428,8 @@ class Contradicted(StateFacts, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     finished: tuple[str, ...] = ()  # pods of these nodes that have finished, possibly since then
     namespaces: tuple[str, ...] = ()  # of the dump's pods, if it has none of a system namespace
+    counted: int = 0  # nodes according to the event
+    known: int = 0  # nodes of the dump
 
 
 class NotBound(StateFacts, frozen=True, kw_only=True):

@@ -133,8 +133,9 @@ def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> s
     newest, observed = metadata.get("generation"), status.get("observedGeneration")
     if isinstance(newest, int) and isinstance(observed, int) and observed < newest:
         return replace(state, generations=f"metadata.generation is {newest}, status.observedGeneration {observed}")
+    is_reported = snapshot.failed_create(workload.kind, converted(metadata, ObjectMeta)) is not None
     has_status = any(status.values()) or bool(rows) or any(replica_sets_of(snapshot, workload))
-    return None if has_status else state
+    return None if has_status or is_reported else state
 
 
 def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
@@ -476,9 +477,10 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
     if condition is None:
         for metadata, raw in replica_sets_of(snapshot, workload):
             replica_set = stored_controller(raw)
-            wanted = replica_set.spec.replicas or 0
-            if len([row for row in rows if _owned_by(snapshot, row, metadata.name)]) < wanted:
+            if sum(_owned_by(snapshot, row, metadata.name) for row in rows) < (replica_set.spec.replicas or 0):
                 condition = _failure(replica_set.status.conditions)
+                if condition is None and (event := snapshot.failed_create("ReplicaSet", metadata)) is not None:
+                    return refused(workload.reference, event.message, is_workload=True, has_pods=bool(rows))
             if condition is not None:  # also for a pod that a rollout adds, although there are enough old pods
                 source = f"condition ReplicaFailure of ReplicaSet {metadata.namespace}/{metadata.name}"
                 break

@@ -220,6 +220,8 @@ def unusable_volumes(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[str]
     except SearchError:
         return
     named = claim.spec.volume_name
+    if named and named not in snapshot.storage.volumes and snapshot.storage.volumes:
+        yield f"it names volume {named}, which does not exist"
     volume = next((candidate for candidate in nearest if not named or candidate.name == named), None)
     if volume is not None and (why := _why_lost(volume, claim.key)):
         about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"
@@ -232,7 +234,7 @@ def _why_lost(volume: VolumeCandidate, claim: str) -> str:
     why = {
         "access-modes": f"has the access modes {volume.detail}",
         "bound-to-another-claim": reserved if volume.detail == claim else f"is bound to claim {volume.detail}",
-        "selector": "is not selected by the claim",
+        "selector": f"is not selected by the claim: its labels are {volume.detail or '<none>'}",
         "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
         "volume-mode": f"has volumeMode {volume.detail}",
         "not-available": f"is {volume.detail}",

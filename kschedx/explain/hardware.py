@@ -339,8 +339,8 @@ def _amount_text(amount: int, resource: str) -> str:
 
 def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCreated) -> Iterator[DeviceClaimRefused]:
     namespace = pod.metadata.namespace
-    event = snapshot.failed_creates.get(("Pod", namespace, pod.metadata.name))
-    message = event.message if event is not None and event.uid in ("", pod.metadata.uid) else ""
+    event = snapshot.failed_create("Pod", pod.metadata)
+    message = "" if event is None else event.message
     if message.startswith(CLAIM_REFUSED):
         why = message.removeprefix(f"{CLAIM_REFUSED}: ").partition("failed to create ResourceClaim: ")
         text = f"kube-controller-manager cannot create the claim: {why[2] or why[0]}"

@@ -24,6 +24,8 @@ class MatchingPodPending(RootCause, frozen=True, kw_only=True):
     """The pod that a podAffinity term selects is itself pending."""
 
     pod: str
+    is_mutual: bool = False
+    """Whether that pod requires the one in question in turn, so that neither can be first."""
 
 
 class MatchingWorkload(RootCause, frozen=True, kw_only=True):
@@ -66,9 +68,21 @@ def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[Ro
     text = f"podAffinity term {finding.term + 1} selects {key}{and_more(others)}, which"
     if left:
         verb = "have no node themselves" if others else "has no node itself"
-        yield MatchingPodPending(text=f"{text} {verb}", pod=key)
+        is_mutual = all(_requires(pods[row], cycle.pod) for row in left)
+        then = ", and requires this pod in turn" if is_mutual else ""
+        yield MatchingPodPending(text=f"{text} {verb}{then}", pod=key, is_mutual=is_mutual)
     else:
         yield RootCause(text=f"{text} {'have' if others else 'has'} ended and {'do' if others else 'does'} not count")
+
+
+def _requires(pod: Pod, other: Pod) -> bool:
+    """Whether a required podAffinity term of `pod` selects the other pod, which has no node."""
+    labels, namespace = other.metadata.labels, other.metadata.namespace
+    return any(
+        compile_selector(term.label_selector).matches(labels)
+        and namespace in (term.namespaces or (pod.metadata.namespace,))
+        for term in _required(pod.spec)
+    ) and not all(compile_selector(term.label_selector).matches(pod.metadata.labels) for term in _required(pod.spec))
 
 
 def _without_pods(
@@ -117,6 +131,10 @@ def others_counted(cycle: Cycle, finding: TopologySpreadSkew) -> Iterator[RootCa
         yield RootCause(text=f"{missed}: it counts other pods")
         return
     constraints, pods = cycle.pod.spec.topology_spread_constraints, cycle.snapshot.pods
+    if not constraints:
+        text = f"the constraint over {finding.topology_key} is a default of profile {cycle.profile.scheduler_name}"
+        yield RootCause(text=f"{text}: the pod has none")
+        return
     maker = _maker(cycle.pod.metadata)
     if finding.constraint >= len(constraints) or not maker:
         return

@@ -14,6 +14,7 @@ from kschedx.explain.notes import RunsAlready, runs_already
 from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.preemption import ranks
 from kschedx.framework.status import Candidate
+from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.selectors import compile_node_selector, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import Affinity, Node, Pod, PodAffinity, PodAffinityTerm
@@ -199,12 +200,14 @@ def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
                 selector = compile_selector(term.label_selector)
                 yield f"{kind} term {number} ({selector}) matches no pod, this pod included: it has no effect"
     for constraint in pod.spec.topology_spread_constraints:
-        if not compile_selector(constraint.label_selector).matches(pod.metadata.labels):
+        selector = compile_selector(constraint.label_selector)
+        if not selector.matches(pod.metadata.labels):
             over = f"the spread constraint over {constraint.topology_key}"
             if constraint.label_selector is None:
                 yield f"{over} has no labelSelector: it counts no pods, so it has no effect"
             else:
-                yield f"{over} does not match the pod itself: it counts other pods"
+                counts = "other pods" if cycle.snapshot.pods.labels.where(selector.matches).any() else "no pods"
+                yield f"{over} ({selector}) does not match the pod itself: it counts {counts}"
 
 
 def _selects_any(cycle: Cycle, pod: Pod, term: PodAffinityTerm) -> bool:
@@ -317,8 +320,10 @@ def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
 def on_its_node(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
     """`node` is the pod's node; `not_ready` is why the pod is not ready, according to its kubelet."""
     state = f" and is not ready: {not_ready}" if not_ready else ""
-    text = f"it runs on {node}{state}; this shows what scheduling it now would give"
     cluster, pod = cycle.all_nodes.cluster, cycle.pod
+    text = f"it runs on {node}{state}; this shows what scheduling it now would give"
+    if MIRROR in pod.metadata.annotations:
+        text = f"it is a static pod, which the kubelet of {node} runs without kube-scheduler{state}"
     row = cluster.index[node]
     assigned = pod.status.start_time or pod.metadata.creation_timestamp or ""
     at = None if cycle.nodes is None else cycle.nodes.row_of(row)

@@ -64,6 +64,7 @@ from kschedx.kube.controllers import stored_controller
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.resources import container_requests
+from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import Operator
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
@@ -406,6 +407,19 @@ def _contradiction(cycle: Cycle) -> Iterator[RootCause]:
             yield RootCause(text=f"{text}: no node can match both")
 
 
+def _not_integers(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
+    """Yield labels that `Gt` or `Lt` compares although no node's value is an integer."""
+    for requirement in (requirement for term in finding.terms for requirement in term.requirements):
+        values = sorted(filter(None, cycle.snapshot.cluster.label(requirement.key).values))
+        if (
+            requirement.operator in (Operator.GT, Operator.LT)
+            and values
+            and not any(parse_int64(value) is not None for value in values)
+        ):
+            text = f"{requirement.operator} compares integers, and {requirement.key} is {listed(values, 3)}"
+            yield RootCause(text=f"{text}: no node can match")
+
+
 def _of_runtime_class(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield the RuntimeClass that adds an unmet selector to its pods."""
     name = cycle.pod.spec.runtime_class_name or ""
@@ -421,8 +435,7 @@ def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[Persist
     same name."""
     for claim in snapshot.storage.claims_of(pod):
         if not claim.spec.volume_name:
-            report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
-            yield claim, report if report is not None and report.uid in ("", claim.metadata.uid) else None
+            yield claim, snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
 
 
 def _reported(cycle: Cycle) -> Iterator[RootCause]:
@@ -443,6 +456,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
         case NodeAffinityMismatch():
             yield from _of_namespace(cycle, finding)
             yield from _of_runtime_class(cycle, finding)
+            yield from _not_integers(cycle, finding)
             yield from _contradiction(cycle)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
@@ -486,6 +500,7 @@ def _of_shortage(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterato
         phrase = "HAMi counts parts of a device, and no node publishes them"
         yield SharedByHami(text=f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod")
         return
+    yield from _overhead(pod, finding)
     yield from _resizes(diagnosis, finding)
     yield from _unfinished_resizes(diagnosis, finding)
     yield from partitioned(snapshot, pod, finding)
@@ -493,6 +508,15 @@ def _of_shortage(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterato
     yield from unhealthy(snapshot, finding)
     yield from plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)
     yield from _never_preempts(diagnosis)
+
+
+def _overhead(pod: Pod, finding: InsufficientResource) -> Iterator[RootCause]:
+    """Yield the overhead of the pod's RuntimeClass if the pod would fit without it."""
+    overhead = resource_amount(finding.resource, pod.spec.overhead.get(finding.resource))
+    if overhead and finding.short_by <= overhead:
+        [amount] = format_quantities((overhead,), Unit.of(finding.resource))
+        name = f"RuntimeClass {pod.spec.runtime_class_name}" if pod.spec.runtime_class_name else "spec.overhead"
+        yield RootCause(text=f"{name} adds {amount} {finding.resource} to the requests")
 
 
 def _of_claim(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:

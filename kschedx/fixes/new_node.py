@@ -36,6 +36,7 @@ from kschedx.kube.autoscalers import (
     OWNER_NAMESPACE,
     MachineDeployment,
     MachineSet,
+    OpenShiftMachine,
     OpenShiftMachineSet,
     Scalable,
 )
@@ -366,7 +367,20 @@ def _one_more(node: Node, situation: Situation) -> s.AddNode:
         scalable="" if scalable is None else f"{scalable[0]} {scalable[1].key}",
         replicas=0 if scalable is None else scalable[1].spec.replicas or 0,
         missing=0 if scalable is None else scalable[1].missing,
+        failure="" if scalable is None else _machine_failure(situation.snapshot, scalable[1]),
     )
+
+
+def _machine_failure(snapshot: Snapshot, scalable: Scalable) -> str:
+    """Return why a machine of an OpenShift MachineSet has no node, `worker-a-x7: error launching instance`."""
+    namespace, name = scalable.metadata.namespace, scalable.metadata.name
+    failures = (
+        f"{machine.metadata.name}: {machine.status.error_message}"
+        for machine in snapshot.of(OpenShiftMachine)
+        if machine.status.error_message
+        and (machine.metadata.namespace, machine.metadata.name.rpartition("-")[0]) == (namespace, name)
+    )
+    return next(failures, "")
 
 
 def _scalable(node: Node, snapshot: Snapshot) -> tuple[str, Scalable] | None:

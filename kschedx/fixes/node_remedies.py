@@ -28,6 +28,7 @@ from kschedx.fixes.node_requirements import (
     are_all_of_control_plane,
     contradiction,
     faults_of,
+    initializes,
     is_kept,
     is_removed_by_itself,
     meant_key,
@@ -419,6 +420,9 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
         if not missing:
             return
     if len(missing) > MOST_TAINTS:
+        return
+    if all(initializes(place.pod, taint) for taint in missing):
+        yield s.Tolerate(taints=missing)
         return
     if all(is_removed_by_itself(taint, place.node, place.snapshot) for taint in missing):
         yield s.RepairNode(

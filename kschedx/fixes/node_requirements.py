@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from kschedx.controllers.daemon_set import agents_down
+from kschedx.controllers.daemon_set import agents_down, is_running
 from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.findings.constraints import CONDITION_OF_TAINT, CORDON_TAINT
 from kschedx.fixes.steps.node import NodeFault
@@ -268,6 +268,7 @@ def _holds(requirement: NodeSelectorRequirement, value: str | None) -> bool:
 LIFECYCLE = "kube-controller-manager"
 CLOUD = "cloud-controller-manager"
 
+_GENERAL_PARTS = ("node", "csi")
 AGENT_NOT_READY = "/agent-not-ready"
 """The suffix of taints that new nodes have until an agent of their network or storage runs and removes them."""
 
@@ -322,6 +323,19 @@ def taken_away_by(taint: Taint) -> str:
     return TAKEN_AWAY_BY.get(taint.key, "")
 
 
+def initializes(pod: Pod, taint: Taint) -> bool:
+    """Whether the pod belongs to the component that removes the taint, which therefore has to tolerate it."""
+    by = taken_away_by(taint)
+    names = (pod.metadata.name, *(container.image for container in pod.spec.containers))
+    if by == CLOUD:
+        return any(CLOUD in name for name in names)
+    return (
+        taint.key.endswith(AGENT_NOT_READY)
+        and is_of_daemon_set(pod.metadata.owner_references)
+        and any(part in pod.metadata.name for part in by.split(".")[:2] if part not in _GENERAL_PARTS)
+    )
+
+
 def _startup_pool(taint: Taint, node: Node, snapshot: Snapshot) -> str:
     """Return the NodePool that gives its nodes this startup taint, which an agent removes; empty for another taint."""
     name = node.metadata.labels.get(NODE_POOL, "")
@@ -342,12 +356,14 @@ def is_removed_by_itself(taint: Taint, node: Node, snapshot: Snapshot) -> bool:
 def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[NodeFault, ...]:
     """Return a fault for each taint, with what the node reports and the agents that should have initialized it."""
     agents = agents_down(snapshot, node.name)
+    pods = snapshot.pods
+    clouds = tuple(pods.key(row) for row, name in enumerate(pods.names) if CLOUD in name and not is_running(pods, row))
     return tuple(
         NodeFault(
             taint=taint,
             by=taken_away_by(taint) or taint.key,
             reported=_reported(node, taint),
-            agents=agents,
+            agents=clouds if taken_away_by(taint) == CLOUD else agents,
             pool="" if taken_away_by(taint) else _startup_pool(taint, node, snapshot),
         )
         for taint in taints

@@ -27,6 +27,7 @@ from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
 from kschedx.kube.quantity import Unit
 from kschedx.kube.typos import UnlikelyQuantity, far_too_much, meant_by, unlikely_quantities
+from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow, bounded
 
 HUGE_PAGES = "hugepages-"
@@ -106,6 +107,8 @@ def _set_aside(more: s.NodeAmount, place: RemedyCandidate) -> Iterator[s.OfferRe
 LEAST_REQUEST_SHARE = 10
 """If a pod could have less than its requests divided by this, no fix lowers them that far."""
 MOST_VICTIMS = 5
+_WITH_FIXED_LIMIT = ("gce:", "azure:")
+"""Providers that set the limit of pods when they create a node pool."""
 
 
 def resource_remedies(
@@ -118,6 +121,10 @@ def resource_remedies(
     if any(quantity.resource == finding.resource for quantity in unlikely for finding in short):
         yield s.RequestAsMeant(amounts=unlikely)
     yield from _misspelled(short, place)
+    has_limit = any(isinstance(finding, TooManyPods) and finding.allowed for finding in findings)
+    if has_limit and not short and not place.node.spec.provider_id.startswith(_WITH_FIXED_LIMIT):
+        has_prefixes = place.node.spec.provider_id.startswith("aws:")
+        yield replace(larger_node(findings, place), is_of_kubelet=True, has_prefixes=has_prefixes)
     if not crowded:
         yield from _withdrawn_resizes(short, place)
         yield from offering(short, place)
@@ -167,8 +174,20 @@ def _misspelled(short: Sequence[InsufficientResource], place: RemedyCandidate) -
     if name not in offered and (meant := meant_by(name, offered)):
         yield s.RequestInstead(resource=name, meant=meant)
     for cause in partitioned(place.snapshot, place.pod, short[0]):
-        others = (resource for resource in cause.others if _is_part(resource, name) or _is_part(name, resource))
+        others = (resource for resource in cause.others if _is_alternative(resource, name))
         yield from (s.RequestInstead(resource=name, meant=other, is_part=True) for other in others)
+
+
+_MIG_MEMORY = lazy_pattern(r"/mig-\d+g\.(\d+)gb")
+
+
+def _is_alternative(resource: str, requested: str) -> bool:
+    """Whether a resource can take the place of the requested one: a part of it, the whole of which it is a part, or a
+    MIG device with at least its memory."""
+    memory, needed = (_MIG_MEMORY.search(name) for name in (resource, requested))
+    if memory is not None and needed is not None:
+        return int(memory[1]) >= int(needed[1])
+    return _is_part(resource, requested) or _is_part(requested, resource)
 
 
 def _is_part(resource: str, whole: str) -> bool:

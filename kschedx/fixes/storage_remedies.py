@@ -33,7 +33,13 @@ from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.selectors import (
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    compile_selector,
+)
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
     DEFAULT_CLASS,
@@ -187,6 +193,9 @@ def _like_a_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_o
             requests = {**spec.resources.requests, "storage": size}
             spec = replace(spec, resources=replace(spec.resources, requests=requests))
             differs.append(size)
+        if (selector := _meant_selector(spec.selector, volume)) is not None:
+            spec = replace(spec, selector=selector)
+            differs.append(f"selector {compile_selector(selector)}")
         is_renamed = volume.spec.storage_class_name != claim.storage_class
         if is_renamed:
             spec = replace(spec, storage_class_name=volume.spec.storage_class_name)
@@ -205,6 +214,19 @@ def _like_a_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_o
             )
             recreations.append(recreated)
     yield from sorted(recreations, key=lambda step: (len(step.differs), step.is_renamed))[:1]
+
+
+def _meant_selector(selector: LabelSelector | None, volume: PersistentVolume) -> LabelSelector | None:
+    """Return the selector that was probably meant for the volume: with values of its labels that are similar. None if
+    the selector matches the volume, or another one."""
+    labels = volume.metadata.labels
+    if selector is None or compile_selector(selector).matches(labels):
+        return None
+    meant = {
+        key: meant_by(value, [labels[key]]) or value for key, value in selector.match_labels.items() if key in labels
+    }
+    after = replace(selector, match_labels={**selector.match_labels, **meant})
+    return after if compile_selector(after).matches(labels) else None
 
 
 def _bound_claims(claim: PersistentVolumeClaim, place: RemedyCandidate) -> Iterator[s.UseClaim]:
@@ -486,7 +508,10 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCand
         own = f"{claim.metadata.namespace}-{claim.name}"
         name = (claim.spec.volume_name or own) if named is None else own
         storage_class = storage.classes.get(claim.storage_class)
-        driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+        can_provision = storage_class is not None and storage_class.can_provision
+        if storage_class is not None and can_provision and claim.spec.volume_name and named is None:
+            yield replace(_of_class(claim, storage_class), wrong_class="", without=claim.spec.volume_name)
+        driver = storage_class.provisioner if storage_class and can_provision and not claim.spec.volume_name else ""
         is_new = any(claim == item for item in place.situation.proposal.objects)
         is_new = is_new or not (claim.metadata.uid or _is_in_trouble(snapshot, claim, driver))
         yield s.CreateVolume(
@@ -494,7 +519,9 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCand
             claim_key=claim.key,
             claim=bound_claim(claim, name),
             provisioner=driver,
-            repair="" if is_new or not driver else provisioner_repair(snapshot, claim, driver),
+            repair=""
+            if is_new or not driver or claim.spec.volume_name
+            else provisioner_repair(snapshot, claim, driver),
         )
 
 
@@ -508,8 +535,8 @@ _GENERAL = frozenset({
 def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> str:
     """Return advice that lets a driver provision the volume of a claim, from its message about the claim and the state
     of its own pods."""
-    report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
-    phrase = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
+    report = snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
+    phrase = "" if report is None else report.message
     nodes = snapshot.storage.csi_nodes.values()
     nowhere = bool(nodes) and all(csi_driver.name != driver for node in nodes for csi_driver in node.spec.drivers)
     down = _provisioners_down(snapshot, driver)

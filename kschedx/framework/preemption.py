@@ -34,6 +34,7 @@ from kschedx.snapshot.columns import (
     distinct,
     each_cluster_row,
     each_row,
+    first_rows,
     of_whole,
     rows_by_group,
     rows_where,
@@ -449,12 +450,10 @@ class KeptDryRuns:
         now = {row: status for row, status in statuses.items() if row not in later} if later else statuses
         if not now:
             return
-        distinct_statuses = {id(status): status for status in now.values()}  # thousands of nodes share a few
-        facts = {key: self._facts(status) for key, status in distinct_statuses.items()}
-        rows = list(now)
+        rows, numbers, distinct_statuses = _by_status(now)
         self._is_known[rows], self._candidates[rows] = True, None
-        columns = np.array([facts[id(status)] for status in now.values()], dtype=np.int64).T
-        self._codes[rows], self._place[rows], self._reason[rows] = columns
+        facts = np.array([self._facts(status) for status in distinct_statuses], dtype=np.int64)
+        self._codes[rows], self._place[rows], self._reason[rows] = facts[numbers].T
         able = [candidate for row, candidate in candidates.items() if row not in later]
         nodes = [candidate.node for candidate in able]
         self._candidates[nodes] = able
@@ -488,6 +487,16 @@ class KeptDryRuns:
         candidates: tuple[Candidate, ...] = tuple(self._candidates.take(able).tolist())
         verdicts = Verdicts(codes=codes, reasons=Column(reason, reasons))
         return candidates, self._ranks.take(able, axis=1), verdicts
+
+
+def _by_status(statuses: Mapping[ClusterRow, Status]) -> tuple[ClusterRows, IntArray, list[Status]]:
+    """Return (node,) the nodes, and the place of each one's status among the distinct statuses, in the order of the
+    nodes. Thousands of nodes share a few."""
+    rows = cluster_rows(list(statuses))
+    ids = np.fromiter(map(id, statuses.values()), dtype=np.int64, count=len(rows))
+    first, numbers = first_rows(ids)
+    order, values = first.argsort(), list(statuses.values())
+    return rows, order.argsort()[numbers], [values[row] for row in first[order].tolist()]
 
 
 KEPT: StateKey[KeptDryRuns] = StateKey("KeptDryRuns")
@@ -675,9 +684,8 @@ def _before(mask: BoolArray) -> IntArray:
 
 def _tried(trial: PreemptionTrial, nobody: Callable[[str], Status]) -> _Tried:
     handle, state, pod, nodes, potential = trial.handle, trial.state, trial.pod, trial.nodes, trial.potential
-    names = nodes.cluster.names
-    unable = nodes.take(rows_where(potential.count == 0))
-    statuses = {node: nobody(names[node]) for node in each_cluster_row(unable.rows)}
+    names, unable = nodes.cluster.names, ClusterRows(nodes.rows[potential.count == 0])
+    statuses = {node: nobody(names[node]) for node in each_cluster_row(unable)}
     able = rows_where(potential.count > 0)
     world = nodes.take(able)
     try:
@@ -774,8 +782,7 @@ def _verdicts(
     codes = np.full(len(nodes.cluster.nodes), NOT_HELPFUL.code, dtype=np.int64)
     reason = np.zeros(len(codes), dtype=np.int64)
     number_of = {NOT_HELPFUL.reasons: 0}
-    if statuses:
-        rows = list(statuses)
-        codes[rows] = [status.code for status in statuses.values()]
-        reason[rows] = [number_of.setdefault(status.reasons, len(number_of)) for status in statuses.values()]
+    rows, numbers, distinct_statuses = _by_status(statuses)
+    facts = [(status.code, number_of.setdefault(status.reasons, len(number_of))) for status in distinct_statuses]
+    codes[rows], reason[rows] = np.array(facts, dtype=np.int64).reshape(-1, 2)[numbers].T
     return Verdicts(codes=codes, reasons=Column(reason, [*number_of]), explain=lambda row: explain(of_whole(row)))

@@ -243,7 +243,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             yield from self.fixes
             return
         is_placed = self.becomes is Outcome.SCHEDULED and self.overall is Outcome.SCHEDULED
-        if is_placed and self.remedies is None and self.holding.kueue is None:
+        if is_placed and self.remedies is None and self.holding.kueue is None and self.holding.scheduler is None:
             return
         from kschedx.inquiry.pod_fixes import PodFixes
 

@@ -32,6 +32,7 @@ from kschedx.explain.setup import Subject, stored
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.node_remedies import node_repairs
+from kschedx.fixes.node_requirements import taken_away_by
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, REJECTIONS, STARTS, delete_pod
 from kschedx.fixes.proposal import FixGroup
@@ -51,7 +52,8 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.quantity import value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
-from kschedx.kube.types import FINISHED, OUT_OF_SERVICE, Pod
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, tolerates
+from kschedx.kube.types import FINISHED, OUT_OF_SERVICE, Node, Pod, Taint
 from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.render.wording import listed
@@ -481,19 +483,36 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             here = own.metadata.labels.get(key, "")
             others = Counter(node.metadata.labels.get(key, here) for node in nodes)
             if wanted := next((value for value, _ in others.most_common() if value != here), ""):
-                yield self._required(key, wanted, f": the image is not built for {here}")
+                there = next(node for node in nodes if node.metadata.labels.get(key, here) == wanted)
+                yield self._required(key, wanted, f": the image is not built for {here}", self._reserved(there))
                 break
         yield Fix.untried(f"use an image that is built for the platform of {node}")
 
-    def _required(self, key: str, value: str, because: str = "") -> Fix | None:
-        """Return the fix that selects nodes with a label instead of a fixed node."""
+    def _reserved(self, node: Node) -> tuple[Taint, ...]:
+        """Return the taints of a node that the pod does not tolerate and that stand for no fault of it."""
+        tolerations = self.pod.spec.tolerations
+        return tuple(
+            taint
+            for taint in node.spec.taints
+            if taint.effect in DO_NOT_SCHEDULE
+            and not taken_away_by(taint)
+            and not any(tolerates(toleration, taint, comparison=False) for toleration in tolerations)
+        )
+
+    def _required(self, key: str, value: str, because: str = "", taints: Sequence[Taint] = ()) -> Fix | None:
+        """Return the fix that selects nodes with a label, and tolerates their taints, instead of a fixed node."""
         before = self.manifest.get("spec")
         if not isinstance(before, Mapping):
             return None
         unbound = {name: field for name, field in before.items() if name != "nodeName"}
         selector = {**unbound.get("nodeSelector", {}), key: value}
         stopped = replace(self, manifest={**self.manifest, "spec": unbound})
-        return stopped._patched(f"require {key}={value}{because}", [set_field("/spec/nodeSelector", selector)])
+        patch = [set_field("/spec/nodeSelector", selector)]
+        if taints:
+            added = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints]
+            patch.append(set_field("/spec/tolerations", [*unbound.get("tolerations", ()), *added]))
+        tolerate = f" and tolerate {listed(map(str, taints), 3)}" if taints else ""
+        return stopped._patched(f"require {key}={value}{tolerate}{because}", patch)
 
     def _able_to_start(self, state: states.CannotStart) -> Iterator[Fix | None]:
         where = listed(state.nodes, 3, conjunction="and")

@@ -12,7 +12,13 @@ from msgspec import Struct
 
 from kschedx.apiserver.resource_quota import ChargedObject, New
 from kschedx.apiserver.unknown_fields import unknown_fields
-from kschedx.apiserver.workload_validation import fixed_kind, require_same_workload, validate_claims, validate_workload
+from kschedx.apiserver.workload_validation import (
+    changed_fields_of_pod,
+    fixed_kind,
+    require_same_workload,
+    validate_claims,
+    validate_workload,
+)
 from kschedx.controllers.workloads import replica_sets
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place
 from kschedx.explain.admission import counted, recorded_refusal, require_quota_of_maker, with_allowed
@@ -213,7 +219,8 @@ class Manifests:
             raise
         _refuse_faults(documents)
         _give_names(documents)
-        manifests = cls(_once(documents), paths, left_out)
+        documents, tests = _without_tests(documents)
+        manifests = cls(_once(documents), paths, [*left_out, *tests])
         has_pods = any(
             _makes_pods(document.value) or has_unknown_pods(document.value) for document in manifests._documents
         )
@@ -421,7 +428,24 @@ def objects_of(path: str) -> list[tuple[Manifest, Place]]:
     documents, _ = read_manifest_documents([path])
     _refuse_faults(documents)
     _give_names(documents)
+    documents, _ = _without_tests(documents)
     return [(document.value, document.place) for document in documents]
+
+
+def _without_tests(documents: list[ManifestDocument]) -> tuple[list[ManifestDocument], list[LeftOut]]:
+    """Leave out the pods that only `helm test` creates, unless the files have nothing else."""
+    is_test = [_is_helm_test(document.value) for document in documents]
+    if all(is_test):
+        return documents, []
+    tests = [document for document, is_left_out in zip(documents, is_test, strict=True) if is_left_out]
+    why = "which only `helm test` creates"
+    kept = [document for document, is_left_out in zip(documents, is_test, strict=True) if not is_left_out]
+    return kept, [LeftOut(source=title(document.value), why=why) for document in tests]
+
+
+def _is_helm_test(manifest: Manifest) -> bool:
+    hooks = str(map_at(manifest, "metadata", "annotations").get("helm.sh/hook", "")).split(",")
+    return all(hook.strip() in ("test", "test-success", "test-failure") for hook in hooks)
 
 
 def _give_names(documents: Sequence[ManifestDocument]) -> None:
@@ -469,7 +493,12 @@ def written_from(snapshot: Snapshot, workload: Manifest) -> Written:
         return unknown_pods(workload)
     applied = workload_as_applied(snapshot, workload)
     is_known = workload.get("kind") != "StatefulSet" or knows_claims(snapshot)
-    return Written(manifest=applied.pod, workload=workload, dependents=applied.others if is_known else ())
+    return Written(
+        manifest=applied.pod,
+        workload=workload,
+        dependents=applied.others if is_known else (),
+        notes=tuple(_deadline_notes(workload)),
+    )
 
 
 def unknown_pods(workload: Manifest, document: ManifestDocument | None = None) -> Written:
@@ -529,7 +558,8 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
         yield from written_from_custom_resource(manifest, document)
         return
     if kind.name not in MAKING_PODS:
-        yield Written(manifest=manifest, document=document)
+        notes = tuple(_update_notes(manifest, cluster)) if kind.name == "Pod" else ()
+        yield Written(manifest=manifest, document=document, notes=notes)
         return
     try:
         as_applied = workload_as_applied(applied, manifest)
@@ -545,8 +575,17 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
         dependents=as_applied.others if is_known else (),
         document=document,
         template=".".join(kind.template),
-        notes=tuple(_version_notes(manifest)),
+        notes=(*_version_notes(manifest), *_deadline_notes(manifest)),
     )
+
+
+def _update_notes(manifest: Manifest, cluster: Snapshot) -> Iterator[Note]:
+    """Yield the note that an existing pod has to be deleted before the manifest can be applied."""
+    _, namespace, name = key_of(manifest)
+    row = cluster.pods.rows.get(f"{namespace}/{name}")
+    if row is not None and (fields := tuple(changed_fields_of_pod(cluster.pods[row], manifest))):
+        changed = f"pod {namespace}/{name} exists, and the API server refuses to change {listed(fields, 2)}"
+        yield note("pod-not-updatable", f"{changed}: delete the pod first", fields=fields)
 
 
 def written_from_custom_resource(manifest: Manifest, document: ManifestDocument | None = None) -> Iterator[Written]:
@@ -589,6 +628,18 @@ def _version_notes(manifest: Manifest) -> Iterator[Note]:
         served = f"is not served as {version} since Kubernetes {since}"
         text = f"{manifest.get('kind')} {served}: read as its current version"
         yield note("old-api-version", text, api_version=version, since=since)
+
+
+_CRON_JOB_SYNC = 10
+"""Seconds between two looks of the CronJob controller at its CronJobs."""
+
+
+def _deadline_notes(workload: Manifest) -> Iterator[Note]:
+    deadline = map_at(workload, "spec").get("startingDeadlineSeconds")
+    if workload.get("kind") == "CronJob" and isinstance(deadline, int) and 0 <= deadline < _CRON_JOB_SYNC:
+        checked = f"the CronJob controller may look only every {_CRON_JOB_SYNC} s"
+        text = f"startingDeadlineSeconds {deadline} is too short: {checked}, and then starts no Job"
+        yield note("short-starting-deadline", text, seconds=deadline)
 
 
 def _named(manifest: Mapping[str, object]) -> str:

@@ -47,7 +47,8 @@ from kschedx.kube.documents import Change, Target, remove_field
 from kschedx.kube.escaping import about_cluster, shell_command, why_command
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.kube.resources import pod_request
+from kschedx.kube.quantity import Unit, format_quantities
+from kschedx.kube.resources import container_requests, pod_request
 from kschedx.kube.types import Pod
 from kschedx.render.wording import count, listed
 from kschedx.simulate.changes import another_like
@@ -79,12 +80,36 @@ class PodFixes:
 
     def __iter__(self) -> Iterator[Fix]:
         yield from self._kueue_fixes()
+        yield from self._volcano_fixes()
         yield from self._own_fixes()
 
     def _kueue_fixes(self) -> Iterator[Fix]:
         kueue = self.answer.holding.kueue
         if kueue is not None and kueue.verdict is not None:
             yield from kueue_fixes(kueue.verdict)
+
+    def _volcano_fixes(self) -> Iterator[Fix]:
+        """Yield what lets Volcano schedule the pods of a group whose queue is closed or has too little capability."""
+        scheduler = self.answer.holding.scheduler
+        if scheduler is None or scheduler.title != "Volcano" or not scheduler.queue:
+            return
+        name = scheduler.queue
+        if scheduler.queue_state == "Closed":
+            command = shell_command("vcctl queue operate --action open --name {}", name)
+            yield Fix.untried(f"open Queue {name}", commands=(command,), of_group=FixGroup.CLUSTER)
+        own = container_requests(self.cycle.pod.spec)
+        requests = {each: amount.milli_value() if each == "cpu" else amount.value() for each, amount in own.items()}
+        pods = max(scheduler.members - scheduler.running, 1)
+        for share in scheduler.queue_shares:
+            needed = (share.allocated or 0) + pods * requests.get(share.resource, 0)
+            if share.capability is None or needed <= share.capability or share.resource not in requests:
+                continue
+            before, after = format_quantities((share.capability, needed), Unit.of(share.resource))
+            title = f"raise spec.capability.{share.resource} of Queue {name} from {before} to {after}"
+            template = "kubectl patch queues.scheduling.volcano.sh {} --type merge -p {}"
+            patch = {"spec": {"capability": {share.resource: after}}}
+            command = shell_command(template, name, patch)
+            yield Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
 
     def _own_fixes(self) -> Iterator[Fix]:
         answer = self.answer
@@ -308,7 +333,7 @@ class PodFixes:
             match cause:
                 case NodeGone(node=node, daemon_set=name) if name:
                     yield Fix.untried(f"restore node {node}; if it is gone for good, DaemonSet {name} deletes the pod")
-                case MatchingPodPending():
+                case MatchingPodPending(is_mutual=False):
                     title = f"make room for {cause.pod} first, which this pod follows"
                     yield Fix.untried(title, commands=(why_command(cause.pod),))
                 case MatchingWorkload(kind=kind, namespace=namespace, name=name, is_at_zero=True):

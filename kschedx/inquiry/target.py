@@ -16,6 +16,7 @@ from kschedx.controllers.states import Paused
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import refuse
+from kschedx.explain.notes import note
 from kschedx.explain.setup import Setup, Subject, admitted, stored
 from kschedx.inquiry.manifests import (
     Manifest,
@@ -35,6 +36,7 @@ from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.simulate.object_changes import NamedObject, object_reference
@@ -405,9 +407,22 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[P
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 
-def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod:
-    """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last. Raises `InputError` if it
-    has none, and for other kinds."""
+def _pod_with_claim(claim: PersistentVolumeClaim) -> Written:
+    """Return a pod with the claim alone, if no other pod uses it."""
+    metadata = {"name": f"{claim.name}-user", "namespace": claim.metadata.namespace}
+    volumes = [{"name": "claim", "persistentVolumeClaim": {"claimName": claim.name}}]
+    containers = [{"name": "user", "image": "user"}]
+    manifest: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    text = f"no pod uses claim {claim.key}: this is what a pod with it would meet"
+    return Written(
+        manifest={**manifest, "spec": {"containers": containers, "volumes": volumes}},
+        notes=(note("claim-without-pod", text, claim=claim.key),),
+    )
+
+
+def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | Written:
+    """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for an
+    unbound claim without pods. Raises `InputError` if it is bound for a pod, and for other kinds."""
     if reference.kind.name != "PersistentVolumeClaim":
         hint = "`kschedx why` explains pods, workloads, nodes, namespaces, and the pods of claims"
         if reference.kind.name == "PodDisruptionBudget":
@@ -419,10 +434,10 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod:
         if claim is None:
             raise InputError(f"there is no {reference}")
         of_class = snapshot.storage.classes.get(claim.storage_class)
-        is_bound_late = of_class is not None and of_class.waits_for_first_consumer
-        raise InputError(
-            f"no pod uses {reference}", hint=f"class {claim.storage_class} binds it for a pod" if is_bound_late else ""
-        )
+        if claim.spec.volume_name or (of_class is not None and of_class.waits_for_first_consumer):
+            hint = "" if claim.spec.volume_name else f"class {claim.storage_class} binds it for a pod"
+            raise InputError(f"no pod uses {reference}", hint=hint)
+        return _pod_with_claim(claim)
     return snapshot.pods[_speaking(snapshot.pods, rows)[0]]
 
 

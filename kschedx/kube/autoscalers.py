@@ -187,6 +187,16 @@ class OpenShiftMachineSet(Scalable, frozen=True, kw_only=True):
     pass
 
 
+class OpenShiftMachineStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    error_message: str = ""
+
+
+class OpenShiftMachine(KubernetesObject, frozen=True, kw_only=True):
+    """A machine of a MachineSet, whose name begins with that of the set."""
+
+    status: OpenShiftMachineStatus = OpenShiftMachineStatus()
+
+
 RECORDS: dict[str, tuple[type[Scalable], ...]] = {
     "MachineDeployment": (MachineDeployment,),
     "MachineSet": (MachineSet, OpenShiftMachineSet),

@@ -350,6 +350,10 @@ _ROWS = (
     _scalable("MachinePool", autoscalers.CLUSTER_API_GROUP, _OF_CLUSTER_API, autoscalers.MachinePool),
     _scalable("MachineSet", autoscalers.OPENSHIFT_GROUP, ("v1beta1",), autoscalers.OpenShiftMachineSet),
     ResourceKind(
+        name="Machine", group=autoscalers.OPENSHIFT_GROUP, versions=("v1beta1",), is_optional=True,
+        record=autoscalers.OpenShiftMachine, addon="OpenShift", leaves="why a machine has no node",
+    ),
+    ResourceKind(
         name="NodePool", group=autoscalers.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
         record=autoscalers.NodePool, addon="Karpenter", leaves="which nodes Karpenter may add",
     ),

@@ -116,7 +116,7 @@ def advice_lines(name: str, version: str, warnings: Sequence[Advice], width: int
         verdict = f"the released kube-scheduler {version} does not start with it, because it lacks {lacks}"
     else:
         verdict = f"kube-scheduler {version} accepts it"
-    lines = title_lines(f"{name}: {verdict}, {phrase}", Tone.BAD if warnings else Tone.GOOD, width)
+    lines = title_lines(f"{name}: {verdict}, {phrase}", Tone.BAD if needed else Tone.GOOD, width)
     for advice in warnings:
         lines += paragraph(f"{advice.path}: {advice.text}", width, first="  ", indent=4)
     if any(not advice.needs for advice in warnings):

@@ -167,7 +167,7 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         for pod in drained.of(*REFUSES):
             refused.setdefault(pod.message, []).append(pod.pod)
         for phrase, pods in refused.items():
-            yield Fact(label="refused", items=(f"{phrase}: {listed(pods, 3)}" if with_pods else phrase,))
+            yield Fact(label="refused", items=(f"{phrase}: {listed(pods, 3)}",))
         return
     for key, finalizers in drained.finalizers.items():
         names = f"finalizer {finalizers[0]}" if len(finalizers) == 1 else f"finalizers {listed(finalizers, 3)}"

@@ -214,7 +214,11 @@ def _down(state: states.ComponentDown) -> Iterator[str]:
 
 def _difference(pod: states.Contradicted) -> Iterator[str]:
     """Yield why the cluster's event may differ."""
-    if pod.finished:
+    if pod.counted > pod.known:
+        has = "has" if pod.known == 1 else "have"
+        yield f"the event is about {count(pod.counted, 'node')}, of which {pod.known:,} {has} been dumped"
+        yield "kubectl get nodes -o yaml > missing.yaml, and add -s missing.yaml"
+    elif pod.finished:
         have = "has" if len(pod.finished) == 1 else "have"
         yield f"{listed(pod.finished, 3)} {have} finished, perhaps after the event, and made room there"
     elif pod.namespaces:

@@ -315,9 +315,11 @@ def patched_manifests(changes: Sequence[Change], find: Find) -> str:
     for change in _joined_changes(changes):
         if change.delete:
             continue
-        documents.append(
-            to_yaml(_sendable_manifest(change.create) if change.create is not None else _as_patched(change, find))
-        )
+        if change.create is None:
+            documents.append(to_yaml(_as_patched(change, find)))
+        else:
+            comment = f"# {maker}\n" if (maker := _made_elsewhere(change.create)) else ""
+            documents.append(comment + to_yaml(_sendable_manifest(change.create)))
     return "---\n".join(documents)
 
 

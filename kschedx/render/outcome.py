@@ -151,8 +151,9 @@ def lacking_notes(cycle: Cycle) -> Iterator[str]:
 
 
 def causes(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Return why no node fits; empty if one does."""
-    return () if diagnosis.feasible else because(diagnosis)
+    """Return why no node fits, or why no other one does; empty if several do."""
+    is_only = diagnosis.feasible == 1 and diagnosis.cycle.outcome is Outcome.SCHEDULED
+    return because(diagnosis) if is_only or not diagnosis.feasible else ()
 
 
 def roots(diagnosis: Diagnosis) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from kschedx.kube.types import (
     LimitRange,
     Namespace,
     Node,
+    ObjectMeta,
     Pod,
     PodDisruptionBudget,
     PodGroup,
@@ -362,6 +363,12 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
             if namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating"
         )
         return frozenset(namespace.metadata.name for namespace in terminating)
+
+    def failed_create(self, kind: str, owner: ObjectMeta) -> RecordedEvent | None:
+        """Return its controller's newest event about what it could not create for an object; None for an event about an
+        earlier object of that name."""
+        event = self.failed_creates.get((kind, owner.namespace, owner.name))
+        return event if event is not None and event.uid in ("", owner.uid) else None
 
     def of(self, record: type[R]) -> tuple[R, ...]:
         """Return the objects of the kind with this record."""

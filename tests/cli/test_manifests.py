@@ -404,3 +404,20 @@ def test_a_daemon_set_finds_the_pods_beside_it(tmp_path: Path) -> None:
     assert together.out.startswith("✓ 5 pods can be scheduled")
     story = asked(tmp_path, *named, pod_of_default, cluster=cluster, options="ds/proxy -n infra")
     assert story.out.startswith("✓ DaemonSet infra/proxy fits 2 eligible nodes")
+
+
+def test_a_pod_that_cannot_be_updated_is_noted(tmp_path: Path) -> None:
+    cluster = write(tmp_path, NODE, small_pod("web"))
+    path = write(tmp_path, changed(small_pod("web", "2"), "spec.nodeSelector", {"disk": "ssd"}), name="pod.yaml")
+    refused = "the API server refuses to change spec.nodeSelector, requests.cpu of container main"
+    out = kschedx("why", path, "-s", cluster, columns=200).out
+    assert f"pod default/web exists, and {refused}: delete the pod first" in out
+    same = write(tmp_path, small_pod("web", "1000m"), name="same.yaml")
+    assert "delete the pod first" not in kschedx("why", same, "-s", cluster).out
+
+
+def test_pods_of_helm_tests_are_left_out(tmp_path: Path) -> None:
+    test = changed(BIG_POD, "metadata.annotations", {"helm.sh/hook": "test"})
+    ran = asked(tmp_path, workload("Deployment"), test)
+    assert (ran.code, "big-0, which only `helm test` creates" in ran.out) == (0, True)
+    assert asked(tmp_path, test).code == 1

@@ -268,7 +268,7 @@ def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -
     ("target", "code", "text"),
     [
         ("pvc/data", 1, "shop/db-0 is unschedulable"),
-        ("persistentvolumeclaim/unused", 2, 'no pod uses PersistentVolumeClaim "unused" in namespace "shop"'),
+        ("persistentvolumeclaim/unused", 1, "no pod uses claim shop/unused: this is what a pod with it would meet"),
         ("pvc/other", 2, 'there is no PersistentVolumeClaim "other" in namespace "shop"'),
         ("pdb/web", 2, "`kschedx drain NODE` shows the evictions that it blocks"),
         ("quota/team", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, and the pods of claims"),
@@ -284,3 +284,11 @@ def test_a_claim_stands_for_its_pods(target: str, code: int, text: str, tmp_path
     ran = kschedx("why", target, "-n", "shop", "-s", write(tmp_path, NODE, db, *claims))
     assert ran.code == code
     assert text in ran.out + ran.err
+
+
+def test_a_cron_job_with_too_short_a_deadline_is_noted(tmp_path: Path) -> None:
+    template = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}}}}
+    spec = {"schedule": "* * * * *", "startingDeadlineSeconds": 5, "jobTemplate": template}
+    cron: Manifest = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "report"}, "spec": spec}
+    out = kschedx("why", "cronjob/report", "-s", write(tmp_path, NODE, cron)).out
+    assert "startingDeadlineSeconds 5 is too short" in out

@@ -70,6 +70,9 @@ A100 = {f"{GPU}.product": "A100"}
 IS_A100 = f"device.attributes['{DRIVER}'].model == 'A100'"
 ZONE = "topology.kubernetes.io/zone"
 TO_LOADER = {"labelSelector": {"matchLabels": {"app": "loader"}}, "topologyKey": "kubernetes.io/hostname"}
+TO_ME = {"labelSelector": {"matchLabels": {"app": "me"}}, "topologyKey": "kubernetes.io/hostname"}
+NEXT_TO_LOADER = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TO_LOADER]}}
+NEXT_TO_ME = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TO_ME]}}
 GVISOR = {
     "apiVersion": "node.k8s.io/v1",
     "kind": "RuntimeClass",
@@ -77,6 +80,11 @@ GVISOR = {
     "handler": "runsc",
     "scheduling": {"nodeSelector": {"runtime": "gvisor"}},
 }
+MIG = "nvidia.com/mig-"
+UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
+KATA = {"runtimeClassName": "kata", "overhead": {"memory": "2Gi"}}
+GENERATION = {"matchExpressions": [{"key": "generation", "operator": "Gt", "values": ["3"]}]}
+NEWER_THAN_3 = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [GENERATION]}}}
 DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubernetes.io/pvc-protection"]}}
 
 
@@ -319,6 +327,86 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             "add a node like w",
             id="a full worker beside the control plane",
         ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "pods": "9", f"{MIG}3g.20gb": "2", f"{MIG}1g.5gb": "1"}),
+                asking("me", **{f"{MIG}2g.10gb": "1"}),
+            ],
+            f"the nodes have 2 {MIG}3g.20gb on 1 node, 1 {MIG}1g.5gb on 1 node instead of {MIG}2g.10gb",
+            f"request {MIG}3g.20gb instead of {MIG}2g.10gb",
+            id="a larger MIG device",
+        ),
+        pytest.param(
+            [
+                node("a"),
+                pod("loader", labels={"app": "loader"}, affinity=NEXT_TO_ME),
+                pod("me", labels={"app": "me"}, affinity=NEXT_TO_LOADER),
+            ],
+            "podAffinity term 1 selects default/loader, which has no node itself, and requires this pod in turn",
+            "make podAffinity term 1 (app=loader) preferred instead of required",
+            id="two pods that require each other",
+        ),
+        pytest.param(
+            [
+                *(node("a"), storage_class("fast", provisioner=DISK, waits=False), volume("other")),
+                bound_claim("data", storage_class="fast", volumeName="gone"),
+                pod("me", volumes=DATA),
+            ],
+            "it names volume gone, which does not exist",
+            "delete and recreate claim default/data without volumeName gone",
+            id="a claim that names a volume that is gone",
+        ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "memory": "4Gi", "pods": "9"}),
+                {**asking("me", memory="3Gi"), "spec": {**at(asking("me", memory="3Gi"), "spec"), **KATA}},
+            ],
+            "RuntimeClass kata adds 2Gi memory to the requests",
+            "add a node with at least 5Gi memory free",
+            id="overhead of a RuntimeClass",
+        ),
+        pytest.param(
+            [node("a", labels={"generation": "v3"}), pod("me", affinity=NEWER_THAN_3)],
+            "Gt compares integers, and generation is v3: no node can match",
+            "stop requiring generation > 3",
+            id="a label that is no integer",
+        ),
+        pytest.param(
+            [
+                node("a", taints=[f"{UNINITIALIZED}=true:NoSchedule"]),
+                pod("me", containers=[{"name": "main", "image": "registry.k8s.io/x-cloud-controller-manager:v1"}]),
+            ],
+            "a is not initialized by the cloud-controller-manager yet",
+            f"tolerate {UNINITIALIZED}=true:NoSchedule",
+            id="the component that initializes nodes",
+        ),
+        pytest.param(
+            [
+                node("a", taints=[f"{UNINITIALIZED}=true:NoSchedule"]),
+                *(pod("x-cloud-controller-manager-0", namespace="kube-system"), pod("me")),
+            ],
+            "a is not initialized by the cloud-controller-manager yet",
+            "repair cloud-controller-manager (kube-system/x-cloud-controller-manager-0), so that it initializes a",
+            id="nodes without their cloud-controller-manager",
+        ),
+        pytest.param(
+            [
+                node("a", taints=["ebs.csi.aws.com/agent-not-ready:NoExecute"]),
+                pod("ebs-csi-node-me", metadata={"name": "me", "generateName": "ebs-csi-node-"}),
+            ],
+            "1 node has the taint ebs.csi.aws.com/agent-not-ready:NoExecute",
+            "repair the agent of ebs.csi.aws.com on a, which then removes its taint",
+            id="an agent's taint",
+        ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "pods": "1"}, providerID="aws:///a/i-0"),
+                *(asking("other", "a"), asking("me")),
+            ],
+            "1 node runs its maximum number of pods",
+            "add a node like a",
+            id="as many pods as the node may have",
+        ),
     ],
 )
 def test_cause_and_first_fix(objects: list[Manifest], cause: str, fix: str) -> None:
@@ -339,7 +427,6 @@ def test_an_event_of_an_earlier_claim_is_not_quoted() -> None:
 # What lies outside the pod and its nodes: the fix comes first, and no trial can show it.
 
 IMAGE = [{"name": "main", "image": "app:1"}]
-NEXT_TO_LOADER = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TO_LOADER]}}
 
 
 def loads(**spec: object) -> Manifest:

@@ -267,6 +267,11 @@ MANUAL = "manual"
             "ReadWriteOnce",
         ),
         (claim("data", storage_class=MANUAL), volume("v", storage_class=MANUAL, size="5Gi"), "5Gi"),
+        (
+            claim("data", storage_class=MANUAL, selector={"matchLabels": {"type": "fats"}}),
+            volume("v", storage_class=MANUAL, labels={"type": "fast"}),
+            "selector type=fast",
+        ),
         (claim("data", storage_class=MANUAL), volume("v", storage_class="fixed"), "class fixed"),
         (
             claim("data", storage_class=MANUAL),
@@ -274,7 +279,7 @@ MANUAL = "manual"
             "class fixed",
         ),
     ],
-    ids=["modes", "size", "class", "another volume has no modes"],
+    ids=["modes", "size", "selector", "class", "another volume has no modes"],
 )
 def test_a_claim_without_a_provisioner_takes_the_form_of_the_free_volume(
     own: Manifest, free: Manifest | list[Manifest], first: str

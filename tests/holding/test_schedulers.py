@@ -53,6 +53,28 @@ def test_a_pod_of_volcano() -> None:
     assert (texts["scheduler"]["phase"], texts["scheduler"]["minMember"]) == ("Inqueue", 3)
 
 
+@pytest.mark.parametrize(
+    ("state", "capability", "fix"),
+    [
+        ("Open", {"cpu": "4"}, "raise spec.capability.cpu of Queue q from 4 to 7"),
+        ("Open", {"cpu": "40"}, None),
+        ("Closed", {}, "open Queue q"),
+    ],
+)
+def test_a_queue_of_volcano_that_is_full_or_closed(state: str, capability: Json, fix: str | None) -> None:
+    about = pod(gates=(), labels={}, schedulerName="volcano")
+    about["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    queue = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "q"},
+        "spec": {"capability": capability},
+        "status": {"state": state, "allocated": {"cpu": "3"}},
+    }
+    texts = told(node("n"), volcano_group(phase="Pending"), queue, about=about)
+    assert [item["title"] for item in texts["fixes"]] == ([] if fix is None else [fix])
+
+
 KAI = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}
 
 

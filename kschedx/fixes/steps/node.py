@@ -153,7 +153,7 @@ class NodeFault(Struct, frozen=True, kw_only=True):
             case _ if self.taint.key == SHUT_DOWN:
                 return f"start {node}: it is shut down"
             case "node.cloudprovider.kubernetes.io/uninitialized" | "karpenter.sh/unregistered":
-                return f"repair {self.by}, so that it initializes {node}"
+                return f"repair {self.by}{agents}, so that it initializes {node}"
             case _ if self.pool:
                 return (
                     f"repair the agent{agents} that removes {self.taint.key} from {node}: NodePool {self.pool} sets it"
@@ -206,9 +206,23 @@ class EnlargeNode(NodeStep, frozen=True, kw_only=True):
 
     _group = FixGroup.CAPACITY
     amounts: tuple[NodeAmount, ...]
+    is_of_kubelet: bool = False
+    """Whether only the kubelet's limit of pods is too low."""
+    has_prefixes: bool = False
+    """Whether its CNI plugin allows more pods with prefix delegation, as Amazon's does."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.MOVE if self.is_of_kubelet else Cost.NODE
 
     @property
     def title(self) -> str:
+        if self.is_of_kubelet:
+            [pods] = self.amounts
+            by = (
+                "kubelet's maxPods, with prefix delegation in the VPC CNI" if self.has_prefixes else "kubelet's maxPods"
+            )
+            return f"raise the maximum number of pods on {self.node} from {pods.before} to {pods.after} ({by})"
         return f"enlarge {self.node} to {' and '.join(map(str, self.amounts))}"
 
     def edit(self, node: Node) -> Node:
@@ -312,6 +326,8 @@ class AddNode(FixStep, frozen=True, kw_only=True):
     """Its replicas."""
     missing: int = 0
     """Its machines without a ready node, which come before further ones."""
+    failure: str = ""
+    """The name of a failed machine among them, and its error."""
     number: int = 1
     """How many of them, if pods of a higher priority take the room of the first."""
 
@@ -330,6 +346,8 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         if host != self.node.name and not self.model:
             added = f"restore node {host}, or add a node with that host name"
         if self.missing >= number and self.model:
+            if self.failure:
+                return f"repair machine {self.failure}"
             waits = "the node" if number == 1 else f"{number:,} nodes"
             return f"repair or wait for {waits} that {self.scalable} lacks: {self._ready}"
         if self.model and not self.slices:

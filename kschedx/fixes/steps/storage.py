@@ -85,6 +85,8 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
     """Whether the claim is bound to that volume before the pod is scheduled."""
     is_elsewhere: bool = False
     """Whether the present class exists, and is restricted to another topology."""
+    without: str = ""
+    """The volume that the claim names and that does not exist."""
 
     @property
     def cost(self) -> Cost:
@@ -104,6 +106,8 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
         if self.model:
             differs = joined((*self.differs, *([f"class {self.claim.storage_class}"] if self.is_renamed else [])))
             return f"delete and recreate claim {self.claim.key} with {differs}, as volume {self.model} has it"
+        if self.without:
+            return f"delete and recreate claim {self.claim.key} without volumeName {self.without}"
         return f"delete and recreate claim {self.claim.key}{named}{instead}"
 
     @property
