@@ -1,8 +1,8 @@
 """The API server's validation of a workload and its claims: names, labels, a selector that does not match its own pods,
-rolling updates that could replace no pod, and updates of immutable fields.
+restart policies, rolling updates that could replace no pod, and updates of immutable fields.
 
---dry-run=server validates the rest of a workload's spec. Upstream: pkg/apis/apps/validation and, for
-PersistentVolumeClaims, pkg/apis/core/validation.
+--dry-run=server validates the rest of a workload's spec. Upstream: pkg/apis/apps/validation, pkg/apis/batch/validation,
+and, for PersistentVolumeClaims, pkg/apis/core/validation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kschedx.apiserver.placement_validation import validate_label_selector, vali
 from kschedx.apiserver.validation import validate_claim_spec
 from kschedx.errors import InputError, NotChangedError, Place
 from kschedx.kube.decoding import decode, is_stored, map_at
-from kschedx.kube.field_errors import invalid, quoted, required, syntax
+from kschedx.kube.field_errors import invalid, not_supported, quoted, required, syntax
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors
 from kschedx.kube.quantity import parse_quantity
@@ -39,6 +39,10 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
             count = spec.get(field)
             if isinstance(count, int) and count < 0:
                 yield invalid(f"spec.{field}", str(count), "must be greater than or equal to 0")
+    if not is_stored(manifest) and kind in MAKING_PODS:
+        yield from _restarts(kind, manifest)
+    if not is_stored(manifest) and kind == "CronJob":
+        yield from _cron_job(str(map_at(manifest, "metadata").get("name") or ""), spec)
     if (manifest.get("apiVersion"), kind) == ("v1", "ReplicationController"):
         yield from _selects_own_pods(map_at(spec, "selector"), spec)
     if manifest.get("apiVersion") != "apps/v1" or manifest.get("kind") not in SELECTING:
@@ -61,6 +65,44 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
         yield invalid("spec.selector", "{}", f"empty selector is invalid for {of}")
     elif not faults and not compile_selector(selector).matches(_labels_of_template(spec)):
         yield _not_selected(_labels_of_template(spec))
+
+
+_ENDING = ("Job", "CronJob")
+"""Kinds whose pods end."""
+_NAME_OF_CRON_JOB = 52
+"""The maximum length, so that the names of its Jobs, with 11 more characters, are valid labels."""
+
+
+def _restarts(kind: str, manifest: Mapping[str, object]) -> Iterator[InputError]:
+    """Validate the restart policy of the pod template, which is Always by default."""
+    path = (*KINDS[kind].template, "spec")
+    policy, field = str(map_at(manifest, *path).get("restartPolicy") or "Always"), ".".join((*path, "restartPolicy"))
+    job = map_at(manifest, *path[:-2])
+    if not map_at(manifest, *path):
+        return
+    if kind not in _ENDING and policy != "Always":
+        yield not_supported(field, quoted(policy), ("Always",))
+    elif kind in _ENDING and policy not in ("OnFailure", "Never"):
+        yield required(field, 'valid values: "OnFailure", "Never"')
+    elif kind in _ENDING and policy != "Never" and map_at(job, "podFailurePolicy"):
+        yield invalid(field, quoted(policy), 'only "Never" is supported when podFailurePolicy is specified')
+    if kind in _ENDING and job.get("completionMode") == "Indexed" and job.get("completions") is None:
+        yield required(".".join((*path[:-2], "completions")), "when completion mode is Indexed")
+
+
+def _cron_job(name: str, spec: Mapping[str, object]) -> Iterator[InputError]:
+    schedule = str(spec.get("schedule") or "")
+    if len(name) > _NAME_OF_CRON_JOB:
+        yield invalid("metadata.name", quoted(name), f"must be no more than {_NAME_OF_CRON_JOB} characters")
+    if not schedule:
+        yield required("spec.schedule", "")
+    elif not schedule.startswith(("@", "TZ=", "CRON_TZ=")) and len(fields := schedule.split()) != _FIELDS:
+        shown = " ".join(fields)
+        yield invalid("spec.schedule", quoted(schedule), f"expected exactly 5 fields, found {len(fields)}: [{shown}]")
+
+
+_FIELDS = 5
+"""Of a schedule: minute, hour, day of the month, month, and day of the week."""
 
 
 def _rolling_update(kind: str, spec: Mapping[str, object]) -> Iterator[InputError]:

@@ -109,15 +109,6 @@ def simulate(
     wanted = None if goal is None else parse_goal(goal, objects_of)
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    growths: tuple[Growth, ...] = ()
-    if autoscale:
-        from kschedx.inquiry.autoscalers import growths_of
-
-        growths = tuple(growths_of(snapshot, question.autoscaling, setup.scheduler))
-        if not growths:
-            hint = "cluster-autoscaler writes ConfigMap kube-system/cluster-autoscaler-status; Karpenter has NodePools"
-            raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
-        snapshot = growths[-1].snapshot
     options = SimulationOptions(
         recreate=not no_recreate,
         seed=seed,
@@ -129,6 +120,16 @@ def simulate(
     def run(options: SimulationOptions) -> Simulation:
         return simulated(snapshot, setup, question.changes, options=options, namespace=namespace, goal=wanted)
 
+    growths: tuple[Growth, ...] = ()
+    if autoscale:
+        from kschedx.inquiry.autoscalers import growths_after
+
+        first = run(options) if question.changes else None
+        after, pending = (snapshot, ()) if first is None else (first.after, first.pending)
+        snapshot, growths = growths_after(snapshot, after, pending, question.autoscaling, setup.scheduler)
+        if not growths:
+            hint = "cluster-autoscaler writes ConfigMap kube-system/cluster-autoscaler-status; Karpenter has NodePools"
+            raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
     simulation = run(options)
     connection.tell(snapshot, setup)
     if (then := simulation.run.cluster.snapshot).pod_groups:

@@ -43,7 +43,7 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.scalars import earlier
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
-from kschedx.kube.types import UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
+from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot
@@ -83,13 +83,16 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
     subject, node = pod.key, pod.spec.node_name
     if pod.metadata.deletion_timestamp:
         seconds = snapshot.pods.grace_periods.get(subject, 0)
+        finalizers = snapshot.pods.finalizers.get(subject, ())
+        down = controller_manager_down(snapshot, subject) if JOB_TRACKING in finalizers else None
         return BeingDeleted(
             subject=subject,
             since=earlier(pod.metadata.deletion_timestamp, seconds),
             until=pod.metadata.deletion_timestamp if seconds else "",
             why=_eviction(snapshot, pod),
             node=node,
-            finalizers=snapshot.pods.finalizers.get(pod.key, ()),
+            finalizers=finalizers,
+            down="" if down is None else f"{down.component} does not run: {down.shown}",
             is_node_lost=bool(node) and is_node_lost(snapshot, node),
             owner=_owner(pod),
             barrier=_barrier(snapshot, pod),

@@ -63,6 +63,7 @@ class BeingDeleted(StateFacts, frozen=True, kw_only=True):
     successor: str = ""  # the Deployment with strategy Recreate that creates its new pods once this old one is gone
     why: str = ""  # who evicted it, according to its condition DisruptionTarget
     until: str = ""  # when its grace period ends
+    down: str = ""  # why the controller behind its finalizers does not run
 
 
 class Finished(StateFacts, frozen=True, kw_only=True):
@@ -71,8 +72,7 @@ class Finished(StateFacts, frozen=True, kw_only=True):
 
 
 class Failed(StateFacts, frozen=True, kw_only=True):
-    reason: str = ""
-    """`OutOfcpu`, `Evicted`, or, for a Job, `BackoffLimitExceeded`."""
+    reason: str = ""  # `OutOfcpu`, `Evicted`, or, for a Job, `BackoffLimitExceeded`
     message: str = ""
     node: str = ""
     owner: str = ""  # the controller that creates another pod, such as `ReplicaSet web-1`
@@ -80,9 +80,12 @@ class Failed(StateFacts, frozen=True, kw_only=True):
     ends: str = ""
     """How most of them ended: `3 pods failed: container app ended with OOMKilled, exit code 137`."""
     container: str = ""  # the container of a pod that ended with an error
+    is_retried: bool = False  # whether the Job's controller creates another pod after its back-off
 
     @property
     def detail(self) -> str:
+        if self.is_retried:
+            return f" {count(len(self.pods), 'time')}, and creates its next pod after a back-off"
         return (f" on {self.node}" if self.node else "") + (f": {self.reason}" if self.reason else "")
 
 
@@ -107,8 +110,7 @@ class OfEndedJob(StateFacts, frozen=True, kw_only=True):
     """A pending pod whose Job has ended."""
 
     job: str
-    reason: str
-    """`DeadlineExceeded`, or the condition if it has no reason."""
+    reason: str  # `DeadlineExceeded`, or the condition if it has no reason
     message: str = ""
 
 
@@ -315,12 +317,11 @@ class UpdateHeld(StateFacts, frozen=True, kw_only=True):
     """Pods that keep an earlier template because of the update strategy."""
 
     pods: tuple[str, ...]
-    why: str
-    """`updateStrategy is OnDelete`, `partition is 3`."""
+    why: str  # `updateStrategy is OnDelete`, `partition is 3`
 
     @property
     def detail(self) -> str:
-        return f"{len(self.pods)} {'pod' if len(self.pods) == 1 else 'pods'}"
+        return count(len(self.pods), "pod")
 
 
 class NotScaled(StateFacts, frozen=True, kw_only=True):
@@ -514,8 +515,7 @@ class StillActive(StateFacts, frozen=True, kw_only=True):
 class ManagedElsewhere(StateFacts, frozen=True, kw_only=True):
     """A Job that the Job controller of this cluster ignores."""
 
-    manager: str
-    """The value of spec.managedBy."""
+    manager: str  # the value of spec.managedBy
 
     @property
     def by(self) -> str:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers import states
+from kschedx.controllers.pod_autoscaling import not_scaled, scaled_to_zero
 from kschedx.controllers.pod_lifecycle import (
     JOB_ENDS,
     JOB_FAILURES,
@@ -41,7 +42,6 @@ from kschedx.errors import InputError
 from kschedx.explain.notes import Note, runs_already
 from kschedx.explain.root_causes import newer_template
 from kschedx.kube import kueue
-from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.conditions import Condition, ObjectStatus, condition_of
 from kschedx.kube.controllers import Controller, CronJobController, converted, stored_controller, stored_metadata
 from kschedx.kube.custom_resources import custom_kind
@@ -49,7 +49,9 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.kube.workloads import (
+    GENERATION_OF_TEMPLATE,
     REVISION_HASH,
+    TEMPLATE_GENERATION,
     foreign_pods,
     is_foreign,
     kind_and_group,
@@ -141,8 +143,10 @@ def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> s
 def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
     """Return whether the controller of a workload leaves its pods as they are, whatever its manifest specifies."""
     match workload_lifecycle(snapshot, manifest):
-        case states.NamespaceTerminating() | states.BeingDeleted() | states.Finished() | states.Failed():
+        case states.NamespaceTerminating() | states.BeingDeleted() | states.Finished():
             return True
+        case states.Failed(is_retried=is_retried):
+            return not is_retried
         case states.Suspended(kind=kind):
             return kind != "Job"  # its controller deletes the existing pods
         case _:
@@ -152,7 +156,7 @@ def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
 def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     controller, subject = converted(manifest, Controller), workload.reference
     if controller.spec.replicas == 0:
-        return _scaled_to_zero(snapshot, workload, manifest)
+        return scaled_to_zero(snapshot, workload, manifest)
     is_paused = controller.spec.paused and workload.kind == "Deployment"
     if is_paused and current_replica_set_of(snapshot, manifest) is None:
         has_pods = bool(Owners(snapshot).members(snapshot.pods, workload))
@@ -247,48 +251,6 @@ def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> states.
     return _rejection(snapshot, rows, pod.key, f"{owner.kind} {owner.name}")
 
 
-def _scaled_to_zero(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.ScaledToZero:
-    """Return the state of a workload at zero replicas, with the controller or autoscaler that keeps it there. A
-    HorizontalPodAutoscaler with minReplicas of at least 1 ignores a workload at zero
-    (pkg/controller/podautoscaler/horizontal.go)."""
-    state = states.ScaledToZero(subject=workload.reference, field="spec.replicas")
-    for keda in snapshot.of(ScaledObject):
-        unready = condition_of(keda.status.conditions, "Ready", "False")
-        if _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
-            why = "no trigger is active, and minReplicaCount is 0"
-            if keda.metadata.annotations.get(PAUSED_REPLICAS) == "0":
-                why = f"annotation {PAUSED_REPLICAS} is 0"
-            elif keda.spec.idle_replica_count == 0:
-                why = "no trigger is active, and idleReplicaCount is 0"
-            elif keda.spec.min_replica_count:
-                continue
-            elif unready is not None:
-                why = f"it is not ready: {unready.message or unready.reason}"
-            return replace(state, autoscaler=f"ScaledObject {keda.metadata.name}", why=why)
-    for hpa in snapshot.of(HorizontalPodAutoscaler):
-        if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload) and hpa.spec.min_replicas == 0:
-            named = f"HorizontalPodAutoscaler {hpa.metadata.name}"
-            return replace(state, autoscaler=named, why="its metrics call for no pods, and minReplicas is 0")
-        if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
-            return replace(state, disabled=f"HorizontalPodAutoscaler {hpa.metadata.name}")
-    owner = converted(map_at(manifest, "metadata"), ObjectMeta).controller
-    return state if owner is None else replace(state, owner=f"{owner.kind} {owner.name}")
-
-
-def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> str:
-    """Return what a HorizontalPodAutoscaler does if a workload is scaled beyond its bounds; empty if it does
-    nothing."""
-    for hpa in snapshot.of(HorizontalPodAutoscaler):
-        least, most = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas, hpa.spec.max_replicas
-        if not replicas or most is None or not _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
-            continue
-        field, number = ("maxReplicas", most) if replicas > most else ("minReplicas", least)
-        if replicas > most or replicas < least:
-            named = f"HorizontalPodAutoscaler {hpa.metadata.name}"
-            return f"{named} scales {workload.reference} to {number:,} again: its {field} is {number:,}"
-    return ""
-
-
 _REPLACED_AT_ONCE = ("Deployment", "ReplicaSet", "ReplicationController")
 """Kinds that replace a pod that is being deleted before it is gone (FilterActivePods in
 pkg/controller/controller_utils.go)."""
@@ -321,53 +283,31 @@ def _held(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:
         _stalled_rollout(snapshot, manifest, rows)
         or _stalled_by_lost_node(snapshot, manifest, rows)
         or _update_held(snapshot, manifest, rows)
-        or _not_scaled(snapshot, workload, len(rows))
+        or not_scaled(snapshot, workload, len(rows))
     )
 
 
 def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> states.UpdateHeld | None:
-    """Return the state of a StatefulSet with a newer revision that its update strategy does not roll out to its
-    pods."""
-    if manifest.get("kind") != "StatefulSet":
+    """Return the state of a StatefulSet or DaemonSet with a newer template that its update strategy does not roll out
+    to its pods."""
+    controller, pods = converted(manifest, Controller), snapshot.pods
+    strategy, is_on_delete = controller.spec.update_strategy, controller.spec.update_strategy.type == "OnDelete"
+    if manifest.get("kind") == "StatefulSet":
+        key, newest = REVISION_HASH, controller.status.update_revision
+    elif manifest.get("kind") == "DaemonSet" and is_on_delete:
+        key, newest = TEMPLATE_GENERATION, controller.metadata.annotations.get(GENERATION_OF_TEMPLATE, "")
+    else:
         return None
-    stateful_set, pods = converted(manifest, Controller), snapshot.pods
-    strategy, newest = stateful_set.spec.update_strategy, stateful_set.status.update_revision
+    revisions = {pods.names[row]: pods[row].metadata.labels.get(key, "") for row in rows}
+    outdated = [name for name in revisions if newest and revisions[name] not in ("", newest)]
+    outdated.sort(key=ordinal_of if key == REVISION_HASH else None)
     partition = strategy.rolling_update.partition
-    revisions = {pods.names[row]: pods[row].metadata.labels.get(REVISION_HASH, "") for row in rows}
-    outdated = sorted(
-        (revision for revision in revisions if newest and revisions[revision] not in ("", newest)), key=ordinal_of
-    )
-    if strategy.type != "OnDelete" and any(ordinal_of(name) >= partition for name in outdated):
+    if not is_on_delete and any(ordinal_of(name) >= partition for name in outdated):
         return None
-    why = "updateStrategy is OnDelete" if strategy.type == "OnDelete" else f"partition is {partition}"
-    return (
-        states.UpdateHeld(subject=workload_of(manifest).reference, pods=tuple(outdated), why=why) if outdated else None
-    )
-
-
-def _scales(target: ScaleTarget, namespace: str, workload: Workload) -> bool:
-    return (target.kind or "Deployment", target.name, namespace) == (workload.kind, workload.name, workload.namespace)
-
-
-def _not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> states.NotScaled | None:
-    """Return the state according to the conditions of the autoscalers that scale the workload."""
-    state = states.NotScaled(subject=workload.reference, replicas=replicas, autoscaler="", why="")
-    for hpa in snapshot.of(HorizontalPodAutoscaler):
-        if not _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
-            continue
-        named, most = f"HorizontalPodAutoscaler {hpa.metadata.name}", hpa.spec.max_replicas or 0
-        if (broken := condition_of(hpa.status.conditions, "ScalingActive", "False")) is not None:
-            return replace(state, autoscaler=named, why=f"does not scale ({broken.reason})", message=broken.message)
-        limited = condition_of(hpa.status.conditions, "ScalingLimited", "True")
-        if limited is not None and limited.reason == "TooManyReplicas" and replicas >= most:
-            why = f"is at maxReplicas {most}"
-            return replace(state, autoscaler=named, why=why, message=limited.message, most=most)
-    for keda in snapshot.of(ScaledObject):
-        unready = condition_of(keda.status.conditions, "Ready", "False")
-        if unready is not None and _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
-            named = f"ScaledObject {keda.metadata.name}"
-            return replace(state, autoscaler=named, why=f"is not ready ({unready.reason})", message=unready.message)
-    return None
+    why = "updateStrategy is OnDelete" if is_on_delete else f"partition is {partition}"
+    if not outdated:
+        return None
+    return states.UpdateHeld(subject=workload_of(manifest).reference, pods=tuple(outdated), why=why)
 
 
 def deadline_exceeded(manifest: Manifest) -> str:
@@ -537,7 +477,7 @@ def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest)
     mode of pkg/controller/statefulset/stateful_set_control.go)."""
     spec, subject = converted(manifest, Controller).spec, workload.reference
     if spec.replicas == 0:
-        return _scaled_to_zero(snapshot, workload, manifest)
+        return scaled_to_zero(snapshot, workload, manifest)
     if spec.pod_management_policy == "Parallel":
         return None
     pods, start = snapshot.pods, first_ordinal(manifest)
@@ -678,13 +618,10 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> state
     conditions = sorted(
         job.status.conditions, key=lambda condition: condition.type in ("SuccessCriteriaMet", "FailureTarget")
     )
+    ended = _failed_pods(snapshot, workload)
     for condition in conditions:
         if condition.type in JOB_ENDS and condition.status == "True":
             if condition.type in JOB_FAILURES:
-                pods = snapshot.pods
-                failed = pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist()
-                mine = (row for row in failed if pods.namespaces[row] == workload.namespace)
-                ended = [pods[row] for row in mine if _owned_by(snapshot, row, workload.name)]
                 limit = _LIMIT_OF_FAILURE.get(condition.reason, "")
                 value, indexes = map_at(manifest, "spec").get(limit), job.status.failed_indexes
                 detail = f" ({limit} {value})" if value is not None else f": {indexes}" if indexes else ""
@@ -707,7 +644,31 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> state
         return states.ScaledToZero(subject=subject, field="spec.parallelism")
     if job.spec.managed_by not in (None, JOB_CONTROLLER) and not _rows(snapshot, workload):
         return states.ManagedElsewhere(subject=subject, manager=job.spec.managed_by or "")
-    return _rejected(snapshot, workload)
+    return _rejected(snapshot, workload) or _between_attempts(snapshot, workload, manifest, ended)
+
+
+def _failed_pods(snapshot: Snapshot, workload: Workload) -> list[Pod]:
+    pods = snapshot.pods
+    failed = pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist()
+    mine = (row for row in failed if pods.namespaces[row] == workload.namespace)
+    return [pods[row] for row in mine if _owned_by(snapshot, row, workload.name)]
+
+
+def _between_attempts(
+    snapshot: Snapshot, workload: Workload, manifest: Manifest, ended: Sequence[Pod]
+) -> states.Failed | None:
+    """Return the state of a Job without an active pod, whose next pod its controller creates after a back-off."""
+    rows = _rows(snapshot, workload)
+    limit = map_at(manifest, "spec").get("backoffLimit")
+    if rows or not ended or map_at(manifest, "status").get("active"):
+        return None
+    return states.Failed(
+        subject=workload.reference,
+        message=f"the Job fails after {limit} retries (backoffLimit)" if isinstance(limit, int) else "",
+        pods=tuple(pod.metadata.name for pod in ended),
+        ends=failures(ended),
+        is_retried=True,
+    )
 
 
 def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:

@@ -60,7 +60,7 @@ from kschedx.findings import (
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.controllers import stored_controller
+from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.resources import container_requests
@@ -68,7 +68,7 @@ from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import Operator
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
-from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
+from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
 from kschedx.render.wording import count, listed
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
@@ -246,6 +246,35 @@ def newer_template(snapshot: Snapshot, pod: Pod) -> NewerTemplate | None:
     return NewerTemplate(kind=owner.kind, name=owner.name, why=why) if is_ordered else None
 
 
+def superseding(snapshot: Snapshot, pod: Pod) -> str:
+    """Return the name of the Deployment that deletes a pod of an earlier ReplicaSet in its rollout; empty if there is
+    none, or if a pod of its newest ReplicaSet is pending as well. Both have the revision of their template in an
+    annotation (pkg/controller/deployment/util)."""
+    owner, namespace = pod.metadata.controller, pod.metadata.namespace
+    if owner is None or owner.kind != "ReplicaSet":
+        return ""
+    replica_set = snapshot.workloads.get(("ReplicaSet", namespace, owner.name))
+    above = None if replica_set is None else stored_metadata(replica_set).controller
+    if replica_set is None or above is None or above.kind != "Deployment":
+        return ""
+    deployment = snapshot.workloads.get(("Deployment", namespace, above.name))
+    own = stored_metadata(replica_set).annotations.get(REVISION, "")
+    newest = "" if deployment is None else stored_metadata(deployment).annotations.get(REVISION, "")
+    is_older = own.isdecimal() and newest.isdecimal() and int(own) < int(newest)
+    if not is_older:
+        return ""
+    pods = snapshot.pods
+    pending = {owner.name for row in pods.pending if pods.namespaces[row] == namespace for owner in pods.owners[row]}
+    others = (raw for (kind, where, name), raw in snapshot.workloads.items() if where == namespace and name in pending)
+    is_held = any(
+        other.controller is not None
+        and other.controller.name == above.name
+        and other.annotations.get(REVISION) == newest
+        for other in map(stored_metadata, others)
+    )
+    return "" if is_held else above.name
+
+
 def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
     """Return `StatefulSet web` if the deletion of its pod is enough for its newer revision."""
     template = newer_template(snapshot, pod)
@@ -331,6 +360,8 @@ def _outdated(cycle: Cycle) -> Iterator[RootCause]:
     is_stored = cycle.pod.key in cycle.snapshot.pods.rows
     if is_stored and (template := newer_template(cycle.snapshot, cycle.pod)) is not None:
         yield RootCause(text=f"{template.owner} has a newer revision, and {template.why}")
+    if is_stored and (name := superseding(cycle.snapshot, cycle.pod)):
+        yield RootCause(text=f"Deployment {name} has a newer template: its rollout deletes this pod of an earlier one")
 
 
 def _taken(cycle: Cycle) -> Iterator[RootCause]:

@@ -31,10 +31,14 @@ STOPPED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "
 
 def can_evict(row: int, situation: Situation) -> bool:
     """Whether a pod may be proposed for eviction. It may not if it has a higher priority or is critical for the
-    cluster. Pods of a DaemonSet and of the pod's own workload may not either: they would be recreated at once."""
-    pods = situation.snapshot.pods
+    cluster. Pods of a DaemonSet and of the pod's own workload may not either: they would be recreated at once. With the
+    pod's owner, such as the driver of a Spark executor, the pod itself would go."""
+    pods, metadata = situation.snapshot.pods, situation.pod.metadata
+    owners = {(metadata.namespace, owner.name) for owner in metadata.owner_references if owner.kind == "Pod"}
     priority = int(pods.priorities[row])
     if priority > situation.pod.priority or priority >= SYSTEM_CRITICAL or pods.namespaces[row] == SYSTEM_NAMESPACE:
+        return False
+    if (pods.namespaces[row], pods.names[row]) in owners:
         return False
     return not _is_daemon(pods.owners[row]) and not is_twin(row, situation)
 

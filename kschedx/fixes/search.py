@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice, product
 from operator import length_hint
 
@@ -145,14 +146,15 @@ class _Search:
         if not verified or all(map(_is_a_node_that_is_gone, verified)):
             verified += self._last_resorts(situations)
         verified = [situation for situation in verified if self._is_let_in(situation)]
-        if self._drained:  # the node with the data comes back
-            verified = [situation for situation in verified if situation.proposal.cost is not s.Cost.DATA]
+        if self._drained:  # the node with the data, or the one that the pod names, comes back
+            verified = [situation for situation in verified if not self._gives_up_node(situation.proposal)]
         if verified:
             is_full = any(map(_lacks_room_alone, starts)) or self._is_for_drained(starts, verified)
             is_full = is_full and any(map(self._makes_room, verified))
             yield from verified_fixes(verified, self._cycle, self._test, is_full=is_full)
         else:
-            yield from partial_fixes(situations[1:], start, self._cycle)
+            partial = [situation for situation in situations[1:] if not self._gives_up_node(situation.proposal)]
+            yield from partial_fixes(partial if self._drained else situations[1:], start, self._cycle)
 
     def _is_for_drained(self, starts: Sequence[Situation], verified: Sequence[Situation]) -> bool:
         """Whether a drained node meets every constraint of the pod, and no other one is cordoned: the pod needs another
@@ -165,6 +167,21 @@ class _Search:
             for situation in starts
             for group in situation.groups
         )
+
+    def _gives_up_node(self, proposal: Proposal) -> bool:
+        """Whether the proposal gives up data on a drained node, or lets the pod run on another node than the one it
+        names."""
+        dropped = (step for step in proposal.steps if isinstance(step, s.DropRequirements))
+        return proposal.cost is s.Cost.DATA or any(
+            requirement.key == HOSTNAME and self._drained_hosts.issuperset(requirement.values)
+            for step in dropped
+            for requirement in step.requirements
+        )
+
+    @cached_property
+    def _drained_hosts(self) -> frozenset[str]:
+        nodes = (node for node in self._scheduler.snapshot.cluster.nodes if node.name in self._drained)
+        return frozenset(node.metadata.labels.get(HOSTNAME, node.name) for node in nodes)
 
     def _makes_room(self, situation: Situation) -> bool:
         """Whether the fix makes room: it adds a node, or moves other pods for a pod that its volume ties to a node.

@@ -3,17 +3,24 @@ loaded only if needed."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import InputError
 from kschedx.explain.notes import Note, note
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.autoscalers import NodePool
+from kschedx.kube.conditions import UNSCHEDULABLE
 from kschedx.kube.documents import Document, Json, to_json
-from kschedx.kube.types import AUTOSCALER_STATUS, Pod
+from kschedx.kube.types import AUTOSCALER_STATUS, Pod, PodCondition
+from kschedx.simulate.changes import cordoned
+from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.edits import with_changed_nodes, with_changed_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -96,6 +103,49 @@ def growths_of(snapshot: Snapshot, options: AutoscalingOptions | None, scheduler
         if autoscaler is not None:
             yield (growth := growth_of(autoscaler))
             snapshot = growth.snapshot
+
+
+def growths_after(
+    before: Snapshot,
+    after: Snapshot,
+    pending: Iterable[str],
+    options: AutoscalingOptions | None,
+    scheduler: Scheduler,
+) -> tuple[Snapshot, tuple[Growth, ...]]:
+    """Return the cluster before changes with the nodes that the autoscalers add for the pods which are pending after
+    them, and how they add those. `pending` are the pods for which kube-scheduler has found no node then. Raises
+    `InputError` for objects that cannot be read."""
+    known_after = _with_known_templates(before, _marked(after, pending))
+    growths = tuple(growths_of(known_after, options, scheduler))
+    if not growths:
+        return before, ()
+    grown, known = growths[-1].snapshot, len(after.cluster.nodes)
+    rows = range(known, len(grown.cluster.nodes))
+    pods = [grown.pods[row] for node in rows for row in grown.pods.on_node(ClusterRow(node)).tolist()]
+    return with_pods(with_changed_nodes(before, grown.cluster.nodes[known:]), pods), growths
+
+
+def _marked(snapshot: Snapshot, pending: Iterable[str]) -> Snapshot:
+    """Mark pods as kube-scheduler does if it finds no node for them."""
+    pods, identical = snapshot.pods, defaultdict[tuple[int, int], list[int]](list)
+    for row in (pods.rows[key] for key in pending if key in pods.rows):
+        identical[int(pods.specs.codes[row]), int(pods.statuses.codes[row])].append(row)
+    mark = (PodCondition(type="PodScheduled", status="False", reason=UNSCHEDULABLE),)
+    changed = [(np.array(rows), pod) for rows in identical.values() for pod in (pods[rows[0]],)]
+    marked = ((rows, replace(pod, status=replace(pod.status, conditions=mark))) for rows, pod in changed)
+    return with_changed_pods(snapshot, marked) if changed else snapshot
+
+
+def _with_known_templates(before: Snapshot, after: Snapshot) -> Snapshot:
+    """Let nodes that the changes cordoned keep pods away by their taint alone: cluster-autoscaler remembers how a node
+    was before it was cordoned, and a template without the taint of a cordon is as before."""
+    was = {node.name for node in before.cluster.nodes if not node.spec.unschedulable}
+    nodes = [
+        replace(node, spec=replace(cordoned(node, unschedulable=True).spec, unschedulable=False))
+        for node in after.cluster.nodes
+        if node.spec.unschedulable and node.name in was
+    ]
+    return with_changed_nodes(after, nodes) if nodes else after
 
 
 def growth_of(autoscaler: NodeAutoscaler) -> Growth:

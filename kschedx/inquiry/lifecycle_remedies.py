@@ -13,7 +13,13 @@ from msgspec.structs import replace
 
 from kschedx.controllers import states
 from kschedx.controllers.daemon_set import agents_down, home_node, pods_for
-from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready, pod_lifecycle
+from kschedx.controllers.pod_lifecycle import (
+    controller_manager_down,
+    holders_elsewhere,
+    is_node_lost,
+    is_ready,
+    pod_lifecycle,
+)
 from kschedx.controllers.workload_lifecycle import failing_rollout, replica_sets_of
 from kschedx.controllers.workloads import (
     SCALED,
@@ -195,6 +201,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case states.WaitingForOrdinal(predecessor=name):
                 yield from self._started_other(f"{self.pod.metadata.namespace}/{name}")
             case states.BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
+                if lifecycle.down and (down := controller_manager_down(self.snapshot, self.pod.key)) is not None:
+                    title, command = component_repair(down)
+                    yield Fix.untried(title, commands=(command,))
                 yield self._unheld(finalizers)
             case states.NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
                 known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
@@ -385,7 +394,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
             of_pods = tuple(map(self._logs, last))
             kind = str((self.maker or {}).get("kind") or "Job")
-            again = f"delete {kind} {self._maker_name} and create it again: a {kind} that has failed creates no pods"
+            ended = f"a {kind} that has failed creates no pods"
+            why = "the pod template of a Job is immutable" if state.is_retried else ended
+            again = f"delete {kind} {self._maker_name} and create it again: {why}"
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
             yield Fix.untried(advice.format(node=state.node))
@@ -460,8 +471,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 f"create {kind} {self.pod.metadata.namespace}/{match['name']}, or correct its name in the pod"
             )
         elif state.waits is states.Waits.IMAGE:
-            advice = next((advice for words, advice in PULLS if re.search(words, phrase, re.IGNORECASE)), "")
-            yield Fix.untried(advice.format(image=image or "the image", node=state.node)) if advice else None
+            known = (advice for words, advice in PULLS if re.search(words, phrase, re.IGNORECASE))
+            advice = next(known, "see that {image} exists, and that {node} may pull it (imagePullSecrets)")
+            yield Fix.untried(advice.format(image=image or "the image", node=state.node))
         elif state.last.startswith("OOMKilled"):
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
         elif advice := next((advised for words, advised in STARTS if re.search(words, start)), ""):

@@ -10,7 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
-from kschedx.controllers.workload_lifecycle import refused, rescaled
+from kschedx.controllers.pod_autoscaling import rescaled
+from kschedx.controllers.workload_lifecycle import refused
 from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, SharedByHami
@@ -28,6 +29,7 @@ from kschedx.explain.root_causes import (
     balanced_service,
     newer_template,
     root_causes,
+    superseding,
 )
 from kschedx.findings import PodAntiAffinityConflict
 from kschedx.fixes import FixCertainty, find_fixes
@@ -129,6 +131,11 @@ class PodFixes:
             if (recreated := with_newer_template(answer, pod, template)) is not None:
                 yield recreated
                 return
+        if self._stored_in is not None and (name := superseding(self.cycle.snapshot, pod)):
+            command = about_cluster(shell_command("kschedx why deploy/{} -n {}", name, pod.metadata.namespace))
+            title = f"let the rollout of Deployment {name} go on, which deletes this pod"
+            yield Fix.untried(title, commands=(command,))
+            return
         yield from self._missing_members()
         if answer.outcome is Outcome.GATED:
             from kschedx.inquiry.lifecycle_remedies import gate_keepers
@@ -385,8 +392,9 @@ class PodFixes:
         event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
         from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_repair, reported_by_karpenter, reported_fixes
 
-        if self.answer.autoscaler_down is not None:
-            return (autoscaler_repair(self.answer.autoscaler_down),)
+        repair = None if (down := self.answer.autoscaler_down) is None else autoscaler_repair(down)
+        if repair is not None and any(scaling.adds_node for scaling in self.answer.scalings):
+            return (repair,)
         reported = () if event is None else tuple(reported_fixes(event))
         if not self.answer.scalings:
             return (*reported, *(() if karpenter_event is None else reported_by_karpenter(karpenter_event.message)))
@@ -403,6 +411,8 @@ class PodFixes:
         for scaling in self.answer.scalings:
             trial = replace(trial, autoscaler=scaling.autoscaler.name)
             known += scaling.fixes(trial, with_changes_of_pod=with_changes_of_pod)
+        if repair is not None:
+            known = [replace(fix, title=f"{fix.title}, and {repair.title}") for fix in known if not fix.adds_node]
         return tuple(known) or reported
 
     @property

@@ -159,9 +159,11 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             if limited in raised:
                 continue
             then, remedy = _tried(karpenter, trial, pod)
+            if limited:
+                remedy = _for_identical(karpenter, provisioning, pod, limited, remedy)
             if remedy is not None and all(remedy.step != trial.step for remedy in remedies):
                 raised |= {limited} if limited else set()
-                remedies.append(_for_identical(karpenter, provisioning, pod, remedy) if limited else remedy)
+                remedies.append(remedy)
             elif then is not None and not then.pool:
                 opened = [pool for pool in then.open_pools if pool not in provisioning.open_pools]
                 likely += [_remedy(karpenter, trial, pod, pool, ()) for pool in opened[:1]]
@@ -282,18 +284,21 @@ def _remedy(karpenter: Karpenter, trial: _Trial, pod: Pod, pool: str, types: tup
     )
 
 
-def _for_identical(karpenter: Karpenter, provisioning: PodProvisioning, pod: Pod, remedy: NodeRemedy) -> NodeRemedy:
-    """Return the remedy with limits raised for all pending pods that are identical to the pod."""
+def _for_identical(
+    karpenter: Karpenter, provisioning: PodProvisioning, pod: Pod, place: str, remedy: NodeRemedy | None
+) -> NodeRemedy | None:
+    """Return the remedy with limits of NodePool `place` raised for all pending pods that are identical to the pod. It
+    is None before that if Karpenter gives the room of one more node to another of these pods."""
     pods = karpenter.snapshot.pods
     failed = karpenter.own.failures if pod.key in pods.rows else ()
     alike = {key for key in failed if key in pods.rows and pods.specs[pods.rows[key]] == pod.spec}
-    helped = remedy.helps & alike
-    for verdict in provisioning.pools if helped and helped != alike else ():
-        if verdict.name == remedy.place and isinstance(verdict.rejection, LimitReached):
-            for trial in islice(_raised(verdict, verdict.rejection, -(-len(alike) // len(helped))), MOST_TYPES):
-                larger = _tried(karpenter, trial, pod)[1]
-                if larger is not None and larger.helps >= alike:
-                    return larger
+    helped = alike if remedy is None else remedy.helps & alike
+    number = len(alike) if remedy is None else -(-len(alike) // max(len(helped), 1))
+    for verdict in provisioning.pools if number > 1 else ():
+        for trial in islice(_raised(verdict, number), MOST_TYPES) if verdict.name == place else ():
+            larger = _tried(karpenter, trial, pod)[1]
+            if larger is not None and larger.helps >= alike:
+                return larger
     return remedy
 
 
@@ -303,10 +308,8 @@ def _trials(provisioning: PodProvisioning, pod: Pod, group: str) -> Iterator[_Tr
             case NotTolerated(taints=taints):
                 step, changed = edited(Tolerate(taints=taints), pod)
                 yield _Trial(step=step, pod=changed)
-            case LimitReached():
-                yield from _raised(verdict, verdict.rejection)
-            case NodeLimitReached(limit=limit):
-                yield _with_limits(verdict.pool, {NODES: (str(limit), str(limit + 1))})
+            case LimitReached() | NodeLimitReached():
+                yield from _raised(verdict)
             case NoInstanceType():
                 yield from _smaller(verdict, verdict.rejection, pod)
             case Incompatible():
@@ -350,9 +353,14 @@ def _selecting(pod: Pod, key: str, values: Iterable[str]) -> Iterator[_Trial]:
         yield _Trial(step=step, pod=changed)
 
 
-def _raised(verdict: PoolVerdict, rejection: LimitReached, nodes: int = 1) -> Iterator[_Trial]:
+def _raised(verdict: PoolVerdict, nodes: int = 1) -> Iterator[_Trial]:
     """Yield limits raised for so many nodes of the smallest known instance types that would fit the pod without the
     limits."""
+    rejection = verdict.rejection
+    if isinstance(rejection, NodeLimitReached):
+        yield _with_limits(verdict.pool, {NODES: (str(rejection.limit), str(rejection.limit + nodes))})
+    if not isinstance(rejection, LimitReached):
+        return
     limits = rejection.limits
     for instance_type in sorted(verdict.known, key=_size)[:MOST_TYPES]:
         needed = {

@@ -197,8 +197,9 @@ class ReleasedByOperator(OfBudget, frozen=True, kw_only=True):
 _OPERATORS = {
     "VirtualMachineInstance": "KubeVirt has live-migrated {pod}: the eviction starts that",
     "InstanceManager": "Longhorn releases {pod}: its volumes are detached, with healthy replicas elsewhere",
+    "CephCluster": "Rook releases {pod}: the OSDs of other hosts run, and all placement groups are clean",
 }
-"""The kind that controls a pod which its operator protects with a budget, and when the operator removes that."""
+"""The kind that controls a pod or its budget, and when its operator removes the budget."""
 
 BudgetStep: TypeAlias = (
     MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget | OutOfService | ReadyPods | ReleasedByOperator
@@ -226,7 +227,9 @@ class DrainFix(Struct, frozen=True, kw_only=True):
 
     @property
     def seen(self) -> str:
-        """The result of trying it: `all 3 nodes can be drained`."""
+        """The result of trying it: `all 3 nodes can be drained`; empty if none can, though no budget stops it."""
+        if not self.done:
+            return ""
         if self.of == 1:
             return "the node can be drained"
         if self.done < self.of:
@@ -270,7 +273,8 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
         steps = tuple(way[min(number, len(way) - 1)] for way in ways)
         after = _tried(again, steps)
         done = sum(drain_result.is_done for drain_result in after)
-        if done > before and not _stopping(after):
+        is_released = any(isinstance(step, ReleasedByOperator) for step in steps)  # a pod of the node may stay pending
+        if (done > before or is_released) and not _stopping(after):
             fixes.append(DrainFix(steps=steps, done=done, of=len(after)))
     return tuple(sorted(fixes, key=lambda fix: -fix.done))
 
@@ -304,8 +308,9 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     metadata, spec, standing = known[namespace, name].metadata, known[namespace, name].spec, held[pod.budget]
     manager = "" if metadata.controller is None else f"{metadata.controller.kind} {metadata.controller.name}"
     workload = Owners(start).of(start.pods, start.pods.rows[pod.pod])
-    if workload.kind in _OPERATORS:
-        wait = _OPERATORS[workload.kind].format(pod=pod.pod)
+    operator = next((kind for kind in (workload.kind, manager.partition(" ")[0]) if kind in _OPERATORS), "")
+    if operator:
+        wait = _OPERATORS[operator].format(pod=pod.pod)
         yield ReleasedByOperator(namespace=namespace, name=name, wait=wait)
         return
     if standing.failure:

@@ -82,6 +82,10 @@ def each_failure(snapshot: Snapshot, key: str) -> tuple[Failure, ...]:
     return tuple(Failure(name=f"{key} {value}", nodes=tuple(by_value[value])) for value in sorted(by_value))
 
 
+MOST_NAMED = 3
+"""The maximum number of the busiest nodes that a title names."""
+
+
 def failure_of(nodes: NodeTable, targets: Sequence[str], busiest: int = 0) -> Failure:
     """Return one failure of all targets: nodes, `zone=eu-1a`, `nodepool=spot`, `LABEL=VALUE`, and the busiest nodes.
     Raises `InputError` for a target that matches no node."""
@@ -90,8 +94,10 @@ def failure_of(nodes: NodeTable, targets: Sequence[str], busiest: int = 0) -> Fa
         names.update(dict.fromkeys(_nodes_of(nodes.cluster, target)))
     titles = [target.replace("=", " ", 1) if "=" in target else target.removeprefix("node/") for target in targets]
     if busiest:
-        names.update(dict.fromkeys(_busiest(nodes, busiest)))
-        titles.append(f"the busiest {busiest:,} nodes" if busiest > 1 else "the busiest node")
+        fullest = _busiest(nodes, busiest)
+        names.update(dict.fromkeys(fullest))
+        these = f" ({', '.join(fullest)})" if busiest <= MOST_NAMED else ""
+        titles.append(f"the busiest {f'{busiest:,} nodes' if busiest > 1 else 'node'}{these}")
     return Failure(name=" and ".join(titles), nodes=tuple(names))
 
 

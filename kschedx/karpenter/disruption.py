@@ -118,6 +118,8 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
     """The first pod with the annotation that prevents disruption, such as `shop/train-0`."""
     is_guarded: bool = False
     """Whether the node has that annotation."""
+    protected: tuple[str, ...] = ()
+    """The PodDisruptionBudgets that prevent the eviction of a pod, such as `shop/web`."""
 
     @property
     def may_go(self) -> bool:
@@ -192,6 +194,7 @@ class _Pools:
             balance=self._balance(state) if is_balanced and state.claim and behaviour.moves_are_balanced else None,
             blocking=() if pool is None or state.claim is None else _blocking(pool, self._now),
             guarded=next((pod.key for pod in pods if state.claim is not None and _is_guarded(pod, self._now)), ""),
+            protected=() if state.claim is None else self._protecting(pods),
             is_guarded=state.node is not None and state.node.metadata.annotations.get(DO_NOT_DISRUPT) == "true",
         )
 
@@ -227,18 +230,22 @@ class _Pools:
         if guarded is not None:
             yield f'pod has "{DO_NOT_DISRUPT}" annotation (Pod={guarded.key})'
             return
+        budgets = self._protecting(pods)
+        if len(budgets) > 1:
+            yield f"eviction does not support multiple PDBs (PodDisruptionBudget(s)=[{' '.join(budgets)}])"
+        elif budgets:
+            yield f"pdb prevents pod evictions (PodDisruptionBudget=[{budgets[0]}])"
+
+    def _protecting(self, pods: list[Pod]) -> tuple[str, ...]:
+        """Return the budgets that prevent the eviction of the first such pod: one, or several that cover it."""
         for pod in pods:
             if not _is_evicted(pod, self._now):
                 continue
             own = self._budgets.get(pod.metadata.namespace, ())
             budgets = [budget for budget, selector in own if selector.matches(pod.metadata.labels)]
-            keys = " ".join(f"{budget.metadata.namespace}/{budget.metadata.name}" for budget in budgets)
-            if len(budgets) > 1:
-                yield f"eviction does not support multiple PDBs (PodDisruptionBudget(s)=[{keys}])"
-                return
-            if budgets and not _lets_go(budgets[0], pod):
-                yield f"pdb prevents pod evictions (PodDisruptionBudget=[{keys}])"
-                return
+            if len(budgets) > 1 or (budgets and not _lets_go(budgets[0], pod)):
+                return tuple(f"{budget.metadata.namespace}/{budget.metadata.name}" for budget in budgets)
+        return ()
 
 
 def _pods_on(snapshot: Snapshot, state: StateNode) -> list[Pod]:

@@ -56,6 +56,8 @@ class ControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     completions: Int32 | None = None
     suspend: bool | None = None
     managed_by: str | None = None
+    backoff_limit: Int32 | None = None
+    active_deadline_seconds: Int64 | None = None
 
 
 class ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel"):

@@ -514,7 +514,9 @@ class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 UNREACHABLE = "node.kubernetes.io/unreachable"
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 """The taint that you set on a node that is down, and remove by hand."""
-OWN_FINALIZERS = frozenset({"batch.kubernetes.io/job-tracking", "foregroundDeletion", "orphan"})
+JOB_TRACKING = "batch.kubernetes.io/job-tracking"
+"""The finalizer of a Job's pods, which the Job controller removes once it has counted the pod."""
+OWN_FINALIZERS = frozenset({JOB_TRACKING, "foregroundDeletion", "orphan"})
 """Finalizers that kube-controller-manager removes once a pod has terminated."""
 LOST_TAINTS = frozenset({"node.kubernetes.io/not-ready", UNREACHABLE})
 """The taints that the node lifecycle controller adds to a node that is not ready or whose kubelet does not respond."""

@@ -742,7 +742,18 @@ def flavor_mismatch(spec: PodSpec, flavor: ResourceFlavor) -> str:
     taint = untolerated_taint(spec, flavor)
     if taint is not None:
         return f"untolerated taint {taint_text(taint)}"
+    own, wanted = selector_conflict(spec, flavor)
+    if wanted:
+        return f"its nodes have {own}, and the pod selects {wanted}"
     return "" if _matches(spec, flavor) else "its labels do not match the pod's node affinity"
+
+
+def selector_conflict(spec: PodSpec, flavor: ResourceFlavor) -> tuple[str, str]:
+    """Return the labels of a flavor that differ from the pod's node selector, and what it selects; both may be
+    empty."""
+    labels, selector = flavor.spec.node_labels, spec.node_selector
+    other = [key for key, value in selector.items() if labels.get(key, value) != value]
+    return ", ".join(f"{key}={labels[key]}" for key in other), ", ".join(f"{key}={selector[key]}" for key in other)
 
 
 def _matches(spec: PodSpec, flavor: ResourceFlavor) -> bool:

@@ -118,12 +118,29 @@ class FlavorTopology:
         self._uses_least_free = uses_least_free
         self._by_level: list[dict[Values, _Place]] = [{} for _ in self.levels]
         self._leaves: dict[Values, _Place] = {}
+        self._flavor = flavor.metadata.name
+        self._labels_of_usable: set[str] | None = None
         for node in nodes:
             labels = node.metadata.labels
             if any(labels.get(key, "") != value for key, value in flavor.spec.node_labels.items()):
                 continue
-            if _is_usable(node) and all(key in labels for key in self.levels):
+            if not _is_usable(node):
+                continue
+            self._labels_of_usable = {*(self._labels_of_usable or ()), *(key for key in self.levels if key in labels)}
+            if all(key in labels for key in self.levels):
                 self._add(node, other_pods.get(node.metadata.name, {}))
+
+    @property
+    def obstacle(self) -> tuple[str, str] | None:
+        """Return why the topology has no domain, and what gives it one; None if it has one."""
+        if self._leaves:
+            return None
+        nodes = f"of flavor {self._flavor}"
+        if self._labels_of_usable is None:
+            return f"no node {nodes} is ready and schedulable", f"repair, uncordon, or add nodes {nodes}"
+        keys = " and ".join([key for key in self.levels if key not in self._labels_of_usable] or self.levels)
+        repair = f"label the nodes {nodes} with {keys}, or correct the levels of Topology {self.name}"
+        return f"no node {nodes} is labeled {keys}, as Topology {self.name} requires", repair
 
     def _add(self, node: Node, taken: Requests) -> None:
         values = tuple(node.metadata.labels[key] for key in self.levels)

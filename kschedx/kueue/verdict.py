@@ -19,7 +19,7 @@ from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Container, ObjectMeta, Toleration
 from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.document import PreemptedWorkload, QueueHead
-from kschedx.kueue.flavors import Shortage, untolerated_taint
+from kschedx.kueue.flavors import Shortage, selector_conflict, untolerated_taint
 from kschedx.kueue.quota import FlavorResource, divided, exact, plus, quota_amount
 from kschedx.kueue.run import AdmissionRun, Memory
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
@@ -128,9 +128,9 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     """Quota of its ClusterQueue that is reserved by Workloads outside the snapshot."""
     remedies: tuple[Remedy, ...] = ()
     inactive: str = ""
-    """Why its queue admits nothing: `ClusterQueue cq has stopPolicy Hold`."""
+    """Why its queue admits nothing: `ClusterQueue cq has stopPolicy Hold`; or why its topology has no domains."""
     repairs: tuple[str, ...] = ()
-    """What makes its ClusterQueue active, if no run can verify it."""
+    """What makes its ClusterQueue active or its topology usable, if no run can verify it."""
 
     @property
     def state_text(self) -> str:
@@ -138,6 +138,8 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
         match self.wait:
             case Wait.FLAVOR:
                 return "matches no flavor in Kueue"
+            case Wait.TOPOLOGY if self.inactive:
+                return f"waits in Kueue because {self.inactive}"
             case Wait.TOPOLOGY:
                 return "waits for room in a topology in Kueue"
             case Wait.HEAD:
@@ -243,7 +245,28 @@ def _verdict(run: AdmissionRun, key: str) -> Verdict:
     wait = _wait_of(head)
     if wait is Wait.TURN and requeue_state is not None:
         return replace(verdict, wait=Wait.BACKOFF, requeue_at=requeue_state.requeue_at or "")
+    if wait is Wait.TOPOLOGY and queue is not None:
+        flavors = (run.cache.topologies.get(flavor.name) for flavor in _flavors(queue.queue))
+        found = (topology.obstacle for topology in flavors if topology is not None)
+        why, repair = next(filter(None, found), ("", ""))
+        return replace(verdict, wait=wait, inactive=why, repairs=(repair,) if repair else ())
+    if wait is Wait.FLAVOR and queue is not None:
+        return replace(verdict, wait=wait, repairs=tuple(islice(_other_selectors(run, job, queue.queue), 1)))
     return replace(verdict, wait=wait)
+
+
+def _other_selectors(run: AdmissionRun, job: Job, queue: kueue.ClusterQueue) -> Iterator[str]:
+    """Yield what helps a Workload whose node selector no flavor of its queue has."""
+    for pod_set in job.workload.spec.pod_sets:
+        names = [flavor.name for flavor in _flavors(queue)]
+        pairs = [
+            selector_conflict(pod_set.template.spec, run.cache.flavors[name])
+            for name in names
+            if name in run.cache.flavors
+        ]
+        if pairs and all(wanted for _, wanted in pairs):
+            own, wanted = pairs[0]
+            yield f"add a flavor for {wanted} to ClusterQueue {queue.metadata.name}, or select {own}"
 
 
 def decision_of(snapshot: Snapshot, key: str) -> Verdict | None:
@@ -287,7 +310,8 @@ def _wait_of(head: QueueHead) -> Wait:
         return Wait.NAMESPACE if head.message == NAMESPACE_MISMATCH else Wait.REQUESTS
     if head.shortages or head.targets:
         return Wait.QUOTA
-    return Wait.TOPOLOGY if 'topology "' in head.message else Wait.FLAVOR
+    is_of_topology = any(words in head.message for words in ('topology "', "no topology domains"))
+    return Wait.TOPOLOGY if is_of_topology else Wait.FLAVOR
 
 
 def _first_decision(run: AdmissionRun, job: Job) -> tuple[QueueHead | None, str]:
@@ -343,7 +367,7 @@ class _Trials:
                 yield from self._covered()
                 yield from islice(self._more_borrowed(), 1)
                 yield from islice(self._more_lent(), 1)
-                yield from self._reclaimed()
+                yield from self._preempting()
                 others = [self._less, *others]
                 if self._is_pod_group and sum(pod_set.count for pod_set in self._workload.spec.pod_sets) > 1:
                     others.remove(self._more_quota)  # else, each of the pods has to be recreated
@@ -568,22 +592,26 @@ class _Trials:
         title = f"cover {quotas} in ClusterQueue {queue.metadata.name}"
         yield from self._tried(RemedyKind.QUOTA, title, self._with(queue, changed), _target(queue), patch)
 
-    def _reclaimed(self) -> Iterator[Remedy]:
-        """Let the queue take back the quota that others of its cohort have borrowed."""
+    def _preempting(self) -> Iterator[Remedy]:
+        """Let the queue take back the quota that others of its cohort have borrowed, or preempt its own Workloads of
+        lower priority."""
         queue = self._run.queues[self._verdict.cluster_queue].queue
         preemption = queue.spec.preemption or kueue.QueuePreemption()
-        if not queue.cohort or preemption.reclaim_within_cohort not in ("", "Never"):
-            return
-        changed = replace(queue.spec, preemption=replace(preemption, reclaim_within_cohort="Any"))
-        path, value = "/spec/preemption/reclaimWithinCohort", "Any"
-        patch = (
-            set_field(path, value)
-            if queue.spec.preemption
-            else set_field("/spec/preemption", {"reclaimWithinCohort": value})
-        )
-        title = f"set reclaimWithinCohort of ClusterQueue {queue.metadata.name} to Any"
-        snapshot = self._with(queue, replace(queue, spec=changed))
-        yield from self._tried(RemedyKind.PREEMPTION, title, snapshot, _target(queue), [patch])
+        ways = [("withinClusterQueue", "LowerPriority", replace(preemption, within_cluster_queue="LowerPriority"))]
+        if queue.cohort:
+            ways.insert(0, ("reclaimWithinCohort", "Any", replace(preemption, reclaim_within_cohort="Any")))
+        before = {
+            "reclaimWithinCohort": preemption.reclaim_within_cohort,
+            "withinClusterQueue": preemption.within_cluster_queue,
+        }
+        for field, value, changed in ways:
+            if before[field] not in ("", "Never"):
+                continue
+            path = f"/spec/preemption/{field}"
+            patch = set_field(path, value) if queue.spec.preemption else set_field("/spec/preemption", {field: value})
+            title = f"set {field} of ClusterQueue {queue.metadata.name} to {value}"
+            snapshot = self._with(queue, replace(queue, spec=replace(queue.spec, preemption=changed)))
+            yield from self._tried(RemedyKind.PREEMPTION, title, snapshot, _target(queue), [patch])
 
     # --- the order of the queue, topology, and namespaces
 

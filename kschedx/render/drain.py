@@ -11,8 +11,8 @@ from kschedx.controllers.disruption_budgets import BudgetStatus
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.stalled_drain import DrainFix
-from kschedx.kube.escaping import why_command
-from kschedx.render.fixes import fix_lines, story_fixes, story_no_fix, story_reason
+from kschedx.kube.escaping import shell_command, why_command
+from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.terminal import DIM, StyledLine, fact_lines, more, paragraph, title_lines
 from kschedx.render.view import FixView, ItemList, Tone, ViewItem
 from kschedx.render.wording import Fact, count, listed
@@ -68,13 +68,20 @@ def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingSto
             _shared_verdict(drained) if each else verdict(drained),
         ),
         facts=tuple(facts),
-        fixes=story_fixes(story),
-        no_fix=story_no_fix(story),
+        fixes=story_fixes(story) or (() if story is None else tuple(_uncordoned(drained))),
         members=(
             *(f"{leaves.pod} → {leaves.node or 'pending'}" for leaves in drained.of(DrainOutcome.EVICTED)),
             *(f"{stays.pod} is not evicted" for stays in drained.of(*REFUSES, *STAYS)),
         ),
     )
+
+
+def _uncordoned(drained: DrainResult) -> Iterator[FixView]:
+    """Yield what lets pods run again that belong to the node, or whose data does."""
+    if pods := [drained_pod.pod for drained_pod in drained.pending]:
+        verb = "fits" if len(pods) == 1 else "fit"
+        title = f"uncordon {drained.node} after its maintenance: {listed(pods, 3)} {verb} no other node"
+        yield FixView(title=title, commands=(shell_command("kubectl uncordon {}", drained.node),))
 
 
 def _result(item: ViewItem) -> tuple[object, ...]:
@@ -196,6 +203,10 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         yield Fact(label="pending", items=(about(stranded, f"{verb} no other node{f', {why}' if why else ''}"),))
     if not with_pods:
         return
+    if drained.slow and not drained.is_silent:
+        longest = max(drained.slow.values())
+        phrase = f"up to {longest:,} s to terminate (terminationGracePeriodSeconds)"
+        yield Fact(label="slow", items=(about([*drained.slow], phrase),))
     if drained.waves > 1:
         yield Fact(label="rounds", items=(f"PDBs allow it in {drained.waves:,} rounds: {_budgets(drained)}",))
     if stays := drained.of(DrainOutcome.OF_DAEMON_SET, DrainOutcome.OF_KUBELET):

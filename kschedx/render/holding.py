@@ -287,7 +287,25 @@ def _of_another(scheduler: model.OtherScheduler, key: str) -> str:
 
 
 def _phase(scheduler: model.OtherScheduler) -> str:
-    return f"; its group {scheduler.group} is {scheduler.phase}" if scheduler.phase else ""
+    phase = f"its group {scheduler.group} is {scheduler.phase}" if scheduler.phase else ""
+    queue = next(_queue_obstacles(scheduler), "")
+    parts = ", and ".join(filter(None, (phase, queue)))
+    return f"; {parts}" if parts else ""
+
+
+def _queue_obstacles(scheduler: model.OtherScheduler) -> Iterator[str]:
+    """Yield why a queue of the pod gives it nothing."""
+    own = model.SchedulerQueue(name=scheduler.queue, state=scheduler.queue_state, shares=scheduler.queue_shares)
+    for queue in (own, *scheduler.queues_above):
+        if queue.state in _CLOSED:
+            yield f"queue {queue.name} is {queue.state}"
+        for share in queue.shares:
+            if share.capability and share.allocated is not None and share.allocated >= share.capability:
+                yield f"queue {queue.name} has its limit of {share.resource} allocated"
+
+
+_CLOSED = ("Closed", "Closing")
+"""States in which a queue of Volcano admits no more PodGroups."""
 
 
 def _group_standing(holding: model.Holding) -> str:

@@ -22,6 +22,7 @@ from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import why_command
 from kschedx.kube.kueue import MULTIKUEUE
+from kschedx.kube.types import JOB_TRACKING
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
@@ -110,7 +111,7 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
         case states.BeingDeleted():
             yield from _deletion(lifecycle)
         case states.Failed(message=message, ends=ends, owner=owner):
-            yield from filter(None, (message, ends))
+            yield from filter(None, (ends, message) if lifecycle.is_retried else (message, ends))
             if owner:
                 yield f"a failed pod does not start again; {owner} creates another"
         case states.OfEndedJob() | states.RejectedByKubelet():
@@ -308,7 +309,9 @@ def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
     others = [finalizer for finalizer in pod.finalizers if finalizer != DEPENDENTS_FIRST]
     if others:
         which, it = ("finalizers", "them") if len(others) > 1 else ("finalizer", "it")
-        yield f"{which} {listed(others, 4)}: the object stays until the controller behind {it} is done"
+        behind = "the Job controller" if others == [JOB_TRACKING] else f"the controller behind {it}"
+        yield f"{which} {listed(others, 4)}: the object stays until {behind} is done"
+        yield from filter(None, (pod.down,))
     elif pod.node and not pod.is_node_lost:
         limit = f", by {pod.until} at the latest" if pod.until else ""
         yield f"its containers are stopping on node {pod.node}{limit}"

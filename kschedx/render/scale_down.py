@@ -403,9 +403,7 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
             )
     spent = dict.fromkeys(budget for fate in removal.of(RemovalFate.BLOCKS) for budget in fate.budgets)
     if spent:
-        what = f"PDB {listed([*spent], NAMES)}"
-        command = about_cluster(shell_command("kschedx drain {}", removal.node))
-        yield FixView(title=f"let {what} allow a disruption: a drain shows how", seen="", commands=(command,))
+        yield _spared(removal.node, [*spent])
     after = scale_down.safe_to_evict(removal)
     if after is None:
         return
@@ -413,6 +411,12 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
     pods = [fate.pod for fate in removal.of(RemovalFate.BLOCKS) if fate.pod not in left]
     does = "the node is removed" if after.is_removable else f"then {_unremovable_text(after, after.reasons[0])}"
     yield FixView(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does)
+
+
+def _spared(node: str, budgets: Sequence[str]) -> FixView:
+    """Return the fix for budgets that keep a node."""
+    command = about_cluster(shell_command("kschedx drain {}", node))
+    return FixView(title=f"let PDB {listed(budgets, NAMES)} allow a disruption: a drain shows how", commands=(command,))
 
 
 def _basis(scale_down: ScaleDown) -> str:
@@ -545,6 +549,8 @@ def _guard_fixes(disruption: NodeDisruption) -> Iterator[FixView]:
     elif disruption.is_guarded:
         command = shell_command(f"kubectl annotate node {{}} {DO_NOT_DISRUPT}-", disruption.node)
         yield FixView(title=f"remove {DO_NOT_DISRUPT} from the node", seen=seen, commands=(command,))
+    if disruption.protected:
+        yield _spared(disruption.node, disruption.protected)
 
 
 def _budget_fix(pool: str, place: int) -> FixView:

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from kschedx.apiserver.workload_validation import require_same_workload
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
-from kschedx.controllers.workload_lifecycle import creates_no_pods, replica_sets_of, rescaled
+from kschedx.controllers.pod_autoscaling import rescaled
+from kschedx.controllers.workload_lifecycle import creates_no_pods, replica_sets_of
 from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, Place, nearest
 from kschedx.explain.admission import QuotaLedger, counted

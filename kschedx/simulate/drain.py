@@ -121,6 +121,10 @@ class DrainDocument(Document, frozen=True, omit_defaults=True):
     """Whether the drain does not end, because deleted pods stay Terminating."""
 
 
+_LONG_GRACE = 600
+"""Seconds; the default grace period is 30."""
+
+
 class DrainResult(Struct, frozen=True, kw_only=True):
     node: str
     pods: tuple[DrainedPod, ...]
@@ -132,6 +136,8 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     """Whether the kubelet of the node does not answer."""
     finalizers: Mapping[str, tuple[str, ...]] = {}
     """Pods that were being deleted before the drain, and the finalizers that keep them."""
+    slow: Mapping[str, int] = {}
+    """Pods that may take long to terminate, and their grace periods in seconds."""
 
     @property
     def unconfirmed(self) -> tuple[DrainedPod, ...]:
@@ -233,6 +239,12 @@ class Evictor:
             budgets={budget.name: max(budget_status.allowed, 0) for budget, budget_status in standing.items()},
             held={budget.name: self._standing(budget) for budget in standing if budget in held},
             is_silent=is_silent,
+            slow={
+                cluster.pods.key(row): seconds
+                for row, fate in fates.items()
+                if fate in LEAVES
+                and (seconds := cluster.pods.specs[row].termination_grace_period_seconds or 0) >= _LONG_GRACE
+            },
             finalizers={
                 key: finalizers
                 for row, fate in fates.items()

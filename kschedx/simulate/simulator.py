@@ -14,7 +14,7 @@ from msgspec import Struct
 from kschedx.controllers.disruption_budgets import is_ready
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
 from kschedx.controllers.pod_lifecycle import leaving
-from kschedx.controllers.workloads import Manifest, Workload, ordinal_of
+from kschedx.controllers.workloads import Manifest, Workload, is_recreated, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
@@ -251,6 +251,9 @@ class Simulator:
                 if self.manager.recreate(row):
                     self.queue.delete(row)
                     continue
+            if pods.deletion_timestamps[row] and not is_recreated(pods, row):
+                self.queue.delete(row)  # its controller has already replaced it
+                continue
             if pods.node[row] >= 0:
                 leaving.append(row)
             waiting.append(row)

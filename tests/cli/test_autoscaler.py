@@ -11,6 +11,7 @@ import pytest
 
 from tests.autoscaler import small
 from tests.command import ROOT, kschedx
+from tests.simulate.clusters import deployment
 
 GROWS = str(ROOT / "fixtures/autoscaler-grows/cluster.yaml")
 MAXIMUM = str(ROOT / "fixtures/autoscaler-at-maximum/cluster.yaml")
@@ -255,3 +256,14 @@ def test_a_group_whose_template_only_the_autoscaler_knows_may_help(tmp_path: Pat
     assert (
         "cluster-autoscaler adds no node: workers: max node group size reached" in kschedx(*question, columns=200).out
     )
+
+
+@pytest.mark.parametrize("change", [("--scale", "deploy/web=5"), ("--drain", "workers-0")])
+def test_nodes_are_added_for_what_a_change_leaves_pending(change: tuple[str, str], tmp_path: Path) -> None:
+    objects = [small.status(small.group()), small.node(), *deployment("web", "1", ["workers-0"])]
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"kind": "List", "items": objects}), encoding="utf-8")
+    given = ("simulate", *change, "-n", "shop", "-s", path, "--node-group-label", "group", "-o", "json")
+    before, after = (json.loads(kschedx(*given, *more).out) for more in ((), ("--autoscale",)))
+    assert (bool(before["pending"]), after["pending"]) == (True, [])
+    assert after["autoscaler"]["groups"]["workers"]["from"] == 1

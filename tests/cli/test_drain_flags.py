@@ -139,3 +139,20 @@ def test_a_pod_that_an_evicted_pod_preempts_counts_as_pending(tmp_path: Path) ->
     ran = kschedx("drain", "node-1", "-s", path, "--force")
     assert "1 pod pending: " in ran.out
     assert ran.code == 1
+
+
+def test_a_pod_that_belongs_to_its_node_waits_until_it_is_uncordoned(tmp_path: Path) -> None:
+    bound = deployment("osd", "1", ["node-1"], node_selector={"kubernetes.io/hostname": "node-1"})
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"kind": "List", "items": [*nodes(("4", "4")), *bound]}))
+    ran = kschedx("drain", "node-1", "-s", path)
+    assert "fix       uncordon node-1 after its maintenance: shop/osd-" in ran.out
+    assert "stop requiring" not in ran.out
+
+
+def test_a_pod_that_may_terminate_for_hours_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    slow = bare({"terminationGracePeriodSeconds": 86400})
+    path.write_text(json.dumps({"kind": "List", "items": [*nodes(("4", "4")), slow]}))
+    ran = kschedx("drain", "node-1", FORCE, "-s", path)
+    assert "slow      shop/bare: up to 86,400 s to terminate (terminationGracePeriodSeconds)" in ran.out

@@ -478,3 +478,47 @@ def test_a_host_port_is_no_matter_of_priority() -> None:
     port: Manifest = {"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
     result = titles(node("a"), pod("debug", on="a", containers=[port]), daemon_pod(containers=[port]))
     assert result == ["use host port 81 instead of 80", "remove host port 80", "delete default/debug"]
+
+
+def test_two_pods_that_follow_each_other_have_one_that_gives_way() -> None:
+    def follower(name: str, other: str) -> Manifest:
+        term = {"labelSelector": {"matchLabels": {"app": other}}, "topologyKey": "kubernetes.io/hostname"}
+        affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        return pod(name, labels={"app": name}, affinity=affinity)
+
+    result = explained(node("n"), follower("me", "you"), follower("you", "me"))
+    assert "default/you, which has no node itself, and requires this pod in turn" in " ".join(
+        roots(Diagnosis(result.cycle))
+    )
+    assert result.fixes[0].title == "make podAffinity term 1 (app=you) preferred instead of required"
+
+
+@pytest.mark.parametrize(
+    ("is_held", "first"), [(False, "let the rollout of Deployment web go on"), (True, "add a node")]
+)
+def test_a_rollout_deletes_a_pending_pod_of_an_earlier_template(is_held: bool, first: str) -> None:
+    large = [{"name": "main", "resources": {"requests": {"cpu": "99"}}}]
+
+    def owner(kind: str, name: str) -> Manifest:
+        return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": True}
+
+    def made(kind: str, name: str, revision: str, **metadata: Any) -> Manifest:
+        annotations = {"deployment.kubernetes.io/revision": revision}
+        named = {"name": name, "namespace": "default", "uid": name, "annotations": annotations, **metadata}
+        spec = {"template": {"spec": {"containers": large}}}
+        return {"apiVersion": "apps/v1", "kind": kind, "metadata": named, "spec": spec}
+
+    of_web = [owner("Deployment", "web")]
+    replica_sets = [made("ReplicaSet", name, name[-1], ownerReferences=of_web) for name in ("web-1", "web-2")]
+    old = pod("me", metadata={"ownerReferences": [owner("ReplicaSet", "web-1")]}, containers=large)
+    new = pod("new", metadata={"ownerReferences": [owner("ReplicaSet", "web-2")]}, containers=large)
+    objects = [node("n"), made("Deployment", "web", "2"), *replica_sets, old, *([new] if is_held else [])]
+    assert titles(*objects)[0].startswith(first)
+
+
+def test_the_pod_that_owns_another_is_not_deleted_for_it() -> None:
+    driver = pod("driver", on="n", containers=[{"name": "d", "resources": {"requests": {"cpu": "2"}}}])
+    owned = {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "driver", "uid": "d", "controller": True}]}
+    executor = pod("me", metadata=owned, containers=[{"name": "e", "resources": {"requests": {"cpu": "3"}}}])
+    result = titles(node("n", allocatable={"cpu": "4", "memory": "8Gi", "pods": "9"}), driver, executor)
+    assert [title for title in result if "driver" in title] == []

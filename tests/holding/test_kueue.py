@@ -232,7 +232,7 @@ TAINTED = {"nodeTaints": [{"key": "spot", "value": "yes", "effect": "NoSchedule"
         ({**TAINTED, "tolerations": [{"key": "spot", "operator": "Exists"}]}, {}, None),
         (TAINTED, {"tolerations": [{"operator": "Exists"}]}, None),
         ({"nodeTaints": [{"key": "spot", "effect": "PreferNoSchedule"}]}, {}, None),
-        ({}, {"nodeSelector": {"pool": "g"}}, "its labels do not match the pod's node affinity"),
+        ({}, {"nodeSelector": {"pool": "g"}}, "its nodes have pool=f, and the pod selects pool=g"),
         ({}, {"nodeSelector": {"another": "g"}}, None),
         ({}, required(term("pool", "g"), term("pool", "h")), "its labels do not match the pod's node affinity"),
         ({}, required(term("pool", "g"), term("another", "h")), None),

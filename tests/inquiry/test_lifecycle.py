@@ -228,6 +228,13 @@ def ended(condition: str, reason: str) -> Manifest:
 AT_MOST = scaler("HorizontalPodAutoscaler", maxReplicas=1, status=limits("ScalingLimited", "True", "TooManyReplicas"))
 PULLS = "is scheduled to n and cannot pull the image of container app: ErrImagePull"
 
+OUT_OF_MEMORY: Manifest = {
+    "phase": "Failed",
+    "containerStatuses": [{"name": "app", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}],
+}
+SECOND = {"deprecated.daemonset.template.generation": "2"}
+OF_FIRST = {**owned("DaemonSet", "web"), "labels": {"pod-template-generation": "1"}}
+
 CASES: list[tuple[str, list[Manifest], str, int]] = [
     ("pod/x", [pod("x", metadata={"deletionTimestamp": SINCE})], f"default/x is being deleted (since {SINCE})", 1),
     ("pod/x", [pod("x", status={"phase": "Succeeded"}, on="n")], "default/x has finished: Succeeded", 0),
@@ -288,6 +295,21 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     ("sts/web", ROLLS_OUT, "default/sts/web waits in its rollout: 1 pod is not ready", 0),
     ("rollout/web", [ROLLOUT], "default/rollout/web is scaled to zero: spec.replicas is 0", 0),
     ("job/web", [workload("Job", parallelism=0)], "default/job/web is scaled to zero: spec.parallelism is 0", 0),
+    (
+        "job/web",
+        [workload("Job"), pod("web-x", on="n", metadata=owned("Job", "web"), status=OUT_OF_MEMORY)],
+        "default/job/web has failed 1 time, and creates its next pod after a back-off",
+        1,
+    ),
+    (
+        "ds/web",
+        [
+            workload("DaemonSet", metadata={"annotations": SECOND}, updateStrategy={"type": "OnDelete"}),
+            pod("web-x", on="n", metadata=OF_FIRST, status={"phase": "Running"}),
+        ],
+        "default/ds/web keeps 1 pod of an earlier template: updateStrategy is OnDelete",
+        0,
+    ),
     ("job/web", [workload("Job", suspend=True)], "default/job/web is suspended: spec.suspend is true", 1),
     ("cj/web", [workload("CronJob", suspend=True)], "default/cj/web is suspended: spec.suspend is true", 1),
     ("deploy/web", [workload("Deployment", paused=True)], "default/deploy/web is paused: it has no ReplicaSet yet", 1),
@@ -2023,3 +2045,10 @@ def test_a_failed_job_names_the_limit_that_it_has_reached(
     job = {**workload("Job"), "status": limits("Failed", "True", reason, "too late")}
     at(job, "spec").update(spec)
     assert f"because   {says}\n" in why(tmp_path, "job/web", job).out
+
+
+def test_a_job_pod_that_is_deleted_waits_for_its_controller(tmp_path: Path) -> None:
+    held = {**owned("Job", "web"), "finalizers": ["batch.kubernetes.io/job-tracking"], "deletionTimestamp": SINCE}
+    ran = why(tmp_path, "web-0", pod("web-0", on="n", metadata=held), static("kube-controller-manager"))
+    assert "the object stays until the Job controller is done" in ran.out
+    assert "fix 1     repair kube-controller-manager" in ran.out

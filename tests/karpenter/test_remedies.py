@@ -108,3 +108,18 @@ def test_types_and_zones_that_the_cluster_does_not_show(requirement: Json | None
 def test_a_memory_limit_is_raised_to_what_people_write() -> None:
     [step] = steps(pool(limits={"memory": "20000Mi"}), pod())
     assert step == "raise the limit of NodePool general from 20000Mi to 32Gi memory"
+
+
+def test_a_limit_is_raised_for_every_identical_pod_whichever_comes_first() -> None:
+    older = [pod("3"), pod("3")]
+    for number, other in enumerate(older):
+        other["metadata"] = {**other["metadata"], "name": f"old-{number}", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    asked = pod("3")
+    asked["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
+    made = karpenter(pool(limits={"cpu": "4"}), node(), node_class("eu-1a"), *older, asked)
+    waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
+    found = made.about(waiting)
+    assert found is not None
+    [remedy] = PoolScaling(autoscaler=made, decision=found, pod=waiting).remedies
+    assert remedy.step.title == "raise the limit of NodePool general from 4 to 16 cpu"
+    assert remedy.helps >= {"default/web", "default/old-0", "default/old-1"}

@@ -75,11 +75,42 @@ def verdict(*objects: Json) -> Verdict:
             "set reclaimWithinCohort of ClusterQueue q to Any",
             ("ml/z",),
         ),
+        (
+            [*FULL, workload("a", cpu="4", priority=1)],
+            RemedyKind.PREEMPTION,
+            "set withinClusterQueue of ClusterQueue q to LowerPriority",
+            ("ml/z",),
+        ),
     ],
 )
 def test_a_change_that_was_tried(objects: list[Json], kind: RemedyKind, title: str, victims: tuple[str, ...]) -> None:
     result = [item for item in verdict(*objects).remedies if item.kind is kind]
     assert [(title in item.title, item.victims) for item in result[:1]] == [(True, victims)]
+
+
+TOPOLOGY: Json = {
+    "apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "dc"},
+    "spec": {"levels": [{"nodeLabel": "rack"}]},
+}  # fmt: skip
+
+
+def test_a_topology_without_domains_names_the_labels_that_nodes_lack() -> None:
+    asked = workload("a")
+    asked["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    nodes = [{**node(name, labels={key: "a"}), "status": ready} for name, key in (("n", "pool"), ("other", "rack"))]
+    flavors = flavor(nodeLabels={"pool": "a"}, topologyName="dc")
+    told = verdict(queue("q"), local("q"), asked, flavors, TOPOLOGY, *nodes)
+    assert told.wait is Wait.TOPOLOGY
+    assert told.inactive == "no node of flavor f is labeled rack, as Topology dc requires"
+    assert told.repairs == ("label the nodes of flavor f with rack, or correct the levels of Topology dc",)
+
+
+def test_a_node_selector_that_no_flavor_has_names_both() -> None:
+    asked = workload("a", pod={"nodeSelector": {"gpu": "h100"}})
+    told = verdict(queue("q"), local("q"), flavor(nodeLabels={"gpu": "a100"}), asked)
+    assert told.wait is Wait.FLAVOR
+    assert told.repairs == ("add a flavor for gpu=h100 to ClusterQueue q, or select gpu=a100",)
 
 
 def test_a_change_of_quota_is_a_patch_of_its_place() -> None:

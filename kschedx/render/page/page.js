@@ -308,7 +308,7 @@ const DRAW = {
     const table = grid({
       label: "verdicts", noun: "row", columns, rows: address.has("verdicts.each") ? nodes : groups, pick: tell, keep: chosen,
       name: (row) => data.nodes[row.node],
-      template: `${column_width(18, groups.map(label), 40)} 4rem repeat(${data.plugins.length}, 24px) ${column_width(24, groups.map((row) => headline(row.node)), 28)}`,
+      template: `${column_width(18, groups.map(label), 40)} 4rem repeat(${data.plugins.length}, 24px) ${column_width(24, groups.map((row) => headline(row.node)), 26)}`,
       text: (row) => [row.members.map((node) => data.nodes[node]).join(" "), headline(row.node),
         ...data.stories[data.story_of[row.node]].map((line) => `${line[0]} ${line[2]}`)].join(" "),
     });
@@ -402,7 +402,7 @@ const DRAW = {
         compare: by((node) => value(node, at)), cell: (node) => score(node, at)})),
     ];
     const table = grid({label: "scores", noun: "node", columns, rows, name: (node) => data.nodes[node], text: (node) => data.nodes[node],
-      template: `${column_width(18, data.nodes, 40)} 5rem minmax(8.5rem, 16fr) ${counted.map(() => "minmax(8.5rem, 16fr)").join(" ")}`});
+      template: `${column_width(18, data.nodes, 40)} 5rem minmax(7.5rem, 13fr) ${counted.map(() => "minmax(7.5rem, 13fr)").join(" ")}`});
     const units = ["raw", "normalized", "weighted"].map((name) => make("button", {type: "button", "aria-pressed": name === unit, onclick: () => {
       unit = name;
       remember("scores.unit", unit === "weighted" ? "" : unit);
@@ -654,7 +654,7 @@ const DRAW = {
       count.textContent = shown.length === data.rows.length ? plural(data.rows.length, "row") : `${number(shown.length)} of ${plural(data.rows.length, "row")}`;
       more.hidden = shown.length <= most;
       body.replaceChildren(...shown.slice(0, printing ? shown.length : most).map((row) => make("tr", {}, ...row.map((value, at) =>
-        make("td", {class: data.columns[at].is_number ? "number" : "", colspan: at + 1 === row.length && row.length < heads.length ? heads.length - at : null}, typeof value === "number" ? number(value) : value)))));
+        make("td", {class: data.columns[at].is_number ? "number" : "", "data-label": PHONE && at ? data.columns[at].label : null, colspan: at + 1 === row.length && row.length < heads.length ? heads.length - at : null}, typeof value === "number" ? number(value) : value)))));
     }
     const tools = data.rows.length > 8 ? [make("div", {class: "tools"}, filter, count)] : [];
     const frame = make("div", {class: "wide", tabindex: "0", role: "region", "aria-label": data.title}, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body));
@@ -678,7 +678,7 @@ const DRAW = {
     };
     const some = rows.filter(changed).length ? rows.filter(changed) : rows;
     const table = grid({label: "usage", noun: "node", rows: address.has("usage.each") ? rows : some, name: (node) => data.nodes[node], text: (node) => data.nodes[node],
-      template: `${column_width(18, data.nodes, 40)} repeat(${data.resources.length}, 16rem)`,
+      template: `${column_width(18, data.nodes, 40)} repeat(${data.resources.length}, minmax(9.5rem, 16fr))`,
       columns: [
         {label: "node", compare: by((node) => data.nodes[node]), cell: (node) => cell(data.nodes[node])},
         ...data.resources.map((resource, at) => ({label: resource, compare: by((node) => data.after[node][at] ?? -1), down: true, cell: (node) => bar(node, at)})),
